@@ -1,0 +1,219 @@
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import type { LetterQuery } from '../dead-letter/letter-store.ts'
+import { HoldfastError, StoreError } from '../errors.ts'
+import { createIds } from '../event/identity.ts'
+import type { Projection } from '../projection/projection.ts'
+import { type Reader, read } from '../projection/read.ts'
+import { type Duration, toMs } from '../runtime/duration.ts'
+import type { Runtime } from '../runtime/ports.ts'
+import { systemRuntime } from '../runtime/system.ts'
+import type { Store } from '../store.ts'
+import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
+import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
+import { type EngineStatus, readStatus } from './status.ts'
+import { type Verification, verifySubscription } from './verify.ts'
+import { Worker, type WorkerSettings } from './worker.ts'
+
+export interface EngineOptions extends Partial<Runtime> {
+  readonly store: Store
+  /** Projections, or subscriptions made with `defineSubscription`. */
+  readonly subscriptions: readonly (Projection | Subscription)[]
+  /** Who this process is in leases and in status; made up unless you say. */
+  readonly name?: string
+  /** How long a process that went silent keeps its partitions. '10s' unless you say otherwise. */
+  readonly lease?: Duration
+  /** How often to look for events that nobody announced. '100ms' unless you say otherwise. */
+  readonly poll?: Duration
+  /** How much is taken at a time. 2,000 events and 4 MiB unless you say otherwise. */
+  readonly page?: { readonly events?: number; readonly bytes?: number }
+  /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
+  readonly cacheBytes?: number
+  readonly logger?: Logger
+}
+
+export interface Engine extends AsyncDisposable {
+  /** Resolves when the subscriptions are set up and running. Rejects when a definition doesn't fit what is in the store. */
+  start(): Promise<void>
+  /** Finishes the pages at hand and hands the leases back; after the timeout ('10s') it gives up waiting. */
+  stop(options?: { readonly timeout?: Duration }): Promise<{ readonly forced: boolean }>
+  /** Resolves when everything that is in the sources now has its outcome. Waits as long as that takes. */
+  drain(options?: { readonly signal?: AbortSignal }): Promise<void>
+  /** Lasting, and for all processes, until somebody resumes it. */
+  pause(subscription: string, reason: string): Promise<void>
+  resume(subscription: string): Promise<void>
+  status(): Promise<EngineStatus>
+  /** Recomputes every outcome and every row from the log and compares. */
+  verify(subscription: string): Promise<Verification>
+  letters(query: LetterQuery): Promise<readonly DeadLetter[]>
+  read<Row, Columns>(projection: Projection<Row, Columns>): Reader<Row, Columns>
+  /** Returns what ends the listening. */
+  on<Name extends EngineEventName>(name: Name, listener: Listener<Name>): () => void
+}
+
+/**
+ *     new ──start──► running ──stop──► stopped
+ *
+ * An engine runs once: to run again, make a new one.
+ */
+export function createEngine(options: EngineOptions): Engine {
+  const { store, logger = warningLogger } = options
+  const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
+  const settings = readSettings(options, runtime)
+  const emitter = new EngineEmitter(logger)
+  const workers = new Map<string, Worker>()
+  for (const declared of options.subscriptions) {
+    const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
+    if (workers.has(subscription.name))
+      throw new HoldfastError('OPTION_INVALID', `Two subscriptions are called ${subscription.name}.`)
+    workers.set(subscription.name, new Worker({ store, subscription, runtime, settings, emitter, logger }))
+  }
+  let running: Promise<void> | undefined
+  let stopped = false
+
+  return {
+    start,
+    stop,
+    drain,
+    pause: async (name, reason) => {
+      const worker = workerOf(name)
+      if (typeof reason !== 'string' || reason.trim() === '') {
+        throw new HoldfastError('OPTION_INVALID', 'A pause needs a reason.', {
+          hint: 'Say why, for whoever finds it paused.',
+        })
+      }
+      const pause = { reason, at: runtime.clock.now() }
+      await store.subscriptions.pause(name, pause)
+      worker.setPause(pause)
+    },
+    resume: async (name) => {
+      const worker = workerOf(name)
+      await store.subscriptions.resume(name)
+      worker.setPause(undefined)
+    },
+    status: () => readStatus(store, [...workers.values()], runtime.clock),
+    verify: (name) => verifySubscription(store, workerOf(name).subscription),
+    letters: (query) => store.letters.list(query),
+    read: (projection) => read(store, projection),
+    on: (name, listener) => emitter.on(name, listener),
+    [Symbol.asyncDispose]: async () => {
+      await stop()
+    },
+  }
+
+  async function start(): Promise<void> {
+    if (running || stopped) {
+      throw new HoldfastError(
+        'ENGINE_STATE',
+        stopped ? 'This engine was stopped.' : 'This engine is running already.',
+        {
+          hint: 'An engine runs once: make a new one.',
+        },
+      )
+    }
+    running = Promise.resolve()
+    const registered = new Map<Worker, boolean>()
+    for (const worker of workers.values()) registered.set(worker, await register(worker))
+    running = Promise.all(Array.from(registered, ([worker, done]) => worker.run(done))).then(() => undefined)
+  }
+
+  /** False when the store could not be asked; the worker will go on trying. */
+  async function register(worker: Worker): Promise<boolean> {
+    try {
+      await worker.register()
+      return true
+    } catch (error) {
+      if (error instanceof StoreError) return false
+      running = undefined
+      throw error
+    }
+  }
+
+  async function stop({ timeout = '10s' }: { readonly timeout?: Duration } = {}): Promise<{ forced: boolean }> {
+    stopped = true
+    for (const worker of workers.values()) worker.stop()
+    if (!running) return { forced: false }
+    const waited = new AbortController()
+    let finished = false
+    const ended = running.then(() => {
+      finished = true
+      waited.abort()
+    })
+    await runtime.timers.sleep(toMs(timeout, 'timeout'), waited.signal)
+    if (finished) await ended
+    else for (const worker of workers.values()) worker.force()
+    return { forced: !finished }
+  }
+
+  async function drain({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    if (!running || stopped)
+      throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
+    await Promise.all(Array.from(workers.values(), (worker) => reachHead(worker, signal)))
+  }
+
+  function workerOf(name: string): Worker {
+    const worker = workers.get(name)
+    if (worker) return worker
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `This engine has no subscription ${JSON.stringify(name)}.`, {
+      hint: `It has ${[...workers.keys()].join(', ') || 'none'}.`,
+    })
+  }
+}
+
+async function reachHead(worker: Worker, signal: AbortSignal | undefined): Promise<void> {
+  const target = await worker.source.head()
+  await new Promise<void>((resolve, reject) => {
+    const look = () => {
+      const end = (settle: () => void) => {
+        unwatch()
+        signal?.removeEventListener('abort', look)
+        settle()
+      }
+      const { state } = worker
+      if (worker.reached(target)) end(resolve)
+      else if (signal?.aborted) end(() => reject(signal.reason as Error))
+      else if (state.state === 'failed')
+        end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
+      else if (state.state === 'paused')
+        end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_PAUSED', `it is paused: ${state.reason}`)))
+      else if (state.state === 'stopped') end(() => reject(cannotDrain(worker, 'ENGINE_STATE', 'it was stopped')))
+    }
+    const unwatch = worker.watch(look)
+    signal?.addEventListener('abort', look)
+    worker.wake()
+    look()
+  })
+}
+
+function cannotDrain(
+  worker: Worker,
+  code: 'SUBSCRIPTION_FAILED' | 'SUBSCRIPTION_PAUSED' | 'ENGINE_STATE',
+  why: string,
+  cause?: unknown,
+): HoldfastError {
+  return new HoldfastError(
+    code,
+    `${worker.subscription.name} can't be drained: ${why}.`,
+    cause === undefined ? {} : { cause },
+  )
+}
+
+function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runtime> {
+  return { ...(clock && { clock }), ...(timers && { timers }), ...(random && { random }) }
+}
+
+function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings {
+  const { name, lease = '10s', poll = '100ms', page = {}, cacheBytes = 33_554_432 } = options
+  return {
+    owner: name ?? `engine-${createIds(runtime.clock, runtime.random)()}`,
+    leaseMs: positive(toMs(lease, 'lease'), 'lease'),
+    pollMs: positive(toMs(poll, 'poll'), 'poll'),
+    pageEvents: positive(page.events ?? 2_000, 'page.events'),
+    pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
+    cacheBytes,
+  }
+}
+
+function positive(value: number, what: string): number {
+  if (Number.isFinite(value) && value >= 1) return value
+  throw new HoldfastError('OPTION_INVALID', `${what} is ${value}; it must be at least 1.`)
+}

@@ -1,0 +1,105 @@
+import type { Failure } from '../failure/failure.ts'
+import type { Counts } from '../subscription/checkpoint.ts'
+import type { SubscriptionState } from './state.ts'
+
+/** Everything an engine tells about itself. `engine.on(name, listener)` types the listener from here. */
+export interface EngineEvents {
+  /** A subscription went from one state to another. */
+  'subscription.state': {
+    readonly subscription: string
+    readonly from: SubscriptionState
+    readonly to: SubscriptionState
+  }
+  /** This process owns a partition now. */
+  'partition.claimed': {
+    readonly subscription: string
+    readonly partition: number
+    readonly epoch: number
+    readonly position: number
+  }
+  /** A commit was refused because another process owns the partition. Nothing of it was written. */
+  'partition.fenced': {
+    readonly subscription: string
+    readonly partition: number
+    readonly epoch: number
+    readonly newEpoch: number | undefined
+    readonly owner: string | undefined
+  }
+  /** The outcome of these events, and the checkpoint behind them, is in the store. */
+  'page.committed': {
+    readonly subscription: string
+    readonly position: number
+    readonly events: number
+    readonly counts: Counts
+    readonly durationMs: number
+  }
+  /** A lane is held from this event on. The others go on. */
+  'lane.held': {
+    readonly subscription: string
+    readonly lane: string
+    readonly status: 'parked' | 'waiting'
+    readonly eventId: string
+    readonly eventType: string
+    readonly position: number
+    readonly failure: Failure | undefined
+  }
+  /** Everything that was held in a lane is applied; it flows again. */
+  'lane.released': { readonly subscription: string; readonly lane: string }
+  /** The first event, in this process, of a type that the catalog doesn't know. */
+  'event.unknown': {
+    readonly subscription: string
+    readonly type: string
+    readonly eventId: string
+    readonly position: number
+  }
+  /** The store could not be used. The subscription waits and tries again. */
+  'store.failed': {
+    readonly subscription: string
+    readonly error: unknown
+    readonly attempt: number
+    readonly retryInMs: number
+  }
+}
+
+export type EngineEventName = keyof EngineEvents
+export type Listener<Name extends EngineEventName> = (event: EngineEvents[Name]) => void
+
+/** Where the engine's log lines go. pino fits. */
+export interface Logger {
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** Nobody asked for lines, but what needs a person should be seen. */
+export const warningLogger: Logger = {
+  info: () => undefined,
+  warn: (fields, message) => console.warn(`holdfast: ${message}`, fields),
+  error: (fields, message) => console.error(`holdfast: ${message}`, fields),
+}
+
+export class EngineEmitter {
+  readonly #listeners = new Map<EngineEventName, Set<Listener<never>>>()
+  readonly #logger: Logger
+
+  constructor(logger: Logger) {
+    this.#logger = logger
+  }
+
+  on<Name extends EngineEventName>(name: Name, listener: Listener<Name>): () => void {
+    const listeners = this.#listeners.get(name) ?? new Set()
+    this.#listeners.set(name, listeners.add(listener as Listener<never>))
+    return () => void listeners.delete(listener as Listener<never>)
+  }
+
+  emit<Name extends EngineEventName>(name: Name, event: EngineEvents[Name]): void {
+    for (const listener of this.#listeners.get(name) ?? []) {
+      try {
+        ;(listener as Listener<Name>)(event)
+      } catch (error) {
+        // Who watches must not be able to stop what is watched.
+        this.#logger.error({ event: name, error }, 'a listener threw')
+      }
+    }
+  }
+}

@@ -1,0 +1,78 @@
+import { HoldfastError } from '../errors.ts'
+import { readData } from '../event/catalog.ts'
+import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
+import type { Reducer } from '../projection/projection.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+
+/** What an event is to a subscription, before any of its data is looked at. */
+export type Relevance = 'filtered' | 'unknown' | Reducer
+
+export function relevanceOf(subscription: Subscription, record: RecordedEvent): Relevance {
+  if (!subscription.admits(record)) return 'filtered'
+  const reducer = subscription.projection.reducers.get(record.type)
+  if (reducer) return reducer
+  return subscription.projection.events.entry(record.type) ? 'filtered' : 'unknown'
+}
+
+/** The event as its fold will see it, and the lane it is in; or why it can't be read. */
+export type Reading =
+  | { readonly lane: string; readonly event: Event; readonly failure?: undefined }
+  | { readonly lane: string; readonly event?: undefined; readonly failure: Failure }
+
+/**
+ * Reads the body, brings it up to the newest schema and checks it. The failure of an event that doesn't pass is `permanent`: it
+ * would fail again. The answer is a promise only when the event's schema is asynchronous.
+ */
+export function readEvent(subscription: Subscription, record: RecordedEvent): Reading | Promise<Reading> {
+  try {
+    const entry = subscription.projection.events.entry(record.type)
+    if (!entry) {
+      throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The catalog has no type ${JSON.stringify(record.type)}.`, {
+        hint: 'Add it to defineEvents and start again.',
+      })
+    }
+    const data = readData(entry, record.schemaVersion, parseBody(record.body))
+    if (!(data instanceof Promise)) return withData(subscription, record, data)
+    return data.then(
+      (value) => withData(subscription, record, value),
+      (thrown) => unreadable(record, thrown),
+    )
+  } catch (thrown) {
+    return unreadable(record, thrown)
+  }
+}
+
+function withData(subscription: Subscription, record: RecordedEvent, data: unknown): Reading {
+  const { id, type, key, version, time } = record
+  const { keyOf } = subscription.projection
+  try {
+    const metadata = parseMetadata(record.metadata)
+    const event: Event =
+      version === undefined ? { id, type, key, data, metadata, time } : { id, type, key, version, data, metadata, time }
+    return { lane: keyOf ? rowKey(keyOf, event) : key, event }
+  } catch (thrown) {
+    return unreadable(record, thrown)
+  }
+}
+
+/**
+ * An event whose row can't be told stands in the lane of its own key. Where the projection has a key of its own, no other event
+ * waits for it there: which row it would have changed is not known.
+ */
+function unreadable(record: RecordedEvent, thrown: unknown): Reading {
+  return { lane: record.key, failure: describeFailure(thrown, 'permanent', 'read') }
+}
+
+function rowKey(keyOf: (event: Event) => string, event: Event): string {
+  const key: unknown = keyOf(event)
+  if (typeof key === 'string' && key.length > 0 && key.length <= 512 && key.isWellFormed() && !key.includes('\0'))
+    return key
+  throw new HoldfastError(
+    'FOLD_KEY',
+    `The projection's key function returned ${typeof key === 'string' ? JSON.stringify(key.slice(0, 60)) : typeof key}.`,
+    {
+      hint: 'It must return a string of 1 to 512 characters.',
+    },
+  )
+}

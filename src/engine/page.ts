@@ -1,0 +1,309 @@
+import type { HeldLane, HeldStatus, NewLetter } from '../dead-letter/letter.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import type { Failure } from '../failure/failure.ts'
+import { type Folding, foldEvent } from '../projection/fold.ts'
+import type { Reducer } from '../projection/projection.ts'
+import { type MutableCounts, noCounts } from '../subscription/checkpoint.ts'
+import type { Commit, LaneWrite, LetterChange } from '../subscription/subscription-store.ts'
+import { type Reading, readEvent, relevanceOf } from './interpret.ts'
+import { doneIn, type Partition, place, sequenceIn, versionIn } from './partition.ts'
+
+/** The outcome of some events, ready to be committed, and what to tell when it was. */
+export interface Outcome extends Pick<Commit, 'rows' | 'lanes' | 'held' | 'letters'> {
+  readonly counts: MutableCounts
+  readonly unknown: readonly RecordedEvent[]
+  readonly stopped: readonly StoppedLane[]
+  readonly released: readonly string[]
+}
+
+/** A lane that is held from this event on. */
+export interface StoppedLane {
+  readonly lane: string
+  readonly status: 'parked' | 'waiting'
+  readonly record: RecordedEvent
+  readonly failure: Failure | undefined
+}
+
+/** An event on its way. Without a reducer it changes no row: it is not subscribed to, but its version counts. */
+interface Item {
+  readonly record: RecordedEvent
+  readonly lane: string
+  readonly reducer: Reducer | undefined
+  /** Undefined for what needs no reading: it changes nothing, or it will queue whatever is in it. */
+  readonly reading: Reading | undefined
+}
+
+/**
+ * Takes the next events of the source to their outcomes. Each gets exactly one, so the counts add up to the number of events.
+ * Nothing is written here; until the commit it is all in memory, and a failed commit throws it away.
+ */
+export async function processPage(partition: Partition, records: readonly RecordedEvent[]): Promise<Outcome> {
+  const work = new Work(partition)
+  const items = await sortOut(partition, records, work)
+  await loadRows(partition, items)
+  const present = await lettersPresent(partition, items)
+  for (const item of items) work.take(item, present)
+  return work.outcome()
+}
+
+/**
+ * Takes the letters of a held lane, in order, as far as they go. Stops at the first that fails, which is parked, or whose
+ * predecessor is missing, which waits; the rest stay behind it.
+ */
+export async function processLane(partition: Partition, lane: string, limit: number): Promise<Outcome> {
+  const { store, subscription } = partition
+  const work = new Work(partition)
+  // One more than we take, to know who is the head afterwards.
+  const letters = await store.letters.queue(subscription.name, lane, limit + 1)
+  if (!partition.rows.has(lane)) await partition.rows.load([lane])
+  for (const letter of letters.slice(0, limit)) {
+    const { event: record, id } = letter
+    const reducer = reducerOf(partition, record)
+    const reading = reducer === undefined ? undefined : await readEvent(subscription, record)
+    const item = { record, lane, reducer: reducer === 'none' ? undefined : reducer, reading }
+    if (!work.release(item, id)) return work.outcome()
+  }
+  work.advance(lane, letters[limit]?.sequence)
+  return work.outcome()
+}
+
+/** The reducer of an event; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
+function reducerOf({ subscription }: Partition, record: RecordedEvent, work?: Work): Reducer | 'none' | undefined {
+  const relevance = relevanceOf(subscription, record)
+  if (relevance === 'filtered') return undefined
+  if (relevance !== 'unknown') return relevance
+  work?.unknown.push(record)
+  return subscription.unknown === 'hold' ? 'none' : undefined
+}
+
+async function sortOut(partition: Partition, records: readonly RecordedEvent[], work: Work): Promise<Item[]> {
+  const { subscription, watchesGaps, held } = partition
+  const laneIsKey = subscription.projection.keyOf === undefined
+  const items: Item[] = []
+  for (const record of records) {
+    const reducer = reducerOf(partition, record, work)
+    if (reducer === undefined) {
+      if (watchesGaps && versionIn(partition, record) !== undefined) {
+        items.push({ record, lane: record.key, reducer: undefined, reading: undefined })
+      } else {
+        work.counts.filtered++
+      }
+      continue
+    }
+    const hold = laneIsKey ? held.get(record.key) : undefined
+    if (hold && hold.status !== 'waiting') {
+      items.push({ record, lane: record.key, reducer: undefined, reading: undefined })
+      continue
+    }
+    const answer = readEvent(subscription, record)
+    const reading = answer instanceof Promise ? await answer : answer
+    items.push({ record, lane: reading.lane, reducer: reducer === 'none' ? undefined : reducer, reading })
+  }
+  return items
+}
+
+async function loadRows({ rows, held }: Partition, items: readonly Item[]): Promise<void> {
+  const missing = new Set<string>()
+  for (const { lane } of items) {
+    if (!rows.has(lane) && (held.get(lane)?.status ?? 'waiting') === 'waiting') missing.add(lane)
+  }
+  await rows.load([...missing])
+}
+
+/** Which of the events that might be queued are queued already. Only a source that repeats can bring such. */
+async function lettersPresent(partition: Partition, items: readonly Item[]): Promise<Set<string>> {
+  const { store, subscription, watchesGaps, held } = partition
+  if (!watchesGaps) return new Set()
+  const refs = items
+    .filter(({ lane }) => held.has(lane))
+    .map(({ lane, record }) => ({ lane, sequence: sequenceIn(partition, record), eventId: record.id }))
+  const found = refs.length === 0 ? [] : await store.letters.present(subscription.name, refs)
+  return new Set(found.map(({ lane, sequence, eventId }) => letterName(lane, sequence, eventId)))
+}
+
+function letterName(lane: string, sequence: number, eventId: string): string {
+  return JSON.stringify([lane, sequence, eventId])
+}
+
+class Work {
+  readonly counts = noCounts()
+  readonly unknown: RecordedEvent[] = []
+  readonly #partition: Partition
+  readonly #changed = new Set<Folding>()
+  /** Lanes in which something was finished, and lanes whose hold is not what it was. */
+  readonly #finished = new Set<string>()
+  readonly #rehung = new Set<string>()
+  readonly #held: NewLetter[] = []
+  readonly #letters: LetterChange[] = []
+  readonly #stopped: StoppedLane[] = []
+  readonly #released: string[] = []
+
+  constructor(partition: Partition) {
+    this.#partition = partition
+  }
+
+  /** An event of the source, to where it belongs. */
+  take(item: Item, present: Set<string>): void {
+    const { rows, held, watchesGaps } = this.#partition
+    const { record, lane } = item
+    const hold = held.get(lane)
+    const folding = rows.has(lane) ? rows.get(lane) : undefined
+    const placement = place(this.#partition, record, hold, folding)
+    if (placement === 'duplicate') {
+      this.counts.duplicate++
+      return
+    }
+    if (placement === 'apply') {
+      const failure = this.#apply(item, folding as Folding)
+      if (failure) this.#hold(item, 'parked', failure)
+      else if (hold) this.#heal(lane, hold, record)
+      return
+    }
+    if (watchesGaps) {
+      const name = letterName(lane, sequenceIn(this.#partition, record), record.id)
+      if (present.has(name)) {
+        this.counts.duplicate++
+        return
+      }
+      present.add(name)
+    }
+    if (placement === 'wait') this.#hold(item, 'waiting', undefined)
+    else this.#queue(item, hold as HeldLane)
+  }
+
+  /** A letter of a held lane whose turn has come. False when the lane goes no further. */
+  release(item: Item, letterId: number): boolean {
+    const { held, rows } = this.#partition
+    const { record, lane } = item
+    const hold = held.get(lane) as HeldLane
+    const folding = rows.get(lane)
+    const version = this.#partition.watchesGaps ? versionIn(this.#partition, record) : undefined
+    const done = doneIn(this.#partition, hold, folding)
+    const sequence = sequenceIn(this.#partition, record)
+    if (version !== undefined && done !== undefined && version > done + 1) {
+      this.#rehang({ ...hold, status: 'waiting', head: sequence })
+      this.#letters.push({ change: 'status', lane, sequence, status: 'waiting' })
+      return false
+    }
+    this.counts.held--
+    if (version !== undefined && done !== undefined && version <= done) {
+      this.counts.duplicate++
+    } else {
+      const failure = this.#apply(item, folding)
+      if (failure) {
+        this.counts.held++
+        this.#letters.push({ change: 'failed', id: letterId, failure })
+        this.#rehang({ ...hold, status: 'parked', since: this.#partition.now(), head: sequence })
+        this.#stopped.push({ lane, status: 'parked', record, failure })
+        return false
+      }
+      if (version !== undefined) this.#rehang({ ...hold, done: version })
+    }
+    this.#letters.push({ change: 'resolved', id: letterId, by: 'engine' })
+    return true
+  }
+
+  /** All that was taken of a lane is applied: the next letter is its head, or the lane flows again. */
+  advance(lane: string, next: number | undefined): void {
+    const { held } = this.#partition
+    if (next !== undefined) return this.#rehang({ ...(held.get(lane) as HeldLane), head: next })
+    held.delete(lane)
+    this.#rehung.add(lane)
+    this.#released.push(lane)
+  }
+
+  outcome(): Outcome {
+    const { rows } = this.#partition
+    const lanes = this.#laneWrites()
+    return {
+      counts: this.counts,
+      rows: Array.from(this.#changed, (folding) => rows.write(folding)),
+      lanes,
+      held: this.#held,
+      letters: this.#letters,
+      unknown: this.unknown,
+      stopped: this.#stopped,
+      released: this.#released,
+    }
+  }
+
+  #apply({ record, lane, reducer, reading }: Item, folding: Folding): Failure | undefined {
+    if (reading?.failure) return reading.failure
+    if (reducer && reading?.event) {
+      const failure = foldEvent(
+        this.#partition.subscription.projection,
+        folding,
+        reducer,
+        reading.event,
+        record.position,
+      )
+      if (failure) return failure
+      if (folding.changed) this.#changed.add(folding)
+      this.counts.applied++
+    } else {
+      this.counts.filtered++
+    }
+    const version = versionIn(this.#partition, record)
+    if (version !== undefined) folding.done = version
+    if (this.#partition.watchesGaps) this.#finished.add(lane)
+    return undefined
+  }
+
+  /** Holds a lane that flowed, or puts a new head before what waits in it. */
+  #hold(item: Item, status: 'parked' | 'waiting', failure: Failure | undefined): void {
+    const { held, rows, watchesGaps } = this.#partition
+    const before = held.get(item.lane)
+    const done = watchesGaps ? doneIn(this.#partition, before, rows.get(item.lane)) : undefined
+    if (before) this.#letters.push({ change: 'status', lane: item.lane, sequence: before.head, status: 'queued' })
+    this.#keep(item, status, failure)
+    this.#stopped.push({ lane: item.lane, status, record: item.record, failure })
+    this.#rehang({
+      lane: item.lane,
+      status,
+      since: this.#partition.now(),
+      done,
+      head: sequenceIn(this.#partition, item.record),
+    })
+  }
+
+  #queue(item: Item, hold: HeldLane): void {
+    const sequence = sequenceIn(this.#partition, item.record)
+    if (hold.status !== 'waiting' || sequence > hold.head) return this.#keep(item, 'queued', undefined)
+    // A version between the missing one and those that wait: it is the new head, and waits just the same.
+    this.#letters.push({ change: 'status', lane: item.lane, sequence: hold.head, status: 'queued' })
+    this.#keep(item, 'waiting', undefined)
+    this.#rehang({ ...hold, head: sequence })
+  }
+
+  #keep({ record, lane }: Item, status: HeldStatus, failure: Failure | undefined): void {
+    this.counts.held++
+    const sequence = sequenceIn(this.#partition, record)
+    this.#held.push({ lane, sequence, status, event: record, failure, heldAt: this.#partition.now() })
+  }
+
+  /** The missing version came. If what waits is next, it is due. */
+  #heal(lane: string, hold: HeldLane, record: RecordedEvent): void {
+    const done = record.version as number
+    const due = hold.head === done + 1
+    this.#rehang({ ...hold, done, status: due ? 'retrying' : 'waiting' })
+    if (due) this.#letters.push({ change: 'status', lane, sequence: hold.head, status: 'retrying' })
+  }
+
+  #rehang(hold: HeldLane): void {
+    this.#partition.held.set(hold.lane, hold)
+    this.#rehung.add(hold.lane)
+  }
+
+  #laneWrites(): LaneWrite[] {
+    const { held, rows, watchesGaps } = this.#partition
+    const writes: LaneWrite[] = []
+    for (const lane of this.#rehung.union(this.#finished)) {
+      const hold = held.get(lane)
+      const folding = rows.has(lane) ? rows.get(lane) : undefined
+      const done = watchesGaps ? (hold?.done ?? folding?.done) : undefined
+      const rowTells = folding !== undefined && this.#changed.has(folding) && folding.version === done
+      if (this.#rehung.has(lane) || (done !== undefined && !rowTells)) writes.push({ lane, hold, done })
+    }
+    return writes
+  }
+}

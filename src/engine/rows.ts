@@ -1,0 +1,71 @@
+import { beginFold, type Folding, rowWrite } from '../projection/fold.ts'
+import type { Projection } from '../projection/projection.ts'
+import type { RowWrite } from '../projection/row-store.ts'
+import type { Store } from '../store.ts'
+
+/**
+ * The rows of the keys at hand, kept from page to page: the owner of a partition is the only one who writes them, so what it
+ * wrote last is what the store has. That stops being true when a commit fails or the lease is lost; then `forget` everything.
+ */
+export class RowCache {
+  readonly #store: Store
+  readonly #projection: Projection
+  readonly #watchesGaps: boolean
+  readonly #mostBytes: number
+  readonly #rows = new Map<string, Folding>()
+  #bytes = 0
+
+  constructor(store: Store, projection: Projection, watchesGaps: boolean, mostBytes: number) {
+    this.#store = store
+    this.#projection = projection
+    this.#watchesGaps = watchesGaps
+    this.#mostBytes = mostBytes
+  }
+
+  has(key: string): boolean {
+    return this.#rows.has(key)
+  }
+
+  /** A row that was loaded before. */
+  get(key: string): Folding {
+    return this.#rows.get(key) as Folding
+  }
+
+  async load(keys: readonly string[]): Promise<void> {
+    if (keys.length === 0) return
+    const stored = await this.#store.rows.load(this.#projection.table, keys)
+    // A lane can be further than its row, where an event changed nothing. Only who watches for gaps needs to know.
+    const done = this.#watchesGaps ? await this.#store.letters.laneVersions(this.#projection.name, keys) : undefined
+    for (const key of keys) {
+      const folding = beginFold(this.#projection, key, stored.get(key))
+      const finished = done?.get(key)
+      if (finished !== undefined) folding.done = Math.max(finished, folding.done ?? 0)
+      this.#rows.set(key, folding)
+      this.#bytes += folding.size
+    }
+  }
+
+  /** The row as it goes to the store. */
+  write(folding: Folding): RowWrite {
+    const before = folding.size
+    const row = rowWrite(this.#projection, folding)
+    folding.changed = false
+    this.#bytes += folding.size - before
+    return row
+  }
+
+  /** Makes room, between two pages: no row is in use then. What came first goes first. */
+  trim(): void {
+    if (this.#bytes <= this.#mostBytes) return
+    for (const [key, folding] of this.#rows) {
+      if (this.#bytes <= this.#mostBytes * 0.75) return
+      this.#rows.delete(key)
+      this.#bytes -= folding.size
+    }
+  }
+
+  forget(): void {
+    this.#rows.clear()
+    this.#bytes = 0
+  }
+}

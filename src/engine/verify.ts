@@ -1,0 +1,234 @@
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import { HoldfastError } from '../errors.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
+import type { Store, StoreMoment } from '../store.ts'
+import { type Counts, type MutableCounts, noCounts, outcomes } from '../subscription/checkpoint.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import { readEvent, relevanceOf } from './interpret.ts'
+
+export type Difference =
+  /** The row is not what its events make of it. `expected` or `actual` undefined: there should be none, or there is none. */
+  | {
+      readonly kind: 'row'
+      readonly key: string
+      readonly expected: string | undefined
+      readonly actual: string | undefined
+    }
+  /** An event was neither applied nor held although its lane is held, or was applied although it can't be. */
+  | {
+      readonly kind: 'event'
+      readonly position: number
+      readonly eventId: string
+      readonly lane: string
+      readonly what: string
+    }
+  /** A count of the checkpoint is not the number of events with that outcome. */
+  | { readonly kind: 'count'; readonly outcome: keyof Counts; readonly expected: number; readonly actual: number }
+
+export interface Verification {
+  readonly subscription: string
+  readonly ok: boolean
+  /** The checkpoint that was verified. */
+  readonly position: number
+  readonly events: number
+  readonly rows: number
+  /** What became of the events, counted anew. */
+  readonly counts: Counts
+  readonly differenceCount: number
+  /** The first of them. */
+  readonly differences: readonly Difference[]
+}
+
+const pageLimits = { events: 5_000, bytes: 16_777_216 }
+const rowsPerPage = 1_000
+const lettersPerPage = 1_000
+const mostDifferences = 100
+
+/**
+ * Recomputes, from the log and the letters alone, what became of every event up to the checkpoint, and folds all that were
+ * applied from scratch; then compares with the counts and the rows that are there. Reads one frozen moment of the store, so
+ * it can run beside a live engine. Takes memory for one row per key.
+ */
+export async function verifySubscription(store: Store, subscription: Subscription): Promise<Verification> {
+  if (subscription.source) {
+    throw new HoldfastError(
+      'VERIFY_NEEDS_LOG',
+      `${subscription.name} reads from ${subscription.source.name}, which can't be read again.`,
+      {
+        hint: 'Only a subscription to the log can be verified from scratch.',
+      },
+    )
+  }
+  return store.snapshot((moment) => new Verifier(subscription, moment).run())
+}
+
+class Verifier {
+  readonly #subscription: Subscription
+  readonly #moment: StoreMoment
+  readonly #counts: MutableCounts = noCounts()
+  readonly #rows = new Map<string, Folding>()
+  readonly #heldLanes = new Set<string>()
+  readonly #differences: Difference[] = []
+  #differenceCount = 0
+
+  constructor(subscription: Subscription, moment: StoreMoment) {
+    this.#subscription = subscription
+    this.#moment = moment
+  }
+
+  async run(): Promise<Verification> {
+    const { name } = this.#subscription
+    const state = await this.#moment.partition(name, 0)
+    if (!state) {
+      throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${name}.`, {
+        hint: 'Start an engine with it first.',
+      })
+    }
+    const { start, position, counts } = state.checkpoint
+    const events = await this.#recount(start, position)
+    for (const outcome of outcomes) {
+      if (this.#counts[outcome] !== counts[outcome]) {
+        this.#differ({ kind: 'count', outcome, expected: this.#counts[outcome], actual: counts[outcome] })
+      }
+    }
+    const rows = await this.#compareRows()
+    return {
+      subscription: name,
+      ok: this.#differenceCount === 0,
+      position,
+      events,
+      rows,
+      counts: this.#counts,
+      differenceCount: this.#differenceCount,
+      differences: this.#differences,
+    }
+  }
+
+  async #recount(start: number, position: number): Promise<number> {
+    const letters = letterWalk(this.#moment, this.#subscription.name)
+    let events = 0
+    let after = start
+    while (after < position) {
+      const records = await this.#moment.log.readAll(after, pageLimits)
+      if (records.length === 0) break
+      for (const record of records) {
+        if (record.position > position) return events
+        events++
+        await this.#account(record, await letters(record.position))
+      }
+      after = (records.at(-1) as RecordedEvent).position
+    }
+    return events
+  }
+
+  async #account(record: RecordedEvent, letter: DeadLetter | undefined): Promise<void> {
+    const relevance = relevanceOf(this.#subscription, record)
+    const subscribed = relevance !== 'filtered' && (relevance !== 'unknown' || this.#subscription.unknown === 'hold')
+    if (letter && !isSameEvent(letter.event, record))
+      this.#wrong(record, letter.lane, 'its letter has other bytes than the log')
+    if (letter && letter.status === 'discarded') {
+      this.#counts.discarded++
+    } else if (letter && letter.status !== 'resolved') {
+      this.#counts.held++
+      this.#heldLanes.add(letter.lane)
+    } else if (!subscribed) {
+      this.#counts.filtered++
+    } else {
+      this.#counts.applied++
+      await this.#apply(record)
+    }
+  }
+
+  async #apply(record: RecordedEvent): Promise<void> {
+    const { projection } = this.#subscription
+    const reading = await readEvent(this.#subscription, record)
+    const { lane } = reading
+    if (this.#heldLanes.has(lane))
+      this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
+    if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
+    const reducer = projection.reducers.get(record.type)
+    const folding = this.#rows.get(lane) ?? beginFold(projection, lane, undefined)
+    this.#rows.set(lane, folding)
+    const failure = reducer && foldEvent(projection, folding, reducer, reading.event, record.position)
+    if (failure) this.#wrong(record, lane, `it can't have been applied: ${failure.message}`)
+  }
+
+  async #compareRows(): Promise<number> {
+    const { projection } = this.#subscription
+    let rows = 0
+    let after: { value: string; key: string } | undefined
+    for (;;) {
+      const page = await this.#moment.rows.list(projection.table, {
+        where: [],
+        orderBy: { column: 'key', direction: 'asc' },
+        after,
+        limit: rowsPerPage,
+      })
+      for (const row of page) {
+        const folding = this.#rows.get(row.key)
+        this.#rows.delete(row.key)
+        const expected = folding?.changed ? show(rowWrite(projection, folding)) : undefined
+        if (expected !== show(row)) this.#differ({ kind: 'row', key: row.key, expected, actual: show(row) })
+      }
+      rows += page.length
+      const last = page.at(-1)
+      if (!last || page.length < rowsPerPage) break
+      after = { value: last.key, key: last.key }
+    }
+    for (const folding of this.#rows.values()) {
+      if (folding.changed)
+        this.#differ({
+          kind: 'row',
+          key: folding.key,
+          expected: show(rowWrite(projection, folding)),
+          actual: undefined,
+        })
+    }
+    return rows
+  }
+
+  #wrong(record: RecordedEvent, lane: string, what: string): void {
+    this.#differ({ kind: 'event', position: record.position, eventId: record.id, lane, what })
+  }
+
+  #differ(difference: Difference): void {
+    this.#differenceCount++
+    if (this.#differences.length < mostDifferences) this.#differences.push(difference)
+  }
+}
+
+function show({ version, json }: { version: number; json: string }): string {
+  return `version ${version}: ${json}`
+}
+
+function isSameEvent(a: RecordedEvent, b: RecordedEvent): boolean {
+  return (
+    a.id === b.id &&
+    a.body === b.body &&
+    a.metadata === b.metadata &&
+    a.type === b.type &&
+    a.key === b.key &&
+    a.version === b.version
+  )
+}
+
+/** Letters in order of position, fetched as the events come by: the letter of an event, or undefined. */
+function letterWalk(moment: StoreMoment, subscription: string): (position: number) => Promise<DeadLetter | undefined> {
+  let page: readonly DeadLetter[] = []
+  let next = 0
+  let exhausted = false
+  return async function letterAt(position) {
+    for (;;) {
+      const letter = page[next]
+      if (letter && letter.event.position >= position) return letter.event.position === position ? letter : undefined
+      if (letter) next++
+      else if (exhausted) return undefined
+      else {
+        page = await moment.letters(subscription, page.at(-1)?.event.position ?? 0, lettersPerPage)
+        next = 0
+        exhausted = page.length < lettersPerPage
+      }
+    }
+  }
+}

@@ -1,0 +1,441 @@
+import { HoldfastError, StoreError } from '../errors.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import type { Runtime } from '../runtime/ports.ts'
+import { logSource, type Source } from '../source/source.ts'
+import type { Store } from '../store.ts'
+import { addCounts, type Checkpoint, totalOf } from '../subscription/checkpoint.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import type { Lease, PartitionState, Pause } from '../subscription/subscription-store.ts'
+import type { EngineEmitter, Logger } from './events.ts'
+import { Nap } from './nap.ts'
+import { type Outcome, processLane, processPage } from './page.ts'
+import type { Partition } from './partition.ts'
+import { Rate } from './rate.ts'
+import { RowCache } from './rows.ts'
+import type { NextState, SubscriptionState } from './state.ts'
+
+export interface WorkerSettings {
+  readonly owner: string
+  readonly leaseMs: number
+  readonly pollMs: number
+  readonly pageEvents: number
+  readonly pageBytes: number
+  readonly cacheBytes: number
+}
+
+export interface WorkerParts {
+  readonly store: Store
+  readonly subscription: Subscription
+  readonly runtime: Runtime
+  readonly settings: WorkerSettings
+  readonly emitter: EngineEmitter
+  readonly logger: Logger
+}
+
+const thePartition = 0
+const lettersPerCommit = 500
+const firstBackoffMs = 100
+const longestBackoffMs = 10_000
+
+/**
+ * Runs one partition of one subscription:
+ *
+ *     claim ──► [ recover due lanes ──► read a page ──► process ──► commit ] ──► …
+ *       ▲          │ store throws: block, back off, read the state again      │
+ *       └──────────┴────────────── fenced, or the lease is lost ──────────────┘
+ *
+ * The invariant: what is in memory (checkpoint, held lanes, rows) is what this owner last read or committed under its epoch.
+ * Whenever that is in doubt, because a call threw or a commit was fenced, all of it is dropped and read again.
+ */
+export class Worker {
+  readonly subscription: Subscription
+  readonly source: Source
+  readonly rate = new Rate()
+  readonly unknownTypes = new Map<string, number>()
+  readonly #store: Store
+  readonly #runtime: Runtime
+  readonly #settings: WorkerSettings
+  readonly #emitter: EngineEmitter
+  readonly #logger: Logger
+  readonly #nap: Nap
+  readonly #stopping = new AbortController()
+  readonly #forced = new AbortController()
+  readonly #watchers = new Set<() => void>()
+  #state: SubscriptionState
+  #checkpoint: Checkpoint | undefined
+  #lease: Lease | undefined
+  #renewedAt = 0
+  #due = new Set<string>()
+  #pause: Pause | undefined
+  #fenced = 0
+
+  constructor({ store, subscription, runtime, settings, emitter, logger }: WorkerParts) {
+    this.subscription = subscription
+    this.source = subscription.source ?? logSource(store.log)
+    this.#store = store
+    this.#runtime = runtime
+    this.#settings = settings
+    this.#emitter = emitter
+    this.#logger = logger
+    this.#nap = new Nap(runtime.timers)
+    this.#state = { state: 'starting', since: runtime.clock.now(), owner: undefined }
+  }
+
+  get state(): SubscriptionState {
+    return this.#state
+  }
+
+  get epoch(): number | undefined {
+    return this.#lease?.epoch
+  }
+
+  get fenced(): number {
+    return this.#fenced
+  }
+
+  /** Whether everything up to a position has its outcome, and nothing is due. */
+  reached(position: number): boolean {
+    return (
+      this.#lease !== undefined &&
+      this.#checkpoint !== undefined &&
+      this.#checkpoint.position >= position &&
+      this.#due.size === 0
+    )
+  }
+
+  /** Calls back after every commit and every change of state. */
+  watch(listener: () => void): () => void {
+    this.#watchers.add(listener)
+    return () => void this.#watchers.delete(listener)
+  }
+
+  wake(): void {
+    this.#nap.wake()
+  }
+
+  /** Finishes the page at hand and gives the lease back. */
+  stop(): void {
+    this.#stopping.abort()
+    this.#nap.wake()
+  }
+
+  /** From now on it commits nothing, even if a page that hangs comes back. */
+  force(): void {
+    this.#forced.abort()
+  }
+
+  setPause(pause: Pause | undefined): void {
+    this.#pause = pause
+    this.#nap.wake()
+  }
+
+  /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
+  async register(): Promise<void> {
+    const { name, projection, from } = this.subscription
+    const start =
+      from === 'checkpoint'
+        ? 'existing'
+        : from === 'end'
+          ? await this.source.head()
+          : from === 'beginning'
+            ? 0
+            : from.position
+    await this.#store.subscriptions.register({ name, table: projection.table, start })
+  }
+
+  /** Resolves when the worker was stopped, or has failed for good. Never rejects. */
+  async run(registered: boolean): Promise<void> {
+    const forget = this.source.onAppend(() => this.#nap.wake())
+    try {
+      if (!registered) await this.#untilStoreWorks(() => this.register())
+      while (!this.#stopping.signal.aborted) {
+        const partition = await this.#claim()
+        if (partition) await this.#work(partition)
+      }
+      await this.#release()
+      this.#enter({ state: 'stopped' })
+    } catch (error) {
+      this.#lease = undefined
+      this.#enter({ state: 'failed', error })
+      this.#logger.error({ subscription: this.subscription.name, error }, 'the subscription failed; the others go on')
+    } finally {
+      forget()
+    }
+  }
+
+  async #claim(): Promise<Partition | undefined> {
+    const { owner, leaseMs, pollMs } = this.#settings
+    const { name } = this.subscription
+    this.#lease = undefined
+    const claim = await this.#untilStoreWorks(() =>
+      this.#store.subscriptions.claim({ subscription: name, partition: thePartition, owner, leaseMs }),
+    )
+    if (!claim) return undefined
+    if (claim.outcome === 'owned') {
+      this.#enter({ state: 'starting', owner: claim.owner })
+      await this.#nap.take(Math.min(claim.forMs, Math.max(pollMs, 50)))
+      return undefined
+    }
+    this.#lease = claim.lease
+    this.#renewedAt = this.#runtime.clock.mono()
+    const partition = await this.#untilStoreWorks(() => this.#load(claim.lease))
+    const { position } = claim.state.checkpoint
+    this.#emitter.emit('partition.claimed', {
+      subscription: name,
+      partition: thePartition,
+      epoch: claim.lease.epoch,
+      position,
+    })
+    return partition
+  }
+
+  /** Reads everything the owner must know. Undefined when it is the owner no more. */
+  async #load(lease: Lease): Promise<Partition | undefined> {
+    const { name, projection } = this.subscription
+    const state = await this.#store.subscriptions.load(name, thePartition)
+    if (!state || state.epoch !== lease.epoch) {
+      this.#lost(state)
+      return undefined
+    }
+    const lanes = await this.#store.letters.heldLanes(name, thePartition)
+    const head = await this.source.head()
+    if (head < state.checkpoint.position)
+      throw regressed(this.subscription.name, this.source.name, state.checkpoint.position, head)
+    this.#checkpoint = state.checkpoint
+    this.#pause = state.pause
+    this.#due = new Set(lanes.filter(({ status }) => status === 'retrying').map(({ lane }) => lane))
+    const watchesGaps = this.source.versions === 'unordered'
+    return {
+      store: this.#store,
+      subscription: this.subscription,
+      watchesGaps,
+      doneBefore: state.checkpoint.start === 0 ? 0 : undefined,
+      held: new Map(lanes.map((lane) => [lane.lane, lane])),
+      rows: new RowCache(this.#store, projection, watchesGaps, this.#settings.cacheBytes),
+      now: () => this.#runtime.clock.now(),
+    }
+  }
+
+  /** Works until the lease is lost, the engine stops, or the state must be read again after a failure. */
+  async #work(loaded: Partition): Promise<void> {
+    let partition: Partition | undefined = loaded
+    while (partition && this.#lease && !this.#stopping.signal.aborted) {
+      const lease: Lease = this.#lease
+      const known: Partition = partition
+      const step = await this.#untilStoreWorks(
+        () => this.#step(known),
+        // The outcome of what threw is unknown: it may have been committed. What was in memory is worth nothing now.
+        async () => {
+          partition = await this.#load(lease)
+          return partition !== undefined
+        },
+      )
+      if (step !== undefined && step !== 'worked') await this.#rest(step)
+    }
+  }
+
+  async #step(partition: Partition): Promise<'worked' | 'idle' | 'paused'> {
+    await this.#keepLease()
+    if (!this.#lease) return 'worked'
+    if (this.#pause) return 'paused'
+    const [due] = this.#due
+    if (due !== undefined) {
+      await this.#commit(partition, await processLane(partition, due, lettersPerCommit))
+      return 'worked'
+    }
+    const { pageEvents, pageBytes } = this.#settings
+    const checkpoint = this.#checkpoint as Checkpoint
+    const limits = { events: pageEvents, bytes: pageBytes }
+    const records = await this.source.read(checkpoint.position, limits, this.#stopping.signal)
+    if (records.length === 0) return 'idle'
+    if (this.#state.state !== 'live' || records.length === pageEvents) this.#enter({ state: 'catching-up' })
+    const outcome = await processPage(partition, records)
+    const last = records.at(-1)
+    if (totalOf(outcome.counts) !== records.length || !last) {
+      throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
+    }
+    await this.#commit(partition, outcome, last)
+    return 'worked'
+  }
+
+  async #commit(partition: Partition, outcome: Outcome, last?: RecordedEvent): Promise<void> {
+    this.#forced.signal.throwIfAborted()
+    const { clock, timers } = this.#runtime
+    const { name, projection } = this.subscription
+    const lease = this.#lease as Lease
+    const before = this.#checkpoint as Checkpoint
+    const begun = clock.mono()
+    const to = last ? { position: last.position, eventId: last.id, eventType: last.type, eventTime: last.time } : before
+    const at = clock.now()
+    const { counts, rows, lanes, held, letters } = outcome
+    const result = await this.#store.subscriptions.commit({
+      lease,
+      leaseMs: this.#settings.leaseMs,
+      from: before.position,
+      to,
+      at,
+      counts,
+      table: projection.table,
+      rows,
+      lanes,
+      held,
+      letters,
+    })
+    if (result.outcome === 'fenced') return this.#lost(result)
+    this.#renewedAt = clock.mono()
+    this.#checkpoint = {
+      ...before,
+      ...to,
+      start: before.start,
+      committedAt: at,
+      counts: addCounts(before.counts, counts),
+    }
+    this.#pause = result.pause
+    for (const { lane, hold } of lanes) {
+      if (hold?.status === 'retrying') this.#due.add(lane)
+      else this.#due.delete(lane)
+    }
+    partition.rows.trim()
+    const events = last ? totalOf(counts) : letters.length
+    const ended = clock.mono()
+    this.rate.add(begun, ended, events)
+    this.#emitter.emit('page.committed', {
+      subscription: name,
+      position: to.position,
+      events,
+      counts,
+      durationMs: ended - begun,
+    })
+    this.#tell(outcome)
+    this.#notify()
+    await timers.yield()
+  }
+
+  #tell({ stopped, released, unknown }: Outcome): void {
+    const { name } = this.subscription
+    for (const { lane, status, record, failure } of stopped) {
+      const { id: eventId, type: eventType, position } = record
+      this.#emitter.emit('lane.held', { subscription: name, lane, status, eventId, eventType, position, failure })
+    }
+    for (const lane of released) this.#emitter.emit('lane.released', { subscription: name, lane })
+    for (const { id: eventId, type, position } of unknown) {
+      const seen = this.unknownTypes.get(type) ?? 0
+      this.unknownTypes.set(type, seen + 1)
+      if (seen > 0) continue
+      this.#emitter.emit('event.unknown', { subscription: name, type, eventId, position })
+      if (this.subscription.unknown === 'warn') {
+        this.#logger.warn(
+          { subscription: name, type, eventId, position },
+          'an event of a type that the catalog does not know',
+        )
+      }
+    }
+  }
+
+  async #rest(why: 'idle' | 'paused'): Promise<void> {
+    if (why === 'paused') this.#enter({ state: 'paused', reason: (this.#pause as Pause | undefined)?.reason ?? '' })
+    else this.#enter({ state: 'live' })
+    await this.#nap.take(this.#settings.pollMs)
+    if (why !== 'paused' || this.#pause === undefined) return
+    // Another process may have let it go on.
+    const state = await this.#untilStoreWorks(() =>
+      this.#store.subscriptions.load(this.subscription.name, thePartition),
+    )
+    if (state) this.#pause = state.pause
+  }
+
+  /** Commits renew the lease; this is for when there are none. */
+  async #keepLease(): Promise<void> {
+    const { leaseMs } = this.#settings
+    if (!this.#lease || this.#runtime.clock.mono() - this.#renewedAt < leaseMs / 3) return
+    if (await this.#store.subscriptions.renew(this.#lease, leaseMs)) this.#renewedAt = this.#runtime.clock.mono()
+    else this.#lost(await this.#store.subscriptions.load(this.subscription.name, thePartition))
+  }
+
+  #lost(
+    now: Pick<PartitionState, 'epoch' | 'owner'> | { epoch: number | undefined; owner: string | undefined } | undefined,
+  ): void {
+    const epoch = this.#lease?.epoch ?? 0
+    this.#lease = undefined
+    this.#fenced++
+    const { name } = this.subscription
+    this.#emitter.emit('partition.fenced', {
+      subscription: name,
+      partition: thePartition,
+      epoch,
+      newEpoch: now?.epoch,
+      owner: now?.owner,
+    })
+    this.#enter({ state: 'starting', owner: now?.owner })
+  }
+
+  async #release(): Promise<void> {
+    if (!this.#lease) return
+    try {
+      await this.#store.subscriptions.release(this.#lease)
+    } catch (error) {
+      // It runs out by itself.
+      this.#logger.warn({ subscription: this.subscription.name, error }, 'the lease could not be given back')
+    }
+    this.#lease = undefined
+  }
+
+  /**
+   * Runs something that needs the store until it works: for ever, with growing pauses. No event is to blame for what a store
+   * does, so none is held and no attempt is counted. Undefined when the engine was stopped meanwhile, or `afresh` says to give up.
+   */
+  async #untilStoreWorks<T>(run: () => Promise<T>, afresh?: () => Promise<boolean>): Promise<T | undefined> {
+    let failures = 0
+    while (!this.#stopping.signal.aborted) {
+      try {
+        if (failures > 0 && afresh) {
+          if (!(await afresh())) return undefined
+          this.#enter({ state: 'catching-up' })
+          return undefined
+        }
+        return await run()
+      } catch (error) {
+        if (this.#stopping.signal.aborted) return undefined
+        if (error instanceof HoldfastError && !(error instanceof StoreError)) throw error
+        const waitMs = this.#backoffMs(failures++)
+        const { clock } = this.#runtime
+        this.#enter({ state: 'blocked', error, attempts: failures, retryAt: clock.now() + waitMs })
+        this.#emitter.emit('store.failed', {
+          subscription: this.subscription.name,
+          error,
+          attempt: failures,
+          retryInMs: waitMs,
+        })
+        await this.#nap.take(waitMs)
+      }
+    }
+    return undefined
+  }
+
+  /** Doubles up to ten seconds, between half and all of it, so that processes that failed together don't come back together. */
+  #backoffMs(failures: number): number {
+    const full = Math.min(firstBackoffMs * 2 ** Math.min(failures, 20), longestBackoffMs)
+    return full / 2 + (full / 2) * (this.#runtime.random.u32() / 2 ** 32)
+  }
+
+  #enter(next: NextState): void {
+    const from = this.#state
+    const same = from.state === next.state
+    if (same && (next.state === 'live' || next.state === 'catching-up')) return
+    const since = same ? from.since : this.#runtime.clock.now()
+    this.#state = { ...next, since } as SubscriptionState
+    if (!same) this.#emitter.emit('subscription.state', { subscription: this.subscription.name, from, to: this.#state })
+    this.#notify()
+  }
+
+  #notify(): void {
+    for (const watcher of this.#watchers) watcher()
+  }
+}
+
+function regressed(subscription: string, source: string, position: number, head: number): HoldfastError {
+  const message = `${subscription} is at position ${position}, but its source (${source}) ends at ${head}.`
+  return new HoldfastError('SOURCE_REGRESSED', message, {
+    hint: 'The source lost events, or is another one than before. Restore it, or give the subscription a new name.',
+  })
+}

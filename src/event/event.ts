@@ -1,0 +1,57 @@
+import type { Json } from './json.ts'
+
+/** What travels with an event without being part of what happened. */
+export interface Metadata {
+  readonly correlationId?: string
+  readonly causationId?: string
+  readonly traceparent?: string
+  readonly tenant?: string
+  readonly actor?: string
+  readonly [extra: string]: Json | undefined
+}
+
+/** What happened, as a consumer sees it: checked, brought up to the newest schema, typed. */
+export interface Event<Type extends string = string, Data = unknown> {
+  /** UUID v7, or the hash of the content for a foreign event that came without an id. */
+  readonly id: string
+  readonly type: Type
+  /** The stream or aggregate; the events of one key are applied in order. */
+  readonly key: string
+  /** 1 for the first event of a key, then 2, 3, … Foreign events may have none. */
+  readonly version?: number
+  readonly data: Data
+  readonly metadata: Metadata
+  /** When it happened, in ISO 8601, UTC. */
+  readonly time: string
+}
+
+/**
+ * An event as a source gives it: nothing of it is looked into yet, so nothing of it can be lost. `body` is the exact text
+ * of `data`, or its exact bytes where the source can't promise that they are text.
+ */
+export interface RecordedEvent {
+  /** Where it stands in its source; grows strictly within a partition. */
+  readonly position: number
+  readonly id: string
+  readonly type: string
+  readonly key: string
+  readonly version: number | undefined
+  readonly schemaVersion: number
+  readonly time: string
+  readonly body: string | Uint8Array
+  /** The exact JSON text, or undefined when there is none. */
+  readonly metadata: string | undefined
+}
+
+const noMetadata: Metadata = Object.freeze({})
+
+export function parseMetadata(text: string | undefined): Metadata {
+  return text === undefined ? noMetadata : (JSON.parse(text) as Metadata)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+/** The body as a value. Throws on what is not UTF-8 or not JSON. */
+export function parseBody(body: string | Uint8Array): unknown {
+  return JSON.parse(typeof body === 'string' ? body : utf8.decode(body))
+}

@@ -1,0 +1,214 @@
+import { HoldfastError, InvalidEventError } from '../errors.ts'
+
+export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
+
+export interface JsonLimits {
+  readonly bytes: number
+  readonly depth: number
+  readonly keys: number
+}
+
+export const dataLimits: JsonLimits = { bytes: 1_048_576, depth: 64, keys: 10_000 }
+export const metadataLimits: JsonLimits = { bytes: 65_536, depth: 8, keys: 200 }
+
+/** The length of a text in UTF-8. Three bytes for a UTF-16 unit is the most there can be, so most texts need no count. */
+export function utf8Length(text: string, enough: number): number {
+  return text.length * 3 <= enough ? text.length : new TextEncoder().encode(text).length
+}
+
+/**
+ * Writes a value as JSON, or refuses it. Checking and writing are one walk, so a getter can't show one value to the check
+ * and another to the writer, and what `JSON.stringify` would quietly change is kept (-0) or refused (undefined, NaN, dates,
+ * class instances, `toJSON`). Lone surrogates and U+0000 come out escaped, which every store can hold.
+ */
+export function encodeJson(value: unknown, path: string, limits: JsonLimits): string {
+  const writer: Writer = { text: '', keys: 0, limits, root: path }
+  write(writer, value, path, 0)
+  checkSize(writer.text, path, limits)
+  return writer.text
+}
+
+/** Checks a text that is JSON already. It is stored to the letter: spaces, 2^53+1, repeated keys and all. */
+export function checkJsonText(text: unknown, path: string, limits: JsonLimits): string {
+  if (typeof text !== 'string' || !text.isWellFormed()) {
+    throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} is not a well-formed string.`, {
+      hint: 'Escape a lone surrogate as \\udXXX.',
+    })
+  }
+  checkSize(text, path, limits)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} is not JSON.`, { cause })
+  }
+  measure({ keys: 0, limits, root: path }, value, path, 0)
+  return text
+}
+
+interface Walk {
+  keys: number
+  readonly limits: JsonLimits
+  readonly root: string
+}
+
+interface Writer extends Walk {
+  text: string
+}
+
+function write(out: Writer, value: unknown, path: string, depth: number): void {
+  switch (typeof value) {
+    case 'string':
+      out.text += JSON.stringify(value)
+      break
+    case 'number':
+      if (!Number.isFinite(value)) throw notJson(path, String(value))
+      out.text += Object.is(value, -0) ? '-0' : String(value)
+      break
+    case 'boolean':
+      out.text += value ? 'true' : 'false'
+      break
+    case 'object':
+      if (value === null) out.text += 'null'
+      else if (Array.isArray(value)) writeArray(out, value, path, enter(out, path, depth))
+      else writeObject(out, value, path, enter(out, path, depth))
+      break
+    default:
+      throw notJson(path, typeof value === 'bigint' ? 'a bigint' : `${typeof value}`)
+  }
+  // Stop a hostile value while it grows, not after it has filled the memory.
+  if (out.text.length > out.limits.bytes) throw tooLarge(out.root, out.limits)
+}
+
+function writeArray(out: Writer, array: readonly unknown[], path: string, depth: number): void {
+  out.text += '['
+  for (let i = 0; i < array.length; i++) {
+    if (i > 0) out.text += ','
+    write(out, array[i], `${path}[${i}]`, depth)
+  }
+  out.text += ']'
+}
+
+function writeObject(out: Writer, object: object, path: string, depth: number): void {
+  if (!isPlain(object)) throw notJson(path, `an instance of ${className(object)}`)
+  if (Object.getOwnPropertySymbols(object).length > 0) throw notJson(path, 'an object with symbol keys')
+  out.text += '{'
+  let first = true
+  for (const key of Object.keys(object)) {
+    countKey(out, key, path)
+    out.text += first ? JSON.stringify(key) : `,${JSON.stringify(key)}`
+    out.text += ':'
+    first = false
+    write(out, (object as Record<string, unknown>)[key], `${path}.${key}`, depth)
+  }
+  out.text += '}'
+}
+
+function measure(walk: Walk, value: unknown, path: string, depth: number): void {
+  if (typeof value !== 'object' || value === null) return
+  const inside = enter(walk, path, depth)
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++) measure(walk, value[i], `${path}[${i}]`, inside)
+    return
+  }
+  for (const [key, child] of Object.entries(value)) {
+    countKey(walk, key, path)
+    measure(walk, child, `${path}.${key}`, inside)
+  }
+}
+
+function enter(walk: Walk, path: string, depth: number): number {
+  if (depth === walk.limits.depth) {
+    throw new InvalidEventError('EVENT_TOO_DEEP', walk.root, `${walk.root} is nested deeper than ${depth} levels.`, {
+      hint: `The first value that lies too deep is at ${path.slice(0, 200)}.`,
+    })
+  }
+  return depth + 1
+}
+
+function countKey(walk: Walk, key: string, path: string): void {
+  if (++walk.keys > walk.limits.keys) {
+    const message = `${walk.root} has more than ${walk.limits.keys.toLocaleString('en')} keys.`
+    throw new InvalidEventError('EVENT_TOO_MANY_KEYS', walk.root, message, { hint: 'Split it into several events.' })
+  }
+  if (key === '__proto__') {
+    // A consumer that copies or merges such an object would replace its prototype.
+    throw new InvalidEventError('EVENT_FORBIDDEN_KEY', `${path}.__proto__`, `${path} has a key "__proto__".`)
+  }
+}
+
+function checkSize(text: string, path: string, limits: JsonLimits): void {
+  if (utf8Length(text, limits.bytes) > limits.bytes) throw tooLarge(path, limits)
+}
+
+function tooLarge(path: string, limits: JsonLimits): InvalidEventError {
+  const message = `${path} is larger than ${limits.bytes.toLocaleString('en')} bytes as JSON.`
+  return new InvalidEventError('EVENT_TOO_LARGE', path, message, {
+    hint: 'Keep large things elsewhere and refer to them.',
+  })
+}
+
+function notJson(path: string, what: string): InvalidEventError {
+  return new InvalidEventError('EVENT_NOT_JSON', path, `${path} is ${what}, which JSON can't hold.`)
+}
+
+/** Plain in any realm: the prototype is null, or is itself the root of a prototype chain. */
+function isPlain(object: object): boolean {
+  const prototype = Object.getPrototypeOf(object)
+  return prototype === null || Object.getPrototypeOf(prototype) === null
+}
+
+function className(object: object): string {
+  const name: unknown = object.constructor?.name
+  return typeof name === 'string' && name ? name : 'a class'
+}
+
+/**
+ * Checks that a fold's new state is exactly what the store will give back, and freezes it, so that a reducer which changes
+ * its row in place and then throws can't leave half a change behind. Returns whether a -0 is in it: `JSON.stringify` would
+ * lose that.
+ */
+export function sealState(value: unknown, path: string, depth = 0): boolean {
+  if (typeof value === 'number') {
+    if (!Number.isFinite(value)) throw badState(path, String(value))
+    return value === 0 && Object.is(value, -0)
+  }
+  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return false
+  if (typeof value !== 'object') throw badState(path, typeof value === 'bigint' ? 'a bigint' : typeof value)
+  if (depth === dataLimits.depth) throw badState(path, `nested deeper than ${depth} levels`)
+  let negativeZero = false
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length; i++)
+      negativeZero = sealState(value[i], `${path}[${i}]`, depth + 1) || negativeZero
+  } else {
+    if (!isPlain(value)) throw badState(path, `an instance of ${className(value)}`)
+    for (const key of Object.keys(value)) {
+      if (key === '__proto__') throw badState(path, 'an object with a key "__proto__"')
+      const child = (value as Record<string, unknown>)[key]
+      // The most common leaves, without a call and without building a path.
+      if (typeof child === 'string' || (typeof child === 'number' && child - child === 0 && child !== 0)) continue
+      negativeZero = sealState(child, `${path}.${key}`, depth + 1) || negativeZero
+    }
+  }
+  Object.freeze(value)
+  return negativeZero
+}
+
+function badState(path: string, what: string): HoldfastError {
+  const hint =
+    what === 'an instance of Promise'
+      ? 'A fold must be synchronous: do the asking when you append, and put the answer in the event.'
+      : 'A row must be plain JSON, so that what is read back is what was written.'
+  return new HoldfastError('FOLD_STATE', `The fold returned a row in which ${path} is ${what}.`, { hint })
+}
+
+const stateLimits: JsonLimits = {
+  bytes: Number.POSITIVE_INFINITY,
+  depth: dataLimits.depth + 1,
+  keys: Number.POSITIVE_INFINITY,
+}
+
+/** Writes a sealed state. */
+export function encodeState(value: unknown, negativeZero: boolean): string {
+  return negativeZero ? encodeJson(value, 'row', stateLimits) : JSON.stringify(value)
+}

@@ -1,0 +1,54 @@
+export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
+export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'
+export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
+export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
+export type { SubscriptionState } from './engine/state.ts'
+export type { EngineStatus, LaneStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
+export type { Difference, Verification } from './engine/verify.ts'
+export {
+  type ErrorCode,
+  EventIdConflictError,
+  ExpectedVersionError,
+  errorCodes,
+  HoldfastError,
+  InvalidEventError,
+  StoreError,
+} from './errors.ts'
+export {
+  type DataOf,
+  defineEvents,
+  type EventCatalog,
+  type EventOf,
+  evolved,
+  type TypeName,
+  type Upcast,
+} from './event/catalog.ts'
+export type { Event, Metadata, RecordedEvent } from './event/event.ts'
+export { contentId } from './event/identity.ts'
+export type { Json } from './event/json.ts'
+export type { StandardSchema } from './event/standard-schema.ts'
+export type { Failure, FailureClass } from './failure/failure.ts'
+export {
+  type Appended,
+  type AppendOptions,
+  createLog,
+  type Draft,
+  type Log,
+  type Logged,
+  type LogOptions,
+  type ReadOptions,
+} from './log/log.ts'
+export type { ExpectedVersion } from './log/log-store.ts'
+export { defineProjection, type Projection, type ProjectionDefinition } from './projection/projection.ts'
+export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
+export type { Duration } from './runtime/duration.ts'
+export type { Clock, Random, Runtime, Timers } from './runtime/ports.ts'
+export type { Source } from './source/source.ts'
+export type { Store } from './store.ts'
+export type { Checkpoint, Counts } from './subscription/checkpoint.ts'
+export {
+  defineSubscription,
+  type Filter,
+  type Subscription,
+  type SubscriptionOptions,
+} from './subscription/subscription.ts'

@@ -1,0 +1,42 @@
+import type { RecordedEvent } from '../event/event.ts'
+
+/** The version a key must have for an append to go through: whatever it is, none yet, or exactly this. */
+export type ExpectedVersion = 'any' | 'new' | number
+
+/** An event that passed the door and has everything but its place. */
+export interface NewEvent {
+  readonly id: string
+  readonly type: string
+  readonly schemaVersion: number
+  readonly time: string
+  readonly body: string
+  readonly metadata: string | undefined
+}
+
+export type AppendOutcome =
+  /** `repeated`: all of these events were there already, with the same content; nothing was written. */
+  | { readonly outcome: 'appended' | 'repeated'; readonly version: number; readonly position: number }
+  | { readonly outcome: 'version-conflict'; readonly actual: number }
+  | { readonly outcome: 'id-conflict'; readonly id: string; readonly why: string }
+
+export interface PageLimits {
+  readonly events: number
+  /** Bodies together; a page always holds at least one event, however large. */
+  readonly bytes: number
+}
+
+/**
+ * Keeps the events and hands out positions and versions. What is allowed in is the log's job (`createLog`), not the store's.
+ */
+export interface LogStore {
+  append(key: string, events: readonly NewEvent[], expected: ExpectedVersion): Promise<AppendOutcome>
+  /** Events with a higher position, in order, up to the safe horizon: what is not returned now can't appear below it later. */
+  readAll(after: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
+  readKey(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
+  /** The highest position, 0 for an empty log. */
+  head(): Promise<number>
+  /** How many events lie above a position, and the time of the first of them. */
+  lag(after: number): Promise<{ readonly events: number; readonly oldest: string | undefined }>
+  /** Calls back when something may have been appended. A hint: readers poll as well. */
+  onAppend(wake: () => void): () => void
+}

@@ -1,0 +1,240 @@
+import { EventIdConflictError, ExpectedVersionError, HoldfastError, InvalidEventError } from '../errors.ts'
+import { type DataInput, type EventCatalog, type EventOf, readData, type TypeName } from '../event/catalog.ts'
+import { type Event, type Metadata, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
+import { createIds } from '../event/identity.ts'
+import { checkJsonText, dataLimits, encodeJson, metadataLimits } from '../event/json.ts'
+import { checkReadable, checkTypeName } from '../event/names.ts'
+import type { Runtime } from '../runtime/ports.ts'
+import { systemRuntime } from '../runtime/system.ts'
+import type { ExpectedVersion, LogStore, NewEvent, PageLimits } from './log-store.ts'
+
+interface DraftFields {
+  /** Give one to make a repeated append harmless; without it each call is a new event. */
+  readonly id?: string
+  readonly metadata?: Metadata
+  readonly time?: string | Date
+}
+
+/** An event on its way in: `data`, or `json` with the exact text to keep (numbers beyond 2^53, for one). */
+export type Draft<Type extends string = string, Data = unknown> = DraftFields & { readonly type: Type } & (
+    | { readonly data: Data; readonly json?: never }
+    | { readonly json: string; readonly data?: never }
+  )
+
+export type DraftOf<C> = [C] extends [EventCatalog]
+  ? { [T in TypeName<C>]: Draft<T, DataInput<C, T>> }[TypeName<C>]
+  : Draft
+
+/** An event as it lies in the log: with its position, the schema version it was written with, and its exact text. */
+export interface Logged {
+  readonly position: number
+  readonly version: number
+  readonly schemaVersion: number
+  readonly json: string
+}
+
+export interface Appended {
+  /** The version of the key after this append. */
+  readonly version: number
+  /** The position of the last event of this append. */
+  readonly position: number
+  /** True when these events were there already, and nothing was written. */
+  readonly repeated: boolean
+}
+
+export interface AppendOptions {
+  readonly expectedVersion?: ExpectedVersion
+}
+
+export interface ReadOptions {
+  readonly after?: number
+  readonly limit?: number
+  readonly signal?: AbortSignal
+}
+
+export interface Log<C = undefined> {
+  append(key: string, events: readonly DraftOf<C>[], options?: AppendOptions): Promise<Appended>
+  /** The events of a key in order of version; `after` is a version. */
+  readKey(key: string, options?: ReadOptions): AsyncIterable<LoggedOf<C>>
+  /** All events in order of position; `after` is a position. Ends at the head. */
+  readAll(options?: ReadOptions): AsyncIterable<LoggedOf<C>>
+  /** The same log without the catalog: every event as it was written, whatever it is. */
+  readonly raw: Log
+}
+
+export type LoggedOf<C> = ([C] extends [EventCatalog] ? EventOf<C> : Event) & Logged
+
+export interface LogOptions<C> extends Partial<Runtime> {
+  readonly store: { readonly log: LogStore }
+  /** With a catalog, `data` is typed and checked both ways, and an unknown type is refused at the door. */
+  readonly events?: C
+}
+
+const draftFields = new Set(['id', 'type', 'data', 'json', 'metadata', 'time'])
+const textFields = ['correlationId', 'causationId', 'traceparent', 'tenant', 'actor']
+const keyLength = 512
+const idLength = 128
+const page: PageLimits = { events: 1_000, bytes: 4_194_304 }
+
+export function createLog<const C extends EventCatalog | undefined = undefined>(options: LogOptions<C>): Log<C> {
+  const { store, events: catalog, clock = systemRuntime.clock, random = systemRuntime.random } = options
+  const nextId = createIds(clock, random)
+
+  return makeLog<C>(catalog)
+
+  function makeLog<K extends EventCatalog | undefined>(known: K | undefined): Log<K> {
+    return {
+      append: async (key, drafts, { expectedVersion = 'any' } = {}) => {
+        checkReadable(key, 'key', keyLength)
+        checkExpected(expectedVersion)
+        const events: NewEvent[] = []
+        // Everything is checked before anything is written: an append goes in whole or not at all.
+        for (const [i, draft] of drafts.entries()) events.push(await admit(draft, `events[${i}]`, known))
+        checkBatch(events)
+        return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion))
+      },
+      readKey: (key, read = {}) =>
+        pages(read, known, (last, limits) => store.log.readKey(key, last?.version ?? read.after ?? 0, limits)),
+      readAll: (read = {}) =>
+        pages(read, known, (last, limits) => store.log.readAll(last?.position ?? read.after ?? 0, limits)),
+      get raw() {
+        return makeLog<undefined>(undefined)
+      },
+    }
+  }
+
+  async function admit(draft: Draft, path: string, known: EventCatalog | undefined): Promise<NewEvent> {
+    if (typeof draft !== 'object' || draft === null) throw badField(path, 'is not an event')
+    for (const field of Object.keys(draft)) {
+      if (!draftFields.has(field)) throw badField(`${path}.${field}`, 'is not a field of an event')
+    }
+    const type = checkTypeName(draft.type, `${path}.type`)
+    const body =
+      draft.json === undefined
+        ? encodeJson(draft.data, `${path}.data`, dataLimits)
+        : checkJsonText(draft.json, `${path}.json`, dataLimits)
+    const schemaVersion = known ? await checkAgainst(known, type, body, path) : 1
+    return {
+      id: draft.id === undefined ? nextId() : checkReadable(draft.id, `${path}.id`, idLength),
+      type,
+      schemaVersion,
+      time: readTime(draft.time, path),
+      body,
+      metadata: readMetadata(draft.metadata, `${path}.metadata`),
+    }
+  }
+
+  /** What is stored is what was given, not what the schema makes of it; so the check is of the text that will be read. */
+  async function checkAgainst(known: EventCatalog, type: string, body: string, path: string): Promise<number> {
+    const entry = known.entry(type)
+    if (!entry) {
+      throw new InvalidEventError(
+        'EVENT_TYPE_UNKNOWN',
+        `${path}.type`,
+        `The catalog has no type ${JSON.stringify(type)}.`,
+        {
+          hint: 'Add it to defineEvents, or append through log.raw.',
+        },
+      )
+    }
+    try {
+      await readData(entry, entry.schemaVersion, JSON.parse(body))
+    } catch (cause) {
+      const why = cause instanceof HoldfastError ? cause.message : `Its schema threw: ${String(cause)}`
+      throw new InvalidEventError('EVENT_SCHEMA', `${path}.data`, `${path} (${type}) is refused. ${why}`, { cause })
+    }
+    return entry.schemaVersion
+  }
+
+  function readTime(time: string | Date | undefined, path: string): string {
+    if (time === undefined) return new Date(clock.now()).toISOString()
+    const ms = typeof time === 'string' ? Date.parse(time) : time instanceof Date ? time.getTime() : Number.NaN
+    if (Number.isNaN(ms)) throw badField(`${path}.time`, 'is not a time; give an ISO 8601 string or a Date')
+    return new Date(ms).toISOString()
+  }
+}
+
+function readMetadata(metadata: Metadata | undefined, path: string): string | undefined {
+  if (metadata === undefined) return undefined
+  if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
+    throw badField(path, 'is not an object')
+  for (const field of textFields) {
+    if (Object.hasOwn(metadata, field)) checkReadable(metadata[field], `${path}.${field}`, keyLength)
+  }
+  const text = encodeJson(metadata, path, metadataLimits)
+  return text === '{}' ? undefined : text
+}
+
+function checkExpected(expected: ExpectedVersion): void {
+  if (expected === 'any' || expected === 'new') return
+  if (Number.isSafeInteger(expected) && expected >= 0) return
+  throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${String(expected)}.`, {
+    hint: "Give 'any', 'new', or the version you read (a whole number from 0).",
+  })
+}
+
+function checkBatch(events: readonly NewEvent[]): void {
+  if (events.length === 0) throw new HoldfastError('OPTION_INVALID', 'An append needs at least one event.')
+  const ids = new Set<string>()
+  for (const { id } of events) {
+    if (ids.has(id)) throw new EventIdConflictError(id, 'it stands twice in one append')
+    ids.add(id)
+  }
+}
+
+function settle(key: string, expected: ExpectedVersion, result: Awaited<ReturnType<LogStore['append']>>): Appended {
+  switch (result.outcome) {
+    case 'appended':
+    case 'repeated':
+      return { version: result.version, position: result.position, repeated: result.outcome === 'repeated' }
+    case 'version-conflict':
+      throw new ExpectedVersionError(key, expected as 'new' | number, result.actual)
+    case 'id-conflict':
+      throw new EventIdConflictError(result.id, result.why)
+    default:
+      return result satisfies never
+  }
+}
+
+async function* pages<C extends EventCatalog | undefined>(
+  { limit = Number.POSITIVE_INFINITY, signal }: ReadOptions,
+  catalog: C | undefined,
+  readPage: (last: RecordedEvent | undefined, limits: PageLimits) => Promise<readonly RecordedEvent[]>,
+): AsyncGenerator<LoggedOf<C>> {
+  let left = limit
+  let last: RecordedEvent | undefined
+  while (left > 0) {
+    signal?.throwIfAborted()
+    const records = await readPage(last, { ...page, events: Math.min(page.events, left) })
+    if (records.length === 0) return
+    for (const record of records) {
+      signal?.throwIfAborted()
+      yield (await readLogged(record, catalog)) as LoggedOf<C>
+    }
+    left -= records.length
+    last = records.at(-1)
+  }
+}
+
+async function readLogged(record: RecordedEvent, catalog: EventCatalog | undefined): Promise<Event & Logged> {
+  const { position, id, type, key, schemaVersion, time } = record
+  const json = record.body as string
+  let data: unknown = parseBody(json)
+  if (catalog) {
+    const entry = catalog.entry(type)
+    try {
+      if (!entry) throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The catalog has no type ${JSON.stringify(type)}.`)
+      data = await readData(entry, schemaVersion, data)
+    } catch (cause) {
+      const code = cause instanceof HoldfastError ? cause.code : 'EVENT_SCHEMA'
+      const message = `The event ${id} at position ${position} can't be read: ${cause instanceof Error ? cause.message : 'its schema threw'}`
+      throw new InvalidEventError(code, 'data', message, { cause, hint: 'log.raw reads it as it was written.' })
+    }
+  }
+  const version = record.version as number
+  return { id, type, key, version, data, metadata: parseMetadata(record.metadata), time, position, schemaVersion, json }
+}
+
+function badField(path: string, what: string): InvalidEventError {
+  return new InvalidEventError('EVENT_FIELD_INVALID', path, `${path} ${what}.`)
+}

@@ -1,0 +1,125 @@
+import { HoldfastError } from '../errors.ts'
+import type { Event } from '../event/event.ts'
+import { encodeState, sealState } from '../event/json.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
+import type { Projection, Reducer } from './projection.ts'
+import type { ColumnSpec, ColumnValue, RowWrite, StoredRow } from './row-store.ts'
+
+/** The row of one key while its events are folded. It lives in the engine's memory between two commits. */
+export interface Folding {
+  readonly key: string
+  row: unknown
+  /** The version of the row, and the position of the event that last changed it. */
+  version: number
+  position: number
+  /** The last version that was seen, whether or not it changed the row. */
+  done: number | undefined
+  negativeZero: boolean
+  /** Since the last commit. */
+  changed: boolean
+  /** About how much memory it takes, in bytes. */
+  size: number
+}
+
+const folderSize = 250
+
+export function beginFold(projection: Projection, key: string, stored: StoredRow | undefined): Folding {
+  if (!stored) {
+    // Made by the first event, not here: a user's `initial` may throw, and that event is then the one to hold.
+    return {
+      key,
+      row: undefined,
+      version: 0,
+      position: 0,
+      done: undefined,
+      negativeZero: false,
+      changed: false,
+      size: folderSize,
+    }
+  }
+  const row: unknown = JSON.parse(stored.json)
+  const negativeZero = sealState(row, 'row')
+  const done = projection.keyOf ? undefined : stored.version
+  const size = folderSize + 2 * stored.json.length
+  return { key, row, version: stored.version, position: stored.position, done, negativeZero, changed: false, size }
+}
+
+/**
+ * Folds one event into its row. Whatever the user's code does here is caught: the failure is returned, and the row is as it
+ * was before. It is `permanent`, because a pure function will do the same again.
+ */
+export function foldEvent(
+  projection: Projection,
+  folding: Folding,
+  reducer: Reducer,
+  event: Event,
+  position: number,
+): Failure | undefined {
+  const before = folding.row
+  let after: unknown
+  try {
+    const row = before === undefined ? initialRow(projection, folding.key) : before
+    after = reducer(row, event)
+    if (after === row) return undefined
+  } catch (thrown) {
+    return describeFailure(thrown, 'permanent', 'fold')
+  }
+  let negativeZero: boolean
+  try {
+    negativeZero = sealState(after, 'row')
+    for (const column of projection.table.columns) columnValue(column, after)
+  } catch (thrown) {
+    return describeFailure(thrown, 'permanent', 'row')
+  }
+  folding.row = after
+  folding.negativeZero = negativeZero
+  folding.version = projection.keyOf || event.version === undefined ? folding.version + 1 : event.version
+  folding.position = position
+  folding.changed = true
+  return undefined
+}
+
+function initialRow(projection: Projection, key: string): unknown {
+  const row = projection.initial(key)
+  sealState(row, 'row')
+  return row
+}
+
+/** The row as it goes to the store. */
+export function rowWrite(projection: Projection, folding: Folding): RowWrite {
+  const { columns } = projection.table
+  const { key, row, version, position, negativeZero } = folding
+  const json = encodeState(row, negativeZero)
+  folding.size = folderSize + 2 * json.length
+  return {
+    key,
+    version,
+    position,
+    json,
+    columns: columns.length === 0 ? noColumns : columns.map((column) => columnValue(column, row)),
+  }
+}
+
+const noColumns: readonly ColumnValue[] = []
+
+/** The value of a promoted column. A row that doesn't fit its column is a fault of the event that made it so. */
+function columnValue({ name, type }: ColumnSpec, row: unknown): ColumnValue {
+  const value = (row as Record<string, unknown> | null)?.[name]
+  if (value === null || value === undefined) return null
+  if (
+    type === 'text'
+      ? typeof value === 'string' && isStorable(value)
+      : type === 'integer'
+        ? Number.isSafeInteger(value)
+        : typeof value === (type === 'real' ? 'number' : type)
+  ) {
+    return value as ColumnValue
+  }
+  const shown = typeof value === 'object' ? 'an object' : JSON.stringify(value).slice(0, 60)
+  throw new HoldfastError('FOLD_STATE', `The fold returned a row in which ${name} is ${shown}; its column is ${type}.`)
+}
+
+/** What JSON escapes, a text column would have to hold as it is; U+0000 and half characters don't survive that. */
+function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}

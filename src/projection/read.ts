@@ -1,0 +1,141 @@
+import { HoldfastError } from '../errors.ts'
+import type { Projection } from './projection.ts'
+import type { ColumnValue, Comparison, Condition, ListedRow, RowStore, StoredRow } from './row-store.ts'
+
+/** A row of a projection: the fold of its key's events up to `version`. */
+export interface ReadRow<Row> {
+  readonly key: string
+  readonly version: number
+  readonly data: Row
+}
+
+type Comparisons<Value> = { readonly [C in Comparison]?: Value } & { readonly in?: readonly Value[] }
+type ColumnsOnly<Row, Columns> = { readonly key: string } & { readonly [Name in keyof Columns & keyof Row]: Row[Name] }
+
+/** Conditions on the key and on the promoted columns; all must hold. A plain value means "equals". */
+export type Where<Row, Columns> = {
+  readonly [Name in keyof ColumnsOnly<Row, Columns>]?:
+    | ColumnsOnly<Row, Columns>[Name]
+    | Comparisons<ColumnsOnly<Row, Columns>[Name]>
+}
+
+export interface ListOptions<Row, Columns> {
+  readonly where?: Where<Row, Columns>
+  /** One column, rising or falling; rows that are equal in it come by key. By key unless you say otherwise. */
+  readonly orderBy?: { readonly [Name in keyof ColumnsOnly<Row, Columns>]?: 'asc' | 'desc' }
+  /** 100 unless you say otherwise, 1,000 at the most. */
+  readonly limit?: number
+  /** `next` of the page before. */
+  readonly after?: string
+}
+
+export interface Page<Row> {
+  readonly rows: readonly ReadRow<Row>[]
+  /** Give it as `after` for the next page; undefined on the last. */
+  readonly next: string | undefined
+}
+
+export interface Reader<Row, Columns> {
+  get(key: string): Promise<ReadRow<Row> | undefined>
+  /** In the order of the keys given; undefined where there is no row. */
+  getMany(keys: readonly string[]): Promise<(ReadRow<Row> | undefined)[]>
+  list(options?: ListOptions<Row, Columns>): Promise<Page<Row>>
+}
+
+const mostRows = 1_000
+const comparisons = new Set<string>(['eq', 'gt', 'gte', 'lt', 'lte'] satisfies Comparison[])
+
+/** Reads the rows of a projection, typed by its definition. Needs no engine. */
+export function read<Row, Columns>(
+  store: { readonly rows: RowStore },
+  projection: Projection<Row, Columns>,
+): Reader<Row, Columns> {
+  const { table } = projection
+  const columns = new Set(['key', ...table.columns.map(({ name }) => name)])
+
+  return {
+    get: async (key) => typed((await store.rows.load(table, [key])).get(key)),
+    getMany: async (keys) => {
+      const rows = await store.rows.load(table, keys)
+      return keys.map((key) => typed(rows.get(key)))
+    },
+    list: async ({ where = {}, orderBy = {}, limit = 100, after } = {}) => {
+      if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostRows)
+        throw badList(`limit is ${limit}`, `Give 1 to ${mostRows}.`)
+      const order = orderOf(orderBy)
+      const rows = await store.rows.list(table, {
+        where: conditionsOf(where),
+        orderBy: order,
+        after: after === undefined ? undefined : parseCursor(after, order.column),
+        limit: limit + 1,
+      })
+      const page = rows.slice(0, limit)
+      return {
+        rows: page.map((row) => typed(row) as ReadRow<Row>),
+        next: rows.length > limit ? cursor(page.at(-1), order.column) : undefined,
+      }
+    },
+  }
+
+  function typed(row: StoredRow | undefined): ReadRow<Row> | undefined {
+    return row && { key: row.key, version: row.version, data: JSON.parse(row.json) as Row }
+  }
+
+  function orderOf(orderBy: object): { column: string; direction: 'asc' | 'desc' } {
+    const [[column, direction] = ['key', 'asc'], ...more] = Object.entries(orderBy) as [string, 'asc' | 'desc'][]
+    if (more.length > 0) throw badList('orderBy has several columns', 'Give one.')
+    if (direction !== 'asc' && direction !== 'desc')
+      throw badList(`orderBy.${column} is ${JSON.stringify(direction)}`, "Give 'asc' or 'desc'.")
+    return { column: checkColumn(column), direction }
+  }
+
+  function conditionsOf(where: object): Condition[] {
+    return Object.entries(where as Record<string, unknown>).flatMap(([name, wanted]): Condition[] => {
+      const column = checkColumn(name)
+      if (wanted === undefined) return []
+      if (typeof wanted !== 'object' || wanted === null)
+        return [{ column, is: 'eq', value: checkValue(column, wanted) }]
+      return Object.entries(wanted).map(([is, value]: [string, unknown]): Condition => {
+        if (is === 'in' && Array.isArray(value))
+          return { column, is, values: value.map((item) => checkValue(column, item)) }
+        if (comparisons.has(is)) return { column, is: is as Comparison, value: checkValue(column, value) }
+        throw badList(
+          `where.${column} has ${JSON.stringify(is)}`,
+          'Give a value, or one of eq, gt, gte, lt, lte, in (a list).',
+        )
+      })
+    })
+  }
+
+  function checkColumn(name: string): string {
+    if (columns.has(name)) return name
+    throw badList(
+      `${projection.name} has no column ${JSON.stringify(name)}`,
+      `It has ${[...columns].join(', ')}; add others to its columns.`,
+    )
+  }
+}
+
+function checkValue(column: string, value: unknown): ColumnValue {
+  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
+    return value as ColumnValue
+  throw badList(`where.${column} is of type ${typeof value}`, 'Give a string, a number, a boolean or null.')
+}
+
+function cursor(row: ListedRow | undefined, column: string): string | undefined {
+  return row && JSON.stringify([column, row.orderValue, row.key])
+}
+
+function parseCursor(text: string, column: string): { value: ColumnValue; key: string } {
+  try {
+    const [of, value, key] = JSON.parse(text) as unknown[]
+    if (of === column && typeof key === 'string') return { value: checkValue('after', value), key }
+  } catch {
+    // Falls through to the refusal, which says all there is to say.
+  }
+  throw badList('after is not a place in this list', "Give the 'next' of a page with the same orderBy.")
+}
+
+function badList(what: string, hint: string): HoldfastError {
+  return new HoldfastError('OPTION_INVALID', `The list can't be read: ${what}.`, { hint })
+}

@@ -1,0 +1,18 @@
+import { HoldfastError } from '../errors.ts'
+
+/** `'250ms'`, `'15s'`, `'5m'`, `'24h'`, or plain milliseconds. */
+export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
+
+const unitMs = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const pattern = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/
+
+export function toMs(duration: Duration, what: string): number {
+  const match = typeof duration === 'string' ? pattern.exec(duration) : null
+  const ms = match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : duration
+  if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) {
+    throw new HoldfastError('OPTION_INVALID', `${what} is ${JSON.stringify(duration)}, which is not a duration.`, {
+      hint: "Write it like '250ms', '15s', '5m' or '24h', or as milliseconds.",
+    })
+  }
+  return ms
+}

@@ -1,0 +1,28 @@
+/**
+ * The only ways in which the core learns about time and chance. The simulator and the tests pass their own, so a run can
+ * be repeated to the letter; everybody else gets `system.ts`.
+ */
+export interface Clock {
+  /** Wall time in milliseconds since 1970. For people and for stamps, never for measuring. */
+  now(): number
+  /** Milliseconds that only ever grow. For measuring and for waiting. */
+  mono(): number
+}
+
+export interface Timers {
+  /** Resolves after `ms`, or at once when the signal aborts. It never rejects, so a wait needs no catch. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>
+  /** Lets everything else that is ready run first. A loop without it would starve the process it lives in. */
+  yield(): Promise<void>
+}
+
+export interface Random {
+  /** A whole number from 0 to 2^32 - 1. */
+  u32(): number
+}
+
+export interface Runtime {
+  readonly clock: Clock
+  readonly timers: Timers
+  readonly random: Random
+}

@@ -1,0 +1,39 @@
+import type { Clock, Random, Runtime, Timers } from './ports.ts'
+
+// The one file of the core that may touch the real clock, timers and randomness; `scripts/boundaries.mjs` keeps it so.
+
+const clock: Clock = {
+  now: () => Date.now(),
+  mono: () => performance.now(),
+}
+
+const timers: Timers = {
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted) return resolve()
+      const done = () => {
+        clearTimeout(timer)
+        signal?.removeEventListener('abort', done)
+        resolve()
+      }
+      const timer = setTimeout(done, ms)
+      signal?.addEventListener('abort', done, { once: true })
+    }),
+  yield: () => new Promise((resolve) => setImmediate(resolve)),
+}
+
+// One system call per 1,024 numbers; an id takes three of them.
+const pool = new Uint32Array(1024)
+let next = pool.length
+
+const random: Random = {
+  u32() {
+    if (next === pool.length) {
+      crypto.getRandomValues(pool)
+      next = 0
+    }
+    return pool[next++] as number
+  },
+}
+
+export const systemRuntime: Runtime = { clock, timers, random }

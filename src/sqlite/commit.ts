@@ -1,0 +1,177 @@
+import type { NewLetter } from '../dead-letter/letter.ts'
+import { HoldfastError } from '../errors.ts'
+import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { Commit, CommitOutcome, LaneWrite, Lease, LetterChange } from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+import { toSql, upsertSql } from './rows.ts'
+
+const checkpointSql = `
+  UPDATE holdfast_partitions SET
+    position = ?, event_id = ?, event_type = ?, event_time = ?, committed_at = ?, lease_until = ?,
+    applied = applied + ?, duplicate = duplicate + ?, filtered = filtered + ?, held = held + ?, discarded = discarded + ?
+  WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ? AND position = ?`
+
+const letterSql = `
+  INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, position, event_id, type, key, version,
+    schema_version, time, data, metadata, class, fingerprint, attempts, held_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const laneSql = `
+  INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head) VALUES (?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (subscription, lane) DO UPDATE SET
+    done = excluded.done, status = excluded.status, since = excluded.since, head = excluded.head`
+
+/**
+ * The one rule, in one transaction. The checkpoint goes first: if the epoch is not ours any more, it changes no row, and
+ * nothing else is tried.
+ */
+export function commitPage(db: Database, commit: Commit, now: number): CommitOutcome {
+  const { lease } = commit
+  return db.transaction(() => {
+    if (!moveCheckpoint(db, commit, now)) {
+      const owner = db.get<{ epoch: number; owner: string | null }>(
+        'SELECT epoch, owner FROM holdfast_partitions WHERE subscription = ? AND partition = ?',
+        lease.subscription,
+        lease.partition,
+      )
+      return { outcome: 'fenced', epoch: owner?.epoch, owner: owner?.owner ?? undefined }
+    }
+    writeRows(db, commit.table, commit.rows)
+    writeLetters(db, lease, commit.held)
+    for (const change of commit.letters) changeLetter(db, lease, change, commit.at)
+    writeLanes(db, lease, commit.lanes)
+    const pause = db.get<{ paused_at: number | null; pause_reason: string }>(
+      'SELECT paused_at, pause_reason FROM holdfast_subscriptions WHERE name = ?',
+      lease.subscription,
+    )
+    return {
+      outcome: 'committed',
+      pause: pause && pause.paused_at !== null ? { reason: pause.pause_reason, at: pause.paused_at } : undefined,
+    }
+  })
+}
+
+function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts }: Commit, now: number): boolean {
+  const changed = db.run(
+    checkpointSql,
+    to.position,
+    to.eventId ?? null,
+    to.eventType ?? null,
+    to.eventTime ?? null,
+    at,
+    now + leaseMs,
+    counts.applied,
+    counts.duplicate,
+    counts.filtered,
+    counts.held,
+    counts.discarded,
+    lease.subscription,
+    lease.partition,
+    lease.epoch,
+    lease.owner,
+    from,
+  )
+  return changed === 1
+}
+
+function writeRows(db: Database, table: TableSpec, rows: readonly RowWrite[]): void {
+  if (rows.length === 0) return
+  const upsert = db.statement(upsertSql(table))
+  for (const { key, version, position, json, columns } of rows) {
+    const { changes } =
+      columns.length === 0
+        ? upsert.run(key, version, position, json)
+        : upsert.run(key, version, position, json, ...columns.map(toSql))
+    // The owner's rows are always newer than what is there; if not, somebody else has written them.
+    if (changes !== 1) {
+      throw new HoldfastError(
+        'INTERNAL',
+        `The row ${JSON.stringify(key)} of ${table.name} is at version ${version} or beyond already.`,
+        {
+          hint: 'Only Holdfast may write this table. Nothing of this page was written.',
+        },
+      )
+    }
+  }
+}
+
+function writeLetters(db: Database, lease: Lease, letters: readonly NewLetter[]): void {
+  if (letters.length === 0) return
+  const insert = db.statement(letterSql)
+  for (const { lane, sequence, status, event, failure, heldAt } of letters) {
+    insert.run(
+      lease.subscription,
+      lease.partition,
+      lane,
+      sequence,
+      status,
+      event.position,
+      event.id,
+      event.type,
+      event.key,
+      event.version ?? null,
+      event.schemaVersion,
+      event.time,
+      event.body,
+      event.metadata ?? null,
+      failure?.class ?? null,
+      failure?.fingerprint ?? null,
+      failure ? JSON.stringify([{ at: heldAt, failure }]) : '[]',
+      heldAt,
+    )
+  }
+}
+
+function changeLetter(db: Database, { subscription }: Lease, change: LetterChange, at: number): void {
+  switch (change.change) {
+    case 'resolved':
+      db.run(
+        "UPDATE holdfast_letters SET status = 'resolved', ended_at = ?, ended_by = ? WHERE id = ?",
+        at,
+        change.by,
+        change.id,
+      )
+      return
+    case 'failed': {
+      const { failure } = change
+      db.run(
+        `UPDATE holdfast_letters SET status = 'parked', class = ?, fingerprint = ?, attempts = json_insert(attempts, '$[#]', json(?))
+         WHERE id = ?`,
+        failure.class,
+        failure.fingerprint,
+        JSON.stringify({ at, failure }),
+        change.id,
+      )
+      return
+    }
+    case 'status':
+      db.run(
+        'UPDATE holdfast_letters SET status = ? WHERE subscription = ? AND lane = ? AND sequence = ? AND ended_at IS NULL',
+        change.status,
+        subscription,
+        change.lane,
+        change.sequence,
+      )
+      return
+    default:
+      change satisfies never
+  }
+}
+
+function writeLanes(db: Database, { subscription, partition }: Lease, lanes: readonly LaneWrite[]): void {
+  for (const { lane, hold, done } of lanes) {
+    if (!hold && done === undefined)
+      db.run('DELETE FROM holdfast_lanes WHERE subscription = ? AND lane = ?', subscription, lane)
+    else
+      db.run(
+        laneSql,
+        subscription,
+        lane,
+        partition,
+        done ?? null,
+        hold?.status ?? null,
+        hold?.since ?? null,
+        hold?.head ?? null,
+      )
+  }
+}

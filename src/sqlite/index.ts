@@ -1,0 +1,92 @@
+import { setTimeout } from 'node:timers/promises'
+import { HoldfastError } from '../errors.ts'
+import { type Duration, toMs } from '../runtime/duration.ts'
+import type { Clock } from '../runtime/ports.ts'
+import { systemRuntime } from '../runtime/system.ts'
+import type { Store, StoreMoment } from '../store.ts'
+import { Database } from './database.ts'
+import { isBusy } from './errors.ts'
+import { createHolder, forgetHolder } from './holder.ts'
+import { lettersByPosition, sqliteLetters } from './letters.ts'
+import { readPage, sqliteLog } from './log.ts'
+import { migrate } from './migrate.ts'
+import { migrations } from './migrations/index.ts'
+import { sqliteRows } from './rows.ts'
+import { loadPartition, sqliteSubscriptions } from './subscriptions.ts'
+
+export interface SqliteStoreOptions {
+  /** The database file; it is made if it isn't there. Several processes may open the same one. */
+  readonly file: string
+  /** How long a statement waits, blocking this process, for another process's lock. '1s' unless you say otherwise. */
+  readonly busyTimeout?: Duration
+  readonly clock?: Clock
+}
+
+// FULL: a commit that was reported survives a power cut. At a thousand events a commit it costs four per cent.
+const pragmas =
+  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 4000;'
+const openTries = 50
+
+/** Opens a store in a file, and brings its schema up to date. */
+export async function createSqliteStore({
+  file,
+  busyTimeout = '1s',
+  clock = systemRuntime.clock,
+}: SqliteStoreOptions): Promise<Store> {
+  if (typeof file !== 'string' || file === '' || file === ':memory:') {
+    throw new HoldfastError('OPTION_INVALID', `The file of a SQLite store is ${JSON.stringify(file)}.`, {
+      hint: 'Give the path of a file. For a test, createTemporaryStore() of holdfast/testing makes one and removes it.',
+    })
+  }
+  const busyMs = toMs(busyTimeout, 'busyTimeout')
+  const db = await open(file, busyMs, clock)
+  const holder = createHolder()
+
+  const close = async () => {
+    forgetHolder(holder)
+    db.close()
+  }
+  return {
+    log: sqliteLog(db),
+    subscriptions: sqliteSubscriptions(db, clock, holder),
+    letters: sqliteLetters(db),
+    rows: sqliteRows(db),
+    snapshot: (read) => snapshot(file, busyMs, read),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
+}
+
+async function open(file: string, busyMs: number, clock: Clock): Promise<Database> {
+  for (let tries = 1; ; tries++) {
+    const db = new Database(file, { busyMs })
+    try {
+      db.exec(pragmas)
+      migrate(db, migrations, clock.now())
+      return db
+    } catch (error) {
+      db.close()
+      // Turning on WAL doesn't wait for locks; processes that make the file together get in each other's way for a moment.
+      if (!isBusy(error) || tries === openTries) throw error
+      await setTimeout(20)
+    }
+  }
+}
+
+/** A connection of its own in a read transaction: in WAL mode it sees one moment, and holds up nobody. */
+async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMoment) => Promise<T>): Promise<T> {
+  const db = new Database(file, { readOnly: true, busyMs })
+  try {
+    db.exec('BEGIN')
+    // The moment is taken by the first read, not by BEGIN.
+    db.get('SELECT max(position) FROM holdfast_events')
+    return await read({
+      log: { readAll: async (after, limits) => readPage(db, after, limits) },
+      rows: sqliteRows(db),
+      partition: async (subscription, partition) => loadPartition(db, subscription, partition),
+      letters: async (subscription, after, limit) => lettersByPosition(db, subscription, after, limit),
+    })
+  } finally {
+    db.close()
+  }
+}

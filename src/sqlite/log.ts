@@ -1,0 +1,169 @@
+import { setImmediate } from 'node:timers/promises'
+import type { RecordedEvent } from '../event/event.ts'
+import type { AppendOutcome, ExpectedVersion, LogStore, NewEvent, PageLimits } from '../log/log-store.ts'
+import type { Database } from './database.ts'
+import { isBusy } from './errors.ts'
+
+const columns = 'position, id, type, key, version, schema_version, time, data, metadata'
+type EventValues = [number, string, string, string, number, number, string, string, string | null]
+
+const readAllSql = `SELECT ${columns} FROM holdfast_events WHERE position > ? ORDER BY position LIMIT ?`
+const sizeSql =
+  'SELECT sum(octet_length(data)) FROM (SELECT data FROM holdfast_events WHERE position > ? ORDER BY position LIMIT ?)'
+const readKeySql = `SELECT ${columns} FROM holdfast_events WHERE key = ? AND version > ? ORDER BY version LIMIT ?`
+const insertSql = `
+  INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** Appends that are asked for in the same moment share one transaction, and so one wait for the disk. */
+const mostAppendsPerCommit = 1_000
+/** Each of these waits for the lock as long as the connection's busy timeout. */
+const busyTries = 30
+
+interface AppendRequest {
+  readonly key: string
+  readonly events: readonly NewEvent[]
+  readonly expected: ExpectedVersion
+  readonly resolve: (outcome: AppendOutcome) => void
+  readonly reject: (error: unknown) => void
+}
+
+export function sqliteLog(db: Database): LogStore {
+  const listeners = new Set<() => void>()
+  let requests: AppendRequest[] = []
+  let flushing = false
+
+  return {
+    append: (key, events, expected) =>
+      new Promise((resolve, reject) => {
+        requests.push({ key, events, expected, resolve, reject })
+        if (!flushing) void flush()
+      }),
+    readAll: async (after, limits) => readPage(db, after, limits),
+    readKey: async (key, afterVersion, limits) => within(db, limits, readKeySql, key, afterVersion),
+    head: async () => head(db),
+    lag: async (after) => {
+      const first = db.get<{ time: string }>(
+        'SELECT time FROM holdfast_events WHERE position > ? ORDER BY position LIMIT 1',
+        after,
+      )
+      // One writer, and a rolled-back insert gives its number back: positions have no holes.
+      return { events: Math.max(0, head(db) - after), oldest: first?.time }
+    },
+    onAppend: (wake) => {
+      listeners.add(wake)
+      return () => void listeners.delete(wake)
+    },
+  }
+
+  async function flush(): Promise<void> {
+    flushing = true
+    // Lets everybody who appends in this turn of the loop come along.
+    await setImmediate()
+    while (requests.length > 0) {
+      const batch = requests.slice(0, mostAppendsPerCommit)
+      requests = requests.slice(batch.length)
+      await commit(batch)
+      for (const wake of listeners) wake()
+    }
+    flushing = false
+  }
+
+  async function commit(batch: readonly AppendRequest[]): Promise<void> {
+    try {
+      const outcomes = await whenFree(() => db.transaction(() => batch.map((request) => append(db, request))))
+      for (const [i, { resolve }] of batch.entries()) resolve(outcomes[i] as AppendOutcome)
+    } catch (error) {
+      const [first] = batch
+      if (batch.length === 1) return first?.reject(error)
+      // One of them may be to blame. Alone, each gets its own answer; if the commit went through after all, the ids tell.
+      for (const request of batch) await commit([request])
+    }
+  }
+}
+
+/** A lock that another process holds is no failure yet. */
+async function whenFree<T>(work: () => T): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return work()
+    } catch (error) {
+      if (!isBusy(error) || tries === busyTries) throw error
+      await setImmediate()
+    }
+  }
+}
+
+function append(db: Database, { key, events, expected }: AppendRequest): AppendOutcome {
+  const repeated = findRepeated(db, key, events)
+  if (repeated) return repeated
+  const { version: actual } = db.get<{ version: number }>(
+    'SELECT coalesce(max(version), 0) AS version FROM holdfast_events WHERE key = ?',
+    key,
+  ) ?? { version: 0 }
+  if (expected !== 'any' && actual !== (expected === 'new' ? 0 : expected))
+    return { outcome: 'version-conflict', actual }
+  const insert = db.statement(insertSql)
+  let position = 0
+  for (const [i, { id, type, schemaVersion, time, body, metadata }] of events.entries()) {
+    const { lastInsertRowid } = insert.run(id, key, actual + i + 1, type, schemaVersion, time, body, metadata ?? null)
+    position = Number(lastInsertRowid)
+  }
+  return { outcome: 'appended', version: actual + events.length, position }
+}
+
+/** The same ids with the same content are the same append; anything in between is a mistake that must be seen. */
+function findRepeated(db: Database, key: string, events: readonly NewEvent[]): AppendOutcome | undefined {
+  let found = 0
+  let last = { version: 0, position: 0 }
+  for (const { id, type, body } of events) {
+    const known = db.get<{ key: string; type: string; data: string; version: number; position: number }>(
+      'SELECT key, type, data, version, position FROM holdfast_events WHERE id = ?',
+      id,
+    )
+    if (!known) continue
+    if (known.key !== key)
+      return { outcome: 'id-conflict', id, why: `it belongs to an event of the key ${JSON.stringify(known.key)}` }
+    if (known.type !== type || known.data !== body)
+      return { outcome: 'id-conflict', id, why: 'it belongs to an event with other content' }
+    found++
+    last = known
+  }
+  if (found === 0) return undefined
+  if (found === events.length) return { outcome: 'repeated', version: last.version, position: last.position }
+  const id = events[0]?.id ?? ''
+  return { outcome: 'id-conflict', id, why: 'some events of this append are in the log already, and others are not' }
+}
+
+function head(db: Database): number {
+  return db.get<{ head: number }>('SELECT coalesce(max(position), 0) AS head FROM holdfast_events')?.head ?? 0
+}
+
+export function readPage(db: Database, after: number, limits: PageLimits): RecordedEvent[] {
+  // Reading all rows at once is a third faster than one by one, and their size is known without reading a single body.
+  const [[size] = [0]] = db.values<[number | null]>(sizeSql, after, limits.events)
+  if ((size ?? 0) <= limits.bytes) return db.values<EventValues>(readAllSql, after, limits.events).map(toRecord)
+  return within(db, limits, readAllSql, after)
+}
+
+/** As many events as the limits allow, and at least one. */
+function within(db: Database, limits: PageLimits, sql: string, ...values: (string | number)[]): RecordedEvent[] {
+  const records: RecordedEvent[] = []
+  let size = 0
+  db.eachValues<EventValues>(
+    (row) => {
+      const record = toRecord(row)
+      size += Buffer.byteLength(record.body as string)
+      if (size > limits.bytes && records.length > 0) return false
+      records.push(record)
+      return true
+    },
+    sql,
+    ...values,
+    limits.events,
+  )
+  return records
+}
+
+function toRecord([position, id, type, key, version, schemaVersion, time, body, metadata]: EventValues): RecordedEvent {
+  return { position, id, type, key, version, schemaVersion, time, body, metadata: metadata ?? undefined }
+}

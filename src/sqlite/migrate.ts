@@ -1,0 +1,60 @@
+import { createHash } from 'node:crypto'
+import { HoldfastError } from '../errors.ts'
+import type { Database } from './database.ts'
+import type { Migration } from './migrations/index.ts'
+
+/**
+ * Brings the schema up to date, in one transaction: an interruption at any point leaves the schema as it was. Processes that
+ * start together wait for each other here, and the second finds nothing to do.
+ */
+export function migrate(db: Database, migrations: readonly Migration[], now: number): void {
+  if (isCurrent(db, migrations)) return
+  db.transaction(() => {
+    db.exec(`CREATE TABLE IF NOT EXISTS holdfast_migrations (
+      number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL
+    ) STRICT`)
+    const applied = check(db, migrations)
+    for (const [i, { name, sql }] of migrations.entries()) {
+      if (i < applied) continue
+      db.exec(sql)
+      db.run(
+        'INSERT INTO holdfast_migrations (number, name, checksum, applied_at) VALUES (?, ?, ?, ?)',
+        i + 1,
+        name,
+        checksum(sql),
+        now,
+      )
+    }
+  })
+}
+
+/** Without a write, so that opening a store that is up to date needs no lock. */
+function isCurrent(db: Database, migrations: readonly Migration[]): boolean {
+  const table = db.get("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migrations'")
+  return table !== undefined && check(db, migrations) === migrations.length
+}
+
+/** How many are applied. Refuses a schema that this program can't know. */
+function check(db: Database, migrations: readonly Migration[]): number {
+  const applied = db.all<{ number: number; name: string; checksum: string }>(
+    'SELECT number, name, checksum FROM holdfast_migrations ORDER BY number',
+  )
+  for (const { number, name, checksum: found } of applied) {
+    const known = migrations[number - 1]
+    if (!known) {
+      const message = `${db.file} has the schema of a newer Holdfast (migration ${number}, ${name}); this one knows ${migrations.length}.`
+      throw new HoldfastError('SCHEMA_NEWER', message, { hint: 'Update this program; nothing was changed.' })
+    }
+    if (checksum(known.sql) !== found) {
+      const message = `Migration ${number} (${name}) of ${db.file} is not the one this program has.`
+      throw new HoldfastError('MIGRATION_CHANGED', message, {
+        hint: 'Use the release of Holdfast that made this file, or a newer one.',
+      })
+    }
+  }
+  return applied.length
+}
+
+function checksum(sql: string): string {
+  return createHash('sha256').update(sql).digest('hex')
+}

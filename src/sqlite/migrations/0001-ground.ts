@@ -1,0 +1,93 @@
+/** The log, the subscriptions with their checkpoints and leases, the lanes and the letters. */
+export const ground = `
+CREATE TABLE holdfast_events (
+  position       INTEGER PRIMARY KEY AUTOINCREMENT,
+  id             TEXT NOT NULL UNIQUE,
+  key            TEXT NOT NULL,
+  version        INTEGER NOT NULL,
+  type           TEXT NOT NULL,
+  schema_version INTEGER NOT NULL,
+  time           TEXT NOT NULL,
+  data           TEXT NOT NULL,
+  metadata       TEXT,
+  UNIQUE (key, version)
+) STRICT;
+
+CREATE TRIGGER holdfast_events_no_update BEFORE UPDATE ON holdfast_events
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
+CREATE TRIGGER holdfast_events_no_delete BEFORE DELETE ON holdfast_events
+BEGIN SELECT RAISE(ABORT, 'the log is append-only'); END;
+
+CREATE TABLE holdfast_subscriptions (
+  name         TEXT PRIMARY KEY,
+  table_name   TEXT NOT NULL UNIQUE COLLATE NOCASE,
+  columns      TEXT NOT NULL,
+  created_at   INTEGER NOT NULL,
+  paused_at    INTEGER,
+  pause_reason TEXT
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holdfast_partitions (
+  subscription TEXT NOT NULL REFERENCES holdfast_subscriptions (name),
+  partition    INTEGER NOT NULL,
+  epoch        INTEGER NOT NULL DEFAULT 0,
+  owner        TEXT,
+  holder       TEXT,
+  lease_until  INTEGER NOT NULL DEFAULT 0,
+  start        INTEGER NOT NULL,
+  position     INTEGER NOT NULL,
+  event_id     TEXT,
+  event_type   TEXT,
+  event_time   TEXT,
+  committed_at INTEGER,
+  applied      INTEGER NOT NULL DEFAULT 0,
+  duplicate    INTEGER NOT NULL DEFAULT 0,
+  filtered     INTEGER NOT NULL DEFAULT 0,
+  held         INTEGER NOT NULL DEFAULT 0,
+  discarded    INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (subscription, partition)
+) STRICT, WITHOUT ROWID;
+
+-- A lane has a row while it is held, or when it is further than its projection's row tells.
+CREATE TABLE holdfast_lanes (
+  subscription TEXT NOT NULL,
+  lane         TEXT NOT NULL,
+  partition    INTEGER NOT NULL,
+  done         INTEGER,
+  status       TEXT CHECK (status IN ('parked', 'waiting', 'retrying')),
+  since        INTEGER,
+  head         INTEGER,
+  PRIMARY KEY (subscription, lane)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX holdfast_lanes_held ON holdfast_lanes (subscription, partition, since) WHERE status IS NOT NULL;
+
+-- data is ANY: text or bytes, whichever the event came as, to the byte.
+CREATE TABLE holdfast_letters (
+  id             INTEGER PRIMARY KEY AUTOINCREMENT,
+  subscription   TEXT NOT NULL,
+  partition      INTEGER NOT NULL,
+  lane           TEXT NOT NULL,
+  sequence       INTEGER NOT NULL,
+  status         TEXT NOT NULL CHECK (status IN ('parked', 'waiting', 'retrying', 'queued', 'resolved', 'discarded')),
+  position       INTEGER NOT NULL,
+  event_id       TEXT NOT NULL,
+  type           TEXT NOT NULL,
+  key            TEXT NOT NULL,
+  version        INTEGER,
+  schema_version INTEGER NOT NULL,
+  time           TEXT NOT NULL,
+  data           ANY NOT NULL,
+  metadata       TEXT,
+  class          TEXT,
+  fingerprint    TEXT,
+  attempts       TEXT NOT NULL,
+  held_at        INTEGER NOT NULL,
+  ended_at       INTEGER,
+  ended_by       TEXT
+) STRICT;
+
+CREATE UNIQUE INDEX holdfast_letters_open ON holdfast_letters (subscription, lane, sequence, event_id) WHERE ended_at IS NULL;
+CREATE INDEX holdfast_letters_position ON holdfast_letters (subscription, position);
+`

@@ -1,0 +1,27 @@
+import type { DeadLetter } from './dead-letter/letter.ts'
+import type { LetterStore } from './dead-letter/letter-store.ts'
+import type { LogStore } from './log/log-store.ts'
+import type { RowStore } from './projection/row-store.ts'
+import type { PartitionState, SubscriptionStore } from './subscription/subscription-store.ts'
+
+/**
+ * Everything that lasts. One contract suite (`holdfast/testing`) says what every adapter must do; the engine knows nothing
+ * else of them.
+ */
+export interface Store extends AsyncDisposable {
+  readonly log: LogStore
+  readonly subscriptions: SubscriptionStore
+  readonly letters: LetterStore
+  readonly rows: RowStore
+  /** Runs `read` on one frozen moment of the store, while writers go on. */
+  snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+export interface StoreMoment {
+  readonly log: Pick<LogStore, 'readAll'>
+  readonly rows: RowStore
+  partition(subscription: string, partition: number): Promise<PartitionState | undefined>
+  /** Letters of a partition in order of the events' positions, whatever their status. */
+  letters(subscription: string, afterPosition: number, limit: number): Promise<readonly DeadLetter[]>
+}

@@ -1,0 +1,66 @@
+import { contentId } from '../event/identity.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import type { Source } from '../source/source.ts'
+
+/** What a scripted source is told to deliver; the rest is made up. `body` is what a consumer would have to parse. */
+export interface ScriptedEvent {
+  readonly key: string
+  readonly type: string
+  readonly version?: number
+  readonly data?: unknown
+  readonly body?: string | Uint8Array
+  readonly id?: string
+  readonly schemaVersion?: number
+  readonly metadata?: string
+  readonly time?: string
+}
+
+export interface ScriptedSource extends Source {
+  /** Delivers these next, in this order, whatever their versions are. */
+  deliver(...events: ScriptedEvent[]): void
+}
+
+/** A source that repeats, reorders and withholds, as its test says. */
+export function createScriptedSource(name = 'scripted'): ScriptedSource {
+  const records: RecordedEvent[] = []
+  const listeners = new Set<() => void>()
+  return {
+    name,
+    versions: 'unordered',
+    read: async (after, { events, bytes }) => {
+      const page: RecordedEvent[] = []
+      let size = 0
+      for (const record of records.slice(after, after + events)) {
+        size += record.body.length
+        if (size > bytes && page.length > 0) break
+        page.push(record)
+      }
+      return page
+    },
+    head: async () => records.length,
+    lag: async (after) => ({ events: records.length - after, oldest: records[after]?.time }),
+    onAppend: (wake) => {
+      listeners.add(wake)
+      return () => void listeners.delete(wake)
+    },
+    deliver: (...events) => {
+      for (const event of events) records.push(record(event, records.length + 1))
+      for (const wake of listeners) wake()
+    },
+  }
+}
+
+function record(scripted: ScriptedEvent, position: number): RecordedEvent {
+  const {
+    key,
+    type,
+    version,
+    data = {},
+    body = JSON.stringify(data),
+    schemaVersion = 1,
+    metadata,
+    time = '2026-01-01T00:00:00.000Z',
+  } = scripted
+  const event = { key, type, version, time, body }
+  return { ...event, position, id: scripted.id ?? contentId(event), schemaVersion, metadata }
+}

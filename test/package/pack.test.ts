@@ -1,0 +1,126 @@
+import { execFile, spawnSync } from 'node:child_process'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+
+// What a user gets is the tarball, not this folder. So: build, pack, install it in an empty folder, and use it there.
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const manifest: { exports: Record<string, unknown> } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
+const doors = Object.keys(manifest.exports)
+  .filter((door) => !door.endsWith('.json'))
+  .map((door) => door.replace(/^\./, 'holdfast'))
+
+let scratch: string
+let consumer: string
+let packed: string[]
+
+beforeAll(async () => {
+  scratch = await mkdtemp(join(tmpdir(), 'holdfast-pack-'))
+  consumer = join(scratch, 'consumer')
+  await mkdir(consumer)
+  await writeFile(join(consumer, 'package.json'), JSON.stringify({ private: true, type: 'module' }))
+
+  await npm(root, 'run', 'build')
+  const [tarball] = JSON.parse(await npm(root, 'pack', '--json', '--pack-destination', scratch))
+  packed = tarball.files.map((file: { path: string }) => file.path)
+  await npm(consumer, 'install', '--offline', '--ignore-scripts', join(scratch, tarball.filename))
+}, 120_000)
+
+afterAll(() => rm(scratch, { recursive: true, force: true }))
+
+describe('the tarball', () => {
+  it('has the papers', () => {
+    expect(packed).toEqual(expect.arrayContaining(['LICENSE', 'README.md', 'CHANGELOG.md', 'package.json']))
+  })
+
+  it('has the build and the source it was made from', () => {
+    expect(packed).toEqual(expect.arrayContaining(['dist/index.js', 'dist/index.d.ts', 'src/index.ts']))
+  })
+
+  it('has no tests, and nothing else', () => {
+    expect(packed.filter((path) => path.includes('.test.'))).toEqual([])
+    const folders = new Set(packed.filter((path) => path.includes('/')).map((path) => path.split('/')[0]))
+    expect(folders).toEqual(new Set(['dist', 'src']))
+  })
+})
+
+describe('installed in an empty folder', () => {
+  it.for(doors)('%s opens, from its build', async (door) => {
+    const script = `console.log(JSON.stringify({ from: import.meta.resolve('${door}'), names: Object.keys(await import('${door}')) }))`
+    const { from, names } = await runIn(process.execPath, 'open.mjs', script)
+    expect(from).toContain('/node_modules/holdfast/dist/')
+    expect(names).not.toEqual([])
+  })
+
+  it('type-checks for a program in strict mode, declarations included', async () => {
+    const imports = doors.map((door, i) => `import * as door${i} from '${door}'`)
+    const uses = doors.map((_, i) => `export const names${i}: string[] = Object.keys(door${i})`)
+    await writeFile(join(consumer, 'program.ts'), [...imports, ...uses, ''].join('\n'))
+    const compilerOptions = {
+      target: 'es2024',
+      lib: ['es2024'],
+      module: 'nodenext',
+      moduleResolution: 'nodenext',
+      strict: true,
+      noEmit: true,
+      skipLibCheck: false,
+      typeRoots: [join(root, 'node_modules/@types')],
+      types: ['node'],
+    }
+    await writeFile(join(consumer, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }))
+    await expect(npm(root, 'exec', '--offline', '--', 'tsc', '-p', consumer)).resolves.toBe('')
+  })
+
+  it('tells a Node that is too old which one it needs', async ({ skip }) => {
+    const oldNode = findNodeOlderThan(22)
+    if (!oldNode) return skip('no Node older than 22 on this machine')
+    const script = `
+      const { createSqliteStore } = await import('holdfast/sqlite')
+      try {
+        await createSqliteStore({ file: 'x.db' })
+        console.log('{}')
+      } catch ({ code, message }) {
+        console.log(JSON.stringify({ code, message }))
+      }`
+    const { code, message } = await runIn(oldNode, 'old.mjs', script)
+    expect(code).toBe('NODE_TOO_OLD')
+    expect(message).toContain('24')
+  })
+})
+
+/** Runs a script in the consumer's folder, on the given Node, and reads the JSON it prints. */
+async function runIn(node: string, name: string, script: string) {
+  await writeFile(join(consumer, name), script)
+  return JSON.parse(await run(node, [name], consumer))
+}
+
+function npm(cwd: string, ...args: string[]): Promise<string> {
+  return run('npm', args, cwd)
+}
+
+async function run(command: string, args: string[], cwd: string): Promise<string> {
+  // npm hands its own settings down to the scripts it runs, and vitest its flags; a user's shell has neither.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|NODE_OPTIONS$)/.test(name)))
+  try {
+    return (await promisify(execFile)(command, args, { cwd, env, shell: process.platform === 'win32' })).stdout
+  } catch (cause) {
+    const { stdout, stderr } = cause as { stdout: string; stderr: string }
+    throw new Error(`${command} ${args.join(' ')} failed:\n${stdout}${stderr}`, { cause })
+  }
+}
+
+/** The machine's own Node, which `npm run` hides behind the one in node_modules. */
+function findNodeOlderThan(major: number): string | undefined {
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => folder && !folder.includes('node_modules'))
+    .map((folder) => join(folder, 'node'))
+    .find((node) => {
+      const version = spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout ?? ''
+      return version !== '' && Number.parseInt(version.slice(1), 10) < major
+    })
+}
