@@ -134,10 +134,12 @@ export function createEngine(options: EngineOptions): Engine {
     if (!running) return { forced: false }
     const waited = new AbortController()
     let finished = false
-    const ended = running.then(() => {
+    const wait = async (work: Promise<void>) => {
+      await work
       finished = true
       waited.abort()
-    })
+    }
+    const ended = wait(running)
     await runtime.timers.sleep(toMs(timeout, 'timeout'), waited.signal)
     if (finished) await ended
     else for (const worker of workers.values()) worker.force()

@@ -88,8 +88,8 @@ export class EngineEmitter {
 
   on<Name extends EngineEventName>(name: Name, listener: Listener<Name>): () => void {
     const listeners = this.#listeners.get(name) ?? new Set()
-    this.#listeners.set(name, listeners.add(listener as Listener<never>))
-    return () => void listeners.delete(listener as Listener<never>)
+    this.#listeners.set(name, listeners.add(listener))
+    return () => void listeners.delete(listener)
   }
 
   emit<Name extends EngineEventName>(name: Name, event: EngineEvents[Name]): void {

@@ -179,6 +179,7 @@ export class Worker {
     this.#lease = claim.lease
     this.#renewedAt = this.#runtime.clock.mono()
     const partition = await this.#untilStoreWorks(() => this.#load(claim.lease))
+    if (partition) this.#enter({ state: 'catching-up' })
     const { position } = claim.state.checkpoint
     this.#emitter.emit('partition.claimed', {
       subscription: name,
@@ -216,27 +217,29 @@ export class Worker {
     }
   }
 
-  /** Works until the lease is lost, the engine stops, or the state must be read again after a failure. */
+  /** Works until the lease is lost or the engine stops. */
   async #work(loaded: Partition): Promise<void> {
+    const lease = this.#lease as Lease
     let partition: Partition | undefined = loaded
-    while (partition && this.#lease && !this.#stopping.signal.aborted) {
-      const lease: Lease = this.#lease
-      const known: Partition = partition
-      const step = await this.#untilStoreWorks(
-        () => this.#step(known),
-        // The outcome of what threw is unknown: it may have been committed. What was in memory is worth nothing now.
-        async () => {
-          partition = await this.#load(lease)
-          return partition !== undefined
-        },
-      )
-      if (step !== undefined && step !== 'worked') await this.#rest(step)
+    const step = async () => {
+      // What was in memory when a step threw is worth nothing: it may have been committed, or not.
+      partition ??= await this.#load(lease)
+      const known = partition
+      partition = undefined
+      const done = known && this.#lease ? await this.#step(known) : 'lost'
+      partition = known
+      return done
+    }
+    while (!this.#stopping.signal.aborted) {
+      const done = await this.#untilStoreWorks(step)
+      if (done === 'lost' || !this.#lease) return
+      if (done === 'idle' || done === 'paused') await this.#rest(done)
     }
   }
 
-  async #step(partition: Partition): Promise<'worked' | 'idle' | 'paused'> {
+  async #step(partition: Partition): Promise<'worked' | 'idle' | 'paused' | 'lost'> {
     await this.#keepLease()
-    if (!this.#lease) return 'worked'
+    if (!this.#lease) return 'lost'
     if (this.#pause) return 'paused'
     const [due] = this.#due
     if (due !== undefined) {
@@ -244,17 +247,17 @@ export class Worker {
       return 'worked'
     }
     const { pageEvents, pageBytes } = this.#settings
-    const checkpoint = this.#checkpoint as Checkpoint
-    const limits = { events: pageEvents, bytes: pageBytes }
-    const records = await this.source.read(checkpoint.position, limits, this.#stopping.signal)
-    if (records.length === 0) return 'idle'
-    if (this.#state.state !== 'live' || records.length === pageEvents) this.#enter({ state: 'catching-up' })
-    const outcome = await processPage(partition, records)
+    const { position } = this.#checkpoint as Checkpoint
+    const records = await this.source.read(position, { events: pageEvents, bytes: pageBytes }, this.#stopping.signal)
     const last = records.at(-1)
-    if (totalOf(outcome.counts) !== records.length || !last) {
+    if (!last) return 'idle'
+    const outcome = await processPage(partition, records)
+    if (totalOf(outcome.counts) !== records.length) {
       throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
     }
     await this.#commit(partition, outcome, last)
+    // A live subscription that is handed full pages is behind.
+    if (this.#lease && (this.#state.state !== 'live' || records.length >= pageEvents)) this.#enter({ state: 'catching-up' })
     return 'worked'
   }
 
@@ -333,7 +336,7 @@ export class Worker {
   }
 
   async #rest(why: 'idle' | 'paused'): Promise<void> {
-    if (why === 'paused') this.#enter({ state: 'paused', reason: (this.#pause as Pause | undefined)?.reason ?? '' })
+    if (why === 'paused') this.#enter({ state: 'paused', reason: this.#pause?.reason ?? '' })
     else this.#enter({ state: 'live' })
     await this.#nap.take(this.#settings.pollMs)
     if (why !== 'paused' || this.#pause === undefined) return
@@ -382,30 +385,21 @@ export class Worker {
 
   /**
    * Runs something that needs the store until it works: for ever, with growing pauses. No event is to blame for what a store
-   * does, so none is held and no attempt is counted. Undefined when the engine was stopped meanwhile, or `afresh` says to give up.
+   * does, so none is held and no attempt is counted. Undefined when the engine was stopped meanwhile.
    */
-  async #untilStoreWorks<T>(run: () => Promise<T>, afresh?: () => Promise<boolean>): Promise<T | undefined> {
-    let failures = 0
-    while (!this.#stopping.signal.aborted) {
+  async #untilStoreWorks<T>(run: () => Promise<T>): Promise<T | undefined> {
+    for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
       try {
-        if (failures > 0 && afresh) {
-          if (!(await afresh())) return undefined
-          this.#enter({ state: 'catching-up' })
-          return undefined
-        }
         return await run()
       } catch (error) {
         if (this.#stopping.signal.aborted) return undefined
         if (error instanceof HoldfastError && !(error instanceof StoreError)) throw error
-        const waitMs = this.#backoffMs(failures++)
-        const { clock } = this.#runtime
-        this.#enter({ state: 'blocked', error, attempts: failures, retryAt: clock.now() + waitMs })
-        this.#emitter.emit('store.failed', {
-          subscription: this.subscription.name,
-          error,
-          attempt: failures,
-          retryInMs: waitMs,
-        })
+        const waitMs = this.#backoffMs(failures)
+        const retryAt = this.#runtime.clock.now() + waitMs
+        const attempts = failures + 1
+        this.#enter({ state: 'blocked', error, attempts, retryAt })
+        const { name } = this.subscription
+        this.#emitter.emit('store.failed', { subscription: name, error, attempt: attempts, retryInMs: waitMs })
         await this.#nap.take(waitMs)
       }
     }
@@ -415,7 +409,7 @@ export class Worker {
   /** Doubles up to ten seconds, between half and all of it, so that processes that failed together don't come back together. */
   #backoffMs(failures: number): number {
     const full = Math.min(firstBackoffMs * 2 ** Math.min(failures, 20), longestBackoffMs)
-    return full / 2 + (full / 2) * (this.#runtime.random.u32() / 2 ** 32)
+    return Math.ceil(full / 2 + (full / 2) * (this.#runtime.random.u32() / 2 ** 32))
   }
 
   #enter(next: NextState): void {
@@ -423,7 +417,7 @@ export class Worker {
     const same = from.state === next.state
     if (same && (next.state === 'live' || next.state === 'catching-up')) return
     const since = same ? from.since : this.#runtime.clock.now()
-    this.#state = { ...next, since } as SubscriptionState
+    this.#state = { ...next, since }
     if (!same) this.#emitter.emit('subscription.state', { subscription: this.subscription.name, from, to: this.#state })
     this.#notify()
   }

@@ -53,8 +53,10 @@ export function defineEvents<const Types extends EventTypes>(types: Types): Even
   const entries = new Map<string, CatalogEntry>()
   for (const [type, declared] of Object.entries(types)) {
     checkTypeName(type, 'The type')
-    const { schema, upcasts } = isStandardSchema(declared) ? { schema: declared, upcasts: [] } : declared
-    if (!isStandardSchema(schema)) {
+    // A program without types may give anything.
+    const evolving = (declared ?? {}) as Partial<EvolvedType>
+    const { schema, upcasts } = isStandardSchema(declared) ? { schema: declared, upcasts: [] } : evolving
+    if (!isStandardSchema(schema) || !Array.isArray(upcasts) || upcasts.some((step) => typeof step !== 'function')) {
       throw new HoldfastError('OPTION_INVALID', `The type ${type} has no schema.`, {
         hint: 'Give a Standard Schema (zod, valibot, arktype, …), or evolved(schema, upcasts).',
       })
@@ -79,7 +81,7 @@ export function readData(entry: CatalogEntry, schemaVersion: number, recorded: u
     throw new HoldfastError('EVENT_SCHEMA_NEWER', message, { hint: 'A newer program wrote it: update this one.' })
   }
   const result = entry.schema['~standard'].validate(upcast(entry, schemaVersion, recorded))
-  return 'then' in result ? result.then(accept) : accept(result)
+  return 'then' in result ? Promise.resolve(result).then(accept) : accept(result)
 }
 
 function upcast(entry: CatalogEntry, schemaVersion: number, recorded: unknown): unknown {

@@ -10,7 +10,7 @@ export function createIds(clock: Clock, random: Random): () => string {
   let lastMs = 0
   let counter = 0
   return function nextId() {
-    const now = clock.now()
+    const now = Math.floor(clock.now())
     if (now > lastMs) {
       lastMs = now
       counter = random.u32() & 0x3ff

@@ -74,18 +74,21 @@ function write(out: Writer, value: unknown, path: string, depth: number): void {
       else writeObject(out, value, path, enter(out, path, depth))
       break
     default:
-      throw notJson(path, typeof value === 'bigint' ? 'a bigint' : `${typeof value}`)
+      throw notJson(path, typeof value === 'bigint' ? 'a bigint' : typeof value)
   }
   // Stop a hostile value while it grows, not after it has filled the memory.
   if (out.text.length > out.limits.bytes) throw tooLarge(out.root, out.limits)
 }
 
 function writeArray(out: Writer, array: readonly unknown[], path: string, depth: number): void {
+  if (!isPlainArray(array)) throw notJson(path, `an instance of ${className(array)}`)
   out.text += '['
   for (let i = 0; i < array.length; i++) {
     if (i > 0) out.text += ','
     write(out, array[i], `${path}[${i}]`, depth)
   }
+  // Last, when its length is known to be in bounds: a list with more on it than its items, such as the match of a pattern.
+  if (Reflect.ownKeys(array).length > array.length + 1) throw notJson(path, 'a list with keys of its own')
   out.text += ']'
 }
 
@@ -158,6 +161,11 @@ function isPlain(object: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null
 }
 
+/** No subclass, in any realm: `Array.prototype` is an array itself, and the prototype of a class is not. */
+function isPlainArray(array: readonly unknown[]): boolean {
+  return Array.isArray(Object.getPrototypeOf(array))
+}
+
 function className(object: object): string {
   const name: unknown = object.constructor?.name
   return typeof name === 'string' && name ? name : 'a class'
@@ -178,10 +186,12 @@ export function sealState(value: unknown, path: string, depth = 0): boolean {
   if (depth === dataLimits.depth) throw badState(path, `nested deeper than ${depth} levels`)
   let negativeZero = false
   if (Array.isArray(value)) {
+    if (!isPlainArray(value)) throw badState(path, `an instance of ${className(value)}`)
     for (let i = 0; i < value.length; i++)
       negativeZero = sealState(value[i], `${path}[${i}]`, depth + 1) || negativeZero
   } else {
     if (!isPlain(value)) throw badState(path, `an instance of ${className(value)}`)
+    if (Object.getOwnPropertySymbols(value).length > 0) throw badState(path, 'an object with symbol keys')
     for (const key of Object.keys(value)) {
       if (key === '__proto__') throw badState(path, 'an object with a key "__proto__"')
       const child = (value as Record<string, unknown>)[key]

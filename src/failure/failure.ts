@@ -8,10 +8,10 @@ export interface Failure {
   /** Which rule decided the class, such as `schema` or `fold`. */
   readonly rule: string
   /** The `code` of the error, where it has one. */
-  readonly code: string | undefined
+  readonly code: string | null
   readonly errorType: string
   readonly message: string
-  readonly stack: string | undefined
+  readonly stack: string | null
   readonly causes: readonly { readonly errorType: string; readonly message: string }[]
   /** Equal for failures that look like the same bug. */
   readonly fingerprint: string
@@ -32,10 +32,10 @@ export function describeFailure(thrown: unknown, failureClass: FailureClass, rul
   return {
     class: failureClass,
     rule,
-    code: typeof code === 'string' || typeof code === 'number' ? cut(String(code), 100) : undefined,
+    code: typeof code === 'string' || typeof code === 'number' ? (cut(String(code).toWellFormed(), 100) ?? null) : null,
     errorType,
     message,
-    stack,
+    stack: stack ?? null,
     causes: causesOf(thrown),
     fingerprint: sha256Hex(`${rule}\n${errorType}\n${normalise(message)}\n${firstFrame(stack)}`).slice(0, 16),
   }

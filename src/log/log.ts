@@ -87,6 +87,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
       append: async (key, drafts, { expectedVersion = 'any' } = {}) => {
         checkReadable(key, 'key', keyLength)
         checkExpected(expectedVersion)
+        checkDrafts(drafts)
         const events: NewEvent[] = []
         // Everything is checked before anything is written: an append goes in whole or not at all.
         for (const [i, draft] of drafts.entries()) events.push(await admit(draft, `events[${i}]`, known))
@@ -94,9 +95,11 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
         return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion))
       },
       readKey: (key, read = {}) =>
-        pages(read, known, (last, limits) => store.log.readKey(key, last?.version ?? read.after ?? 0, limits)),
+        pages(checkRead(read), known, (last, limits) =>
+          store.log.readKey(key, last?.version ?? read.after ?? 0, limits),
+        ),
       readAll: (read = {}) =>
-        pages(read, known, (last, limits) => store.log.readAll(last?.position ?? read.after ?? 0, limits)),
+        pages(checkRead(read), known, (last, limits) => store.log.readAll(last?.position ?? read.after ?? 0, limits)),
       get raw() {
         return makeLog<undefined>(undefined)
       },
@@ -108,6 +111,8 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
     for (const field of Object.keys(draft)) {
       if (!draftFields.has(field)) throw badField(`${path}.${field}`, 'is not a field of an event')
     }
+    if (draft.json !== undefined && draft.data !== undefined)
+      throw badField(`${path}.json`, 'stands beside data; give one of the two')
     const type = checkTypeName(draft.type, `${path}.type`)
     const body =
       draft.json === undefined
@@ -140,7 +145,8 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
     try {
       await readData(entry, entry.schemaVersion, JSON.parse(body))
     } catch (cause) {
-      const why = cause instanceof HoldfastError ? cause.message : `Its schema threw: ${String(cause)}`
+      const what = cause instanceof Error ? cause.message : 'something that is no error'
+      const why = cause instanceof HoldfastError ? what : `Its schema threw: ${what}`
       throw new InvalidEventError('EVENT_SCHEMA', `${path}.data`, `${path} (${type}) is refused. ${why}`, { cause })
     }
     return entry.schemaVersion
@@ -148,33 +154,47 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
 
   function readTime(time: string | Date | undefined, path: string): string {
     if (time === undefined) return new Date(clock.now()).toISOString()
-    const ms = typeof time === 'string' ? Date.parse(time) : time instanceof Date ? time.getTime() : Number.NaN
-    if (Number.isNaN(ms)) throw badField(`${path}.time`, 'is not a time; give an ISO 8601 string or a Date')
+    const ms = typeof time === 'string' ? parseTime(time) : time instanceof Date ? time.getTime() : Number.NaN
+    if (Number.isNaN(ms)) throw badField(`${path}.time`, 'is not a time; give ISO 8601 with its zone, or a Date')
     return new Date(ms).toISOString()
   }
+}
+
+// Date.parse alone would take 'order 12' for a day in 2001, and a time without a zone for another moment on every machine.
+const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+
+function parseTime(time: string): number {
+  return isoTime.test(time) ? Date.parse(time) : Number.NaN
 }
 
 function readMetadata(metadata: Metadata | undefined, path: string): string | undefined {
   if (metadata === undefined) return undefined
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
     throw badField(path, 'is not an object')
-  for (const field of textFields) {
-    if (Object.hasOwn(metadata, field)) checkReadable(metadata[field], `${path}.${field}`, keyLength)
-  }
   const text = encodeJson(metadata, path, metadataLimits)
-  return text === '{}' ? undefined : text
+  if (text === '{}') return undefined
+  // Checked as it will be read, so that a getter can't give one answer here and another to the writer.
+  const written = parseMetadata(text)
+  for (const field of textFields) {
+    if (Object.hasOwn(written, field)) checkReadable(written[field], `${path}.${field}`, keyLength)
+  }
+  return text
 }
 
 function checkExpected(expected: ExpectedVersion): void {
   if (expected === 'any' || expected === 'new') return
-  if (Number.isSafeInteger(expected) && expected >= 0) return
+  if (isCount(expected)) return
   throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${String(expected)}.`, {
     hint: "Give 'any', 'new', or the version you read (a whole number from 0).",
   })
 }
 
+function checkDrafts(drafts: unknown): void {
+  if (Array.isArray(drafts) && drafts.length > 0) return
+  throw new HoldfastError('OPTION_INVALID', 'An append needs a list of at least one event.')
+}
+
 function checkBatch(events: readonly NewEvent[]): void {
-  if (events.length === 0) throw new HoldfastError('OPTION_INVALID', 'An append needs at least one event.')
   const ids = new Set<string>()
   for (const { id } of events) {
     if (ids.has(id)) throw new EventIdConflictError(id, 'it stands twice in one append')
@@ -194,6 +214,23 @@ function settle(key: string, expected: ExpectedVersion, result: Awaited<ReturnTy
     default:
       return result satisfies never
   }
+}
+
+/** A place that is none, such as NaN, would find nothing, and look like the end of the log. */
+function checkRead(read: ReadOptions): ReadOptions {
+  const { after = 0, limit = 0 } = read
+  if (!isCount(after)) throw badRead('after', after)
+  if (!isCount(limit) && limit !== Number.POSITIVE_INFINITY) throw badRead('limit', limit)
+  return read
+}
+
+function isCount(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0
+}
+
+function badRead(option: string, value: unknown): HoldfastError {
+  const message = `${option} is ${String(value)}.`
+  return new HoldfastError('OPTION_INVALID', message, { hint: 'Give a whole number from 0.' })
 }
 
 async function* pages<C extends EventCatalog | undefined>(

@@ -3,7 +3,7 @@
  * be repeated to the letter; everybody else gets `system.ts`.
  */
 export interface Clock {
-  /** Wall time in milliseconds since 1970. For people and for stamps, never for measuring. */
+  /** Wall time in whole milliseconds since 1970. For people and for stamps, never for measuring. */
   now(): number
   /** Milliseconds that only ever grow. For measuring and for waiting. */
   mono(): number

@@ -63,7 +63,6 @@ export function sqliteLog(db: Database): LogStore {
       const batch = requests.slice(0, mostAppendsPerCommit)
       requests = requests.slice(batch.length)
       await commit(batch)
-      for (const wake of listeners) wake()
     }
     flushing = false
   }
@@ -71,6 +70,7 @@ export function sqliteLog(db: Database): LogStore {
   async function commit(batch: readonly AppendRequest[]): Promise<void> {
     try {
       const outcomes = await whenFree(() => db.transaction(() => batch.map((request) => append(db, request))))
+      for (const wake of listeners) wake()
       for (const [i, { resolve }] of batch.entries()) resolve(outcomes[i] as AppendOutcome)
     } catch (error) {
       const [first] = batch
@@ -152,7 +152,7 @@ function within(db: Database, limits: PageLimits, sql: string, ...values: (strin
   db.eachValues<EventValues>(
     (row) => {
       const record = toRecord(row)
-      size += Buffer.byteLength(record.body as string)
+      size += Buffer.byteLength(record.body)
       if (size > limits.bytes && records.length > 0) return false
       records.push(record)
       return true

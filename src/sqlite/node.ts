@@ -9,7 +9,7 @@ const needed = 24
  */
 export function nodeSqlite(
   version: string = process.versions.node,
-  load = process.getBuiltinModule,
+  load: ((id: string) => unknown) | undefined = process.getBuiltinModule?.bind(process),
 ): typeof NodeSqlite {
   const sqlite = load?.('node:sqlite') as typeof NodeSqlite | undefined
   if (Number.parseInt(version, 10) >= needed && sqlite) return sqlite

@@ -64,7 +64,7 @@ export function sqliteSubscriptions(db: Database, clock: Clock, self: Holder): S
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
     commit: async (commit) => commitPage(db, commit, clock.now()),
     pause: async (subscription, { reason, at }) => {
-      known(
+      mustExist(
         subscription,
         db.run(
           'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?',
@@ -75,7 +75,7 @@ export function sqliteSubscriptions(db: Database, clock: Clock, self: Holder): S
       )
     },
     resume: async (subscription) => {
-      known(
+      mustExist(
         subscription,
         db.run('UPDATE holdfast_subscriptions SET paused_at = NULL, pause_reason = NULL WHERE name = ?', subscription),
       )
@@ -187,7 +187,7 @@ function toState(row: PartitionRow): PartitionState {
   }
 }
 
-function known(subscription: string, changed: number): void {
+function mustExist(subscription: string, changed: number): void {
   if (changed === 1) return
   throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
     hint: 'Start it once.',

@@ -44,13 +44,13 @@ export function createScriptedSource(name = 'scripted'): ScriptedSource {
       return () => void listeners.delete(wake)
     },
     deliver: (...events) => {
-      for (const event of events) records.push(record(event, records.length + 1))
+      for (const event of events) records.push(toRecord(event, records.length + 1))
       for (const wake of listeners) wake()
     },
   }
 }
 
-function record(scripted: ScriptedEvent, position: number): RecordedEvent {
+function toRecord(scripted: ScriptedEvent, position: number): RecordedEvent {
   const {
     key,
     type,

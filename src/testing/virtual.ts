@@ -12,7 +12,7 @@ export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = 
   let sleepers: { readonly due: number; readonly wake: () => void }[] = []
 
   return {
-    clock: { now: () => time, mono: () => time - begin },
+    clock: { now: () => Math.floor(time), mono: () => time - begin },
     timers: {
       sleep: (ms, signal) =>
         new Promise((resolve) => {
@@ -33,7 +33,7 @@ export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = 
       const until = time + ms
       await settle()
       for (;;) {
-        const [next] = sleepers.filter(({ due }) => due <= until).sort((a, b) => a.due - b.due)
+        const [next] = sleepers.filter(({ due }) => due <= until).toSorted((a, b) => a.due - b.due)
         if (!next) break
         time = Math.max(time, next.due)
         next.wake()

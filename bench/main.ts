@@ -1,0 +1,99 @@
+import { parseArgs } from 'node:util'
+import { type Benchmark, type Settings, UsageError } from './benchmark.ts'
+import { projection } from './projection/index.ts'
+
+const benchmarks: Readonly<Record<string, Benchmark>> = { projection }
+
+const usage = `npm run -s bench -- <benchmark> [options]
+
+Benchmarks
+${Object.entries(benchmarks)
+  .map(([name, { summary }]) => `  ${name.padEnd(16)}${summary}`)
+  .join('\n')}
+
+Options
+  --store <name>  sqlite (the default)
+  --events <n>    how many events; 1,000,000 unless you say otherwise
+  --keys <n>      how many keys they are spread over; 10,000 unless you say otherwise
+  --rounds <n>    how often each way is measured; 3 unless you say otherwise
+  --dir <path>    where the databases are made and removed again; the system's temporary folder unless you say otherwise
+  --profile <dir> leaves a CPU profile of every measured process there
+  --check         a missed target is exit 1
+  --json          one JSON object on stdout; the talk is on stderr in any case`
+
+/** The exit code: 0 measured, 1 failed or missed a target with --check, 2 not understood. */
+async function main(args: string[]): Promise<number> {
+  const interrupted = new AbortController()
+  process.once('SIGINT', () => interrupted.abort())
+  try {
+    const { benchmark, settings, json, check, help } = readArgs(args, interrupted.signal)
+    if (help) {
+      console.log(usage)
+      return 0
+    }
+    const report = await benchmark.run(settings)
+    console.log(json ? JSON.stringify(report.fields) : report.text)
+    return check && !report.ok ? 1 : 0
+  } catch (error) {
+    if (error instanceof UsageError) {
+      console.error(`${error.message}\n\n${usage}`)
+      return 2
+    }
+    if (interrupted.signal.aborted) return 130
+    console.error(error)
+    return 1
+  }
+}
+
+function readArgs(args: string[], signal: AbortSignal) {
+  const { values, positionals } = parse(args)
+  const [name = 'projection', ...rest] = positionals
+  const benchmark = Object.hasOwn(benchmarks, name) ? benchmarks[name] : undefined
+  if (!benchmark || rest.length > 0)
+    throw new UsageError(`There is no benchmark ${JSON.stringify(positionals.join(' '))}.`)
+  const { store, events, keys, rounds, dir, profile, json, check, help } = values
+  if (!benchmark.stores.includes(store))
+    throw new UsageError(`${name} doesn't run on ${store}; it runs on ${benchmark.stores.join(', ')}.`)
+  const settings: Settings = {
+    store,
+    events: count(events, '--events'),
+    keys: count(keys, '--keys'),
+    rounds: count(rounds, '--rounds'),
+    dir,
+    profile,
+    signal,
+    progress: (line) => console.error(line),
+  }
+  if (positionals.length === 0 && !help) throw new UsageError('Which benchmark?')
+  return { benchmark, settings, json, check, help }
+}
+
+function parse(args: string[]) {
+  try {
+    return parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        store: { type: 'string', default: 'sqlite' },
+        events: { type: 'string', default: '1000000' },
+        keys: { type: 'string', default: '10000' },
+        rounds: { type: 'string', default: '3' },
+        dir: { type: 'string' },
+        profile: { type: 'string' },
+        json: { type: 'boolean', default: false },
+        check: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+  } catch (cause) {
+    throw new UsageError(cause instanceof Error ? cause.message : String(cause), { cause })
+  }
+}
+
+function count(text: string, option: string): number {
+  const value = Number(text.replaceAll(/[_,]/g, ''))
+  if (Number.isSafeInteger(value) && value > 0) return value
+  throw new UsageError(`${option} is ${JSON.stringify(text)}; it must be a whole number from 1.`)
+}
+
+process.exitCode = await main(process.argv.slice(2))

@@ -1,0 +1,31 @@
+import { DatabaseSync } from 'node:sqlite'
+
+// Word for word those of src/sqlite/index.ts: what is compared with the engine must be as durable, and have the same cache.
+const pragmas =
+  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 4000;'
+
+/** The store's file, without the store. */
+export function openFile(file: string): DatabaseSync {
+  const db = new DatabaseSync(file)
+  db.exec(pragmas)
+  return db
+}
+
+/** The table as the engine makes it for this projection, and the smallest checkpoint there can be. */
+export function createTable(db: DatabaseSync): void {
+  db.exec(`
+    CREATE TABLE balances (
+      key TEXT PRIMARY KEY, version INTEGER NOT NULL, position INTEGER NOT NULL, data TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE bench_checkpoint (name TEXT PRIMARY KEY, position INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+    INSERT INTO bench_checkpoint VALUES ('balances', 0);`)
+}
+
+export const moveCheckpointSql = "UPDATE bench_checkpoint SET position = ? WHERE name = 'balances' AND position = ?"
+
+/** The events of a stretch of the log as rows, folded by the database. */
+export const foldedSql = `
+  SELECT key, max(version) AS version, max(position) AS position, json_object(
+    'balance', sum(iif(type = 'FundsCredited', 1, -1) * (data ->> 'amount')),
+    'movements', count(*)) AS data
+  FROM holdfast_events WHERE position > ? AND position <= ? GROUP BY key`

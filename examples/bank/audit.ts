@@ -1,0 +1,174 @@
+import { createHash } from 'node:crypto'
+import { type Engine, type Log, read, type Store, type Verification } from 'holdfast'
+import { balances, type bank } from './bank.ts'
+import type { EngineFacts } from './kill.ts'
+import type { DoorFacts } from './tellers.ts'
+import type { ExpectedAccount } from './workload.ts'
+
+/** Everything the report shows and the promises are judged by. */
+export interface Facts {
+  readonly seed: number
+  readonly file: string
+  readonly planned: {
+    readonly events: number
+    readonly accounts: number
+    readonly repeated: number
+    readonly malformed: number
+  }
+  readonly door: DoorFacts
+  readonly engine: EngineFacts
+  readonly audit: Audit
+  readonly seconds: number
+}
+
+export interface Audit {
+  readonly verification: Verification
+  readonly rows: number
+  readonly parked: number
+  readonly queued: number
+  /** The lane in which most events wait. */
+  readonly example: HeldExample | undefined
+  /** A hash of every row, and the lanes that are held: the same for the same seed, whatever the timing was. */
+  readonly rowsHash: string
+  readonly heldLanes: readonly string[]
+  /** Rows, events and letters that are not as the oracle has them, each with what is wrong. */
+  readonly wrongRows: readonly string[]
+  readonly wrongEvents: readonly string[]
+  readonly wrongLetters: readonly string[]
+}
+
+export interface HeldExample {
+  readonly account: string
+  readonly event: string
+  readonly error: string
+  readonly waiting: number
+}
+
+/** Compares all that is in the file with the accounts as they must be. */
+export async function auditBank(
+  store: Store,
+  log: Log<typeof bank>,
+  engine: Engine,
+  expected: ReadonlyMap<string, ExpectedAccount>,
+): Promise<Audit> {
+  return {
+    verification: await engine.verify(balances.name),
+    ...(await compareRows(store, expected)),
+    ...(await compareLetters(engine, expected)),
+    wrongEvents: await compareEvents(log, expected),
+  }
+}
+
+async function compareRows(store: Store, expected: ReadonlyMap<string, ExpectedAccount>) {
+  const wrongRows: string[] = []
+  const missing = new Set(expected.keys())
+  const hash = createHash('sha256')
+  let after: string | undefined
+  do {
+    const page = await read(store, balances).list({ limit: 1_000, ...(after && { after }) })
+    for (const { key, version, data } of page.rows) {
+      missing.delete(key)
+      hash.update(JSON.stringify([key, version, data]))
+      const { applied, owner, overdraft, entries, ...account } = expected.get(key) ?? nobody
+      const wanted = { owner, balance: account.balance, overdraft, entries }
+      if (version !== applied || JSON.stringify(data) !== JSON.stringify(wanted)) {
+        wrongRows.push(
+          `${key} is ${JSON.stringify(data)} at version ${version}, not ${JSON.stringify(wanted)} at ${applied}`,
+        )
+      }
+    }
+    after = page.next
+  } while (after)
+  for (const key of missing) wrongRows.push(`${key} has no row`)
+  return { rows: expected.size - missing.size, rowsHash: hash.digest('hex'), wrongRows }
+}
+
+/** Every event once, in the order in which its account had it, and nothing else. */
+async function compareEvents(log: Log<typeof bank>, expected: ReadonlyMap<string, ExpectedAccount>): Promise<string[]> {
+  const wrong: string[] = []
+  const seen = new Map<string, number>()
+  for await (const { key, id, version } of log.raw.readAll()) {
+    const before = seen.get(key) ?? 0
+    seen.set(key, before + 1)
+    if (version !== before + 1 || expected.get(key)?.ids[before] !== id) wrong.push(`${key} has ${id} at ${version}`)
+  }
+  for (const [key, { ids }] of expected) {
+    if (seen.get(key) !== ids.length) wrong.push(`${key} has ${seen.get(key)} events, not ${ids.length}`)
+  }
+  return wrong
+}
+
+/** A lane is held exactly where the oracle says so: the event that can't be applied first, all later ones behind it in order. */
+async function compareLetters(engine: Engine, expected: ReadonlyMap<string, ExpectedAccount>) {
+  const wrongLetters: string[] = []
+  const held = new Map<string, string[]>()
+  let example: HeldExample | undefined
+  let parked = 0
+  let queued = 0
+  let after = 0
+  for (;;) {
+    const letters = await engine.letters({ subscription: balances.name, after, limit: 1_000 })
+    for (const { id, lane, event, status, failure } of letters) {
+      after = id
+      const ids = held.get(lane) ?? []
+      held.set(lane, [...ids, event.id])
+      if (status === 'parked') parked++
+      else queued++
+      if (status !== (ids.length === 0 ? 'parked' : 'queued')) wrongLetters.push(`${event.id} is ${status}`)
+      const account = expected.get(lane) ?? nobody
+      const waiting = account.ids.length - account.applied - 1
+      if (failure && waiting > (example?.waiting ?? -1)) {
+        const what = `${event.type} ${String(event.body)}`
+        example = { account: lane, event: what, error: `${failure.errorType}: ${failure.message}`, waiting }
+      }
+    }
+    if (letters.length < 1_000) break
+  }
+  for (const [key, { ids, applied }] of expected) {
+    const found = held.get(key) ?? []
+    if (found.join() !== ids.slice(applied).join()) wrongLetters.push(`${key} holds ${found.join(', ') || 'nothing'}`)
+  }
+  return { parked, queued, example, heldLanes: [...held.keys()].toSorted(), wrongLetters }
+}
+
+const nobody: ExpectedAccount = { ids: [], owner: '', overdraft: 0, balance: 0, entries: 0, applied: 0 }
+
+/** What went wrong, in words. Empty when every promise was kept. */
+export function brokenPromises({ planned, door, engine, audit }: Facts): string[] {
+  const { verification, wrongRows, wrongEvents, wrongLetters, parked, queued } = audit
+  const { counts } = verification
+  const refused = Object.values(door.refused).reduce((sum, count) => sum + count, 0)
+  const promises: [kept: boolean, broken: string][] = [
+    [door.appended === planned.events, `${door.appended} of ${planned.events} events were appended`],
+    [door.absorbed === planned.repeated, `${door.absorbed} of ${planned.repeated} repeated events were absorbed`],
+    [planned.repeated > 0, 'nothing was repeated, so nothing is shown about repetition'],
+    [refused === planned.malformed, `${refused} of ${planned.malformed} malformed appends were refused`],
+    [refused > 0, 'nothing was refused'],
+    [door.mistakes.length === 0, `the door made mistakes: ${some(door.mistakes)}`],
+    [engine.endedBy === 'SIGKILL', `the engine was not killed: it ended by ${engine.endedBy}`],
+    [
+      engine.position > 0 && engine.position < engine.head && engine.head <= planned.events,
+      `the kill was not in the middle of the work: at ${engine.position} of ${engine.head}`,
+    ],
+    [Number.isFinite(engine.recoveredInMs), 'nothing was committed after the kill'],
+    [wrongEvents.length === 0, `events are lost, repeated or out of order: ${some(wrongEvents)}`],
+    [wrongRows.length === 0, `rows are not what their events make of them: ${some(wrongRows)}`],
+    [wrongLetters.length === 0, `the wrong events are held, or in the wrong order: ${some(wrongLetters)}`],
+    [parked > 0 && queued > 0, `held are ${parked} lanes with ${queued} events behind them`],
+    [verification.ok, `verify found ${verification.differenceCount}: ${JSON.stringify(verification.differences[0])}`],
+    [
+      verification.position === planned.events && verification.events === planned.events,
+      `the engine is at ${verification.position} of ${planned.events}`,
+    ],
+    [
+      counts.applied + counts.held === planned.events && counts.held === parked + queued,
+      `the outcomes don't add up to ${planned.events}: ${JSON.stringify(counts)}`,
+    ],
+    [counts.duplicate === 0, `${counts.duplicate} events came twice to the projection`],
+  ]
+  return promises.filter(([kept]) => !kept).map(([, broken]) => broken)
+}
+
+function some(list: readonly string[]): string {
+  return list.length > 3 ? `${list.slice(0, 3).join('; ')}; and ${list.length - 3} more` : list.join('; ')
+}

@@ -1,0 +1,132 @@
+import { styleText } from 'node:util'
+import type { Facts } from './audit.ts'
+
+/** One line that changes on a terminal, a few plain ones elsewhere; always on stderr, because stdout is for the result. */
+export interface Progress {
+  appended(events: number): void
+  projected(position: number, lanesHeld: number): void
+  say(what: string): void
+  end(): void
+}
+
+const redrawMs = 50
+
+export function createProgress(total: number, out: NodeJS.WriteStream = process.stderr): Progress {
+  const now = { appended: 0, projected: 0, held: 0 }
+  let drawn = 0
+  let quarters = 0
+  const line = () =>
+    `appended ${number(now.appended)} of ${number(total)} · projected ${number(now.projected)} · lanes held ${now.held}`
+
+  return {
+    appended: (events) => show({ appended: events }),
+    projected: (position, lanesHeld) => show({ projected: position, held: lanesHeld }),
+    say: (what) => out.write(out.isTTY ? `\r\u001b[K${what}\n` : `${what}\n`),
+    end: () => void (out.isTTY && out.write('\r\u001b[K')),
+  }
+
+  function show(change: Partial<typeof now>): void {
+    Object.assign(now, change)
+    if (out.isTTY) {
+      if (performance.now() - drawn < redrawMs) return
+      drawn = performance.now()
+      out.write(`\r\u001b[K${line()}`)
+    } else if (now.appended >= ((quarters + 1) * total) / 4) {
+      quarters++
+      out.write(`${line()}\n`)
+    }
+  }
+}
+
+export function printReport(facts: Facts, broken: readonly string[]): void {
+  const { planned, door, engine, audit, file } = facts
+  const { verification: verified, example } = audit
+  const refusals = Object.entries(door.refused).toSorted(([a], [b]) => a.localeCompare(b))
+  const refused = refusals.reduce((sum, [, count]) => sum + count, 0)
+  const rate = Math.round(door.appended / door.seconds)
+
+  print()
+  print(
+    `${strong('A bank on Holdfast')}  seed ${facts.seed}, ${number(planned.accounts)} accounts, ${seconds(facts.seconds)}`,
+  )
+  heading('At the door')
+  row('appended', door.appended, 'events', `${number(rate)} a second`)
+  row('duplicates absorbed', door.absorbed, 'events', 'sent again, and not written again')
+  row('refused', refused, 'appends', 'nothing of them was written:')
+  for (const [code, count] of refusals) row('', count, '', code)
+
+  heading('In the projection')
+  row('applied', verified.counts.applied, 'events', `${number(engine.perSecond)} a second while catching up`)
+  row('held', audit.parked, 'lanes', 'each by an event that the projection could not apply')
+  row('queued behind them', audit.queued, 'events', 'in order, while every other account went on')
+  if (example) {
+    note(`For example ${example.account}, by ${example.event}`)
+    note(`  ${example.error}`)
+    note(`  ${number(example.waiting)} events wait behind it.`)
+  }
+
+  heading('Killed with -9, in the middle')
+  row('at position', engine.position, '', `of ${number(engine.head)} that were in the log by then`)
+  row('first commit after it', engine.recoveredInMs, 'ms', 'by a new process, from the same position')
+
+  heading('Compared')
+  row(
+    'verify',
+    verified.events,
+    'events',
+    verdict(verified.ok, `and ${number(verified.rows)} rows, from the log alone`),
+  )
+  row('by a second program', audit.rows, 'rows', verdict(audit.wrongRows.length === 0, 'with the balances it expects'))
+
+  print()
+  if (broken.length > 0) {
+    print(styleText('red', `${broken.length === 1 ? 'A promise was' : 'Promises were'} broken:`))
+    for (const promise of broken) print(`  ${promise}`)
+  } else {
+    print(styleText('green', 'Every event was applied once, in order, or held. Nothing was lost.'))
+  }
+  print()
+  print(`The data is in ${strong(file)}. With any SQLite tool:`)
+  note('SELECT key, owner, balance FROM account_balances ORDER BY balance DESC LIMIT 5;')
+  note("SELECT lane, type, data, attempts FROM holdfast_letters WHERE status = 'parked';")
+  print('Next:')
+  hint(`npm start -- --seed ${facts.seed + 1}`, 'another bank, another moment of death')
+  hint('npm test', 'every promise has its test')
+  hint('npm run -s bench -- projection --store sqlite --json', 'how fast it is, and compared with what')
+}
+
+function print(text = ''): void {
+  console.log(text)
+}
+
+function heading(text: string): void {
+  print(`\n${strong(text)}`)
+}
+
+function note(text: string): void {
+  print(`  ${text}`)
+}
+
+function hint(command: string, remark: string): void {
+  note(`${command.padEnd(54)}${styleText('dim', remark)}`)
+}
+
+function row(label: string, value: number, unit: string, remark: string): void {
+  print(`  ${label.padEnd(22)}${number(value).padStart(9)} ${unit.padEnd(9)}${styleText('dim', remark)}`)
+}
+
+function verdict(ok: boolean, remark: string): string {
+  return `${ok ? 'equal' : 'DIFFERENT'}, ${remark}`
+}
+
+function strong(text: string): string {
+  return styleText('bold', text)
+}
+
+function number(value: number): string {
+  return value.toLocaleString('en')
+}
+
+function seconds(value: number): string {
+  return `${value.toFixed(1)} s`
+}

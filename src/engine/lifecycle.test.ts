@@ -1,0 +1,242 @@
+import { describe, expect, expectTypeOf, it } from 'vitest'
+import { balances, bank, countsOf, createWorld, credited, heldOf, rowOf } from '../../test/fixtures.ts'
+import { createEngine, createLog, defineProjection, defineSubscription, type SubscriptionState } from '../index.ts'
+import { createTemporaryStore } from '../testing/index.ts'
+
+describe('the life of an engine', () => {
+  it('goes from starting over catching-up to live, and ends as stopped', async () => {
+    await using world = await createWorld()
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    const engine = world.engine()
+    const states: string[] = []
+    engine.on('subscription.state', ({ from, to }) => {
+      expectTypeOf(to).toEqualTypeOf<SubscriptionState>()
+      if (states.length === 0) states.push(from.state)
+      states.push(to.state)
+    })
+    await world.settle(engine)
+    await world.runtime.advance(1)
+    await engine.stop()
+    expect(states).toEqual(['starting', 'catching-up', 'live', 'stopped'])
+  })
+
+  it('runs in real time, and stops when its scope ends', async () => {
+    await using store = await createTemporaryStore()
+    const log = createLog({ store, events: bank })
+    {
+      await using engine = createEngine({ store, subscriptions: [balances] })
+      await engine.start()
+      await log.append('a', [credited(2)])
+      await engine.drain()
+      expect(await rowOf(engine, 'a')).toMatchObject({ data: { balance: 2 } })
+    }
+    const state = await store.subscriptions.load('balances', 0)
+    expect(state).toMatchObject({ owner: undefined, epoch: 1 })
+  })
+
+  it('is woken by an append of its own process, without waiting for the next look', async () => {
+    await using world = await createWorld()
+    const engine = world.engine([balances], { poll: '1h' })
+    await world.settle(engine)
+    await world.runtime.advance(1)
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    await world.runtime.advance(0)
+    expect(await rowOf(engine, 'a')).toMatchObject({ version: 1 })
+  })
+
+  it('finds by looking what nobody told it', async () => {
+    await using world = await createWorld()
+    const deaf = { ...world.store, log: { ...world.store.log, onAppend: () => () => undefined } }
+    const engine = world.engine([balances], { store: deaf, poll: '5s' })
+    await world.settle(engine)
+    await world.runtime.advance(1)
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    await world.runtime.advance(4_000)
+    expect(await rowOf(engine, 'a')).toBeUndefined()
+    await world.runtime.advance(1_000)
+    expect(await rowOf(engine, 'a')).toMatchObject({ version: 1 })
+  })
+
+  it('gives up waiting for a page that hangs, and that page commits nothing any more', async () => {
+    await using world = await createWorld()
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    let release: (() => void) | undefined
+    const store = {
+      ...world.store,
+      rows: {
+        ...world.store.rows,
+        load: async (...args: Parameters<typeof world.store.rows.load>) => {
+          await new Promise<void>((resolve) => (release = resolve))
+          return world.store.rows.load(...args)
+        },
+      },
+    }
+    const engine = world.engine([balances], { store })
+    await engine.start()
+    await world.runtime.advance(0)
+    const stopping = engine.stop({ timeout: '3s' })
+    await world.runtime.advance(3_000)
+    expect(await stopping).toEqual({ forced: true })
+    release?.()
+    await world.runtime.advance(0)
+    expect((await world.store.subscriptions.load('balances', 0))?.checkpoint.position).toBe(0)
+  })
+
+  it('runs once', async () => {
+    await using world = await createWorld()
+    const engine = world.engine()
+    await expect(engine.drain()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+    await engine.start()
+    await expect(engine.start()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+    expect(await engine.stop()).toEqual({ forced: false })
+    await expect(engine.start()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+    expect(await engine.stop()).toEqual({ forced: false })
+  })
+
+  it('says what is wrong with a definition when it starts', async () => {
+    await using world = await createWorld()
+    await world.settle(world.engine())
+    const changed = defineProjection('balances', { events: bank, initial: () => ({ n: 0 }), on: {}, columns: { n: 'integer' } })
+    await expect(world.engine([changed]).start()).rejects.toMatchObject({ code: 'PROJECTION_CHANGED' })
+    expect(() => world.engine([balances, balances])).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(() => world.engine([balances], { lease: '5 minutes' as '5m' })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(() => world.engine([balances], { page: { events: 0 } })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    await expect(world.engine().pause('nobody', 'x')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
+  })
+
+  it('survives whoever listens to it', async () => {
+    await using world = await createWorld()
+    const errors: object[] = []
+    const logger = { info: () => undefined, warn: () => undefined, error: (fields: object) => void errors.push(fields) }
+    const engine = world.engine([balances], { logger })
+    engine.on('page.committed', () => {
+      throw new Error('a bad listener')
+    })
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    await world.settle(engine)
+    expect(await rowOf(engine, 'a')).toMatchObject({ version: 1 })
+    expect(errors).toMatchObject([{ event: 'page.committed' }])
+  })
+
+  it('gives up a drain when its signal says so', async () => {
+    await using world = await createWorld()
+    const deaf = { ...world.store, log: { ...world.store.log, head: async () => 99 } }
+    const engine = world.engine([balances], { store: deaf })
+    await engine.start()
+    const give = new AbortController()
+    const drained = engine.drain({ signal: give.signal })
+    give.abort(new Error('enough'))
+    await expect(drained).rejects.toThrow('enough')
+  })
+})
+
+describe('a pause', () => {
+  it('holds a subscription with its reason until somebody lets it go on, also over a restart', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    const first = world.engine()
+    await world.settle(first)
+    await first.pause('balances', 'wrong rates')
+    await log.append('a', [credited(1)])
+    await world.runtime.advance(1_000)
+    expect((await first.status()).subscriptions[0]?.state).toMatchObject({ state: 'paused', reason: 'wrong rates' })
+    await expect(first.drain()).rejects.toMatchObject({ code: 'SUBSCRIPTION_PAUSED' })
+    await first.stop()
+    const second = world.engine()
+    await second.start()
+    await world.runtime.advance(1_000)
+    expect((await second.status()).subscriptions[0]).toMatchObject({ state: { state: 'paused' }, stored: { lag: { events: 1 } } })
+    await second.resume('balances')
+    await world.runtime.advance(1_000)
+    expect(await rowOf(second, 'a')).toMatchObject({ version: 1 })
+    await expect(second.pause('balances', ' ')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  })
+
+  it('reaches the process that does the work, whoever asks for it', async () => {
+    await using world = await createWorld()
+    const worker = world.engine([balances], { name: 'worker' })
+    await world.settle(worker)
+    const operator = world.engine([balances], { name: 'operator' })
+    await operator.pause('balances', 'look at this')
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    await world.runtime.advance(4_000)
+    expect((await worker.status()).subscriptions[0]?.state).toMatchObject({ state: 'paused', reason: 'look at this' })
+    await operator.resume('balances')
+    await world.runtime.advance(1_000)
+    expect((await worker.status()).subscriptions[0]?.state).toMatchObject({ state: 'live' })
+  })
+})
+
+describe('where a subscription begins', () => {
+  const start = async (from: Parameters<typeof defineSubscription>[1]) => {
+    const world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 0; i < 4; i++) await log.append('a', [credited(10 ** i)])
+    const engine = world.engine([defineSubscription(balances, from)])
+    return { world, log, engine, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() }
+  }
+
+  it('is the beginning', async () => {
+    await using at = await start({})
+    await at.world.settle(at.engine)
+    expect(await rowOf(at.engine, 'a')).toMatchObject({ data: { balance: 1_111 } })
+  })
+
+  it('or the end, and what was before is outside of its ledger', async () => {
+    await using at = await start({ from: 'end' })
+    await at.world.settle(at.engine)
+    await at.log.append('a', [credited(5)])
+    await at.world.settle(at.engine)
+    expect(await rowOf(at.engine, 'a')).toEqual({ version: 5, data: { balance: 5, seen: 1 } })
+    expect(await countsOf(at.engine)).toMatchObject({ applied: 1 })
+    expect(await at.engine.verify('balances')).toMatchObject({ ok: true, events: 1 })
+  })
+
+  it('or a position', async () => {
+    await using at = await start({ from: { position: 2 } })
+    await at.world.settle(at.engine)
+    expect(await rowOf(at.engine, 'a')).toMatchObject({ data: { balance: 1_100 } })
+  })
+
+  it('or its checkpoint, and nowhere if it has none', async () => {
+    await using at = await start({ from: 'checkpoint' })
+    await expect(at.engine.start()).rejects.toMatchObject({ code: 'SUBSCRIPTION_NEW' })
+    const first = at.world.engine()
+    await at.world.settle(first)
+    await first.stop()
+    await at.log.append('a', [credited(1)])
+    const second = at.world.engine([defineSubscription(balances, { from: 'checkpoint' })])
+    await at.world.settle(second)
+    expect(await rowOf(second, 'a')).toMatchObject({ data: { balance: 1_112 } })
+  })
+
+  it('is refused when it is none of these', () => {
+    for (const from of ['somewhere', { position: -1 }, { position: 1.5 }] as never[]) {
+      expect(() => defineSubscription(balances, { from })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    }
+    expect(() => defineSubscription(balances, { fliter: {} } as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  })
+})
+
+describe('a filter', () => {
+  it.for([
+    ['types', { types: ['Credited'] }, { a1: 5, a2: 7, b1: 9 }, 1],
+    ['key prefix', { keyPrefix: 'a' }, { a1: 4, a2: 7 }, 1],
+    ['tenant', { tenant: 't1' }, { a1: 4 }, 2],
+  ] as const)('by %s leaves out the rest, and counts it', async ([, filter, expected, filtered]) => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    const metadata = { tenant: 't1' }
+    await log.append('a1', [{ ...credited(5), metadata }, { type: 'Debited', data: { amount: 1 }, metadata }])
+    await log.append('a2', [credited(7)])
+    await log.append('b1', [{ ...credited(9), metadata: { tenant: 't2' } }])
+    const engine = world.engine([defineSubscription(balances, { filter })])
+    await world.settle(engine)
+    const { rows } = await engine.read(balances).list()
+    expect(Object.fromEntries(rows.map(({ key, data }) => [key, data.balance]))).toEqual(expected)
+    expect(await countsOf(engine)).toMatchObject({ filtered })
+    expect((await engine.verify('balances')).ok).toBe(true)
+    expect(await heldOf(engine)).toEqual([])
+  })
+})

@@ -1,0 +1,58 @@
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
+import { createLog, defineSubscription } from '../index.ts'
+import { createScriptedSource } from '../testing/source.ts'
+
+// Each tampers with the file behind the engine's back; verify must name exactly what was done.
+const tamperings = {
+  'a row that was changed': ["UPDATE balances SET data = '{\"balance\":7,\"seen\":2}' WHERE key = 'a'", { kind: 'row', key: 'a' }],
+  'a row that is at another version': ["UPDATE balances SET version = 9 WHERE key = 'a'", { kind: 'row', key: 'a' }],
+  'a row that is gone': ["DELETE FROM balances WHERE key = 'a'", { kind: 'row', key: 'a', actual: undefined }],
+  'a letter that is gone': ["DELETE FROM holdfast_letters WHERE status = 'queued'", { kind: 'event', lane: 'b' }],
+  'a letter with other bytes': ["UPDATE holdfast_letters SET data = '{\"amount\":6}' WHERE status = 'parked'", { kind: 'event', lane: 'b' }],
+  'a count that is off': ['UPDATE holdfast_partitions SET applied = applied + 1', { kind: 'count', outcome: 'applied' }],
+  'a checkpoint that ran ahead': ['UPDATE holdfast_partitions SET position = position + 1', { kind: 'count', outcome: 'applied' }],
+} as const
+
+describe('verify', () => {
+  it.for(Object.entries(tamperings))('finds %s', async ([, [sql, difference]]) => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(5), debited(2)])
+    await log.append('b', [debited(5), credited(1)])
+    const engine = world.engine()
+    await world.settle(engine)
+    expect((await engine.verify('balances')).differences).toEqual([])
+    await engine.stop()
+    await log.append('c', [credited(1)])
+    const db = new DatabaseSync(world.store.file)
+    db.exec(sql)
+    db.close()
+    const verification = await engine.verify('balances')
+    expect(verification.ok).toBe(false)
+    expect(verification.differences).toContainEqual(expect.objectContaining(difference))
+  })
+
+  it('looks at one moment while the engine goes on', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 0; i < 200; i++) await log.append(`k${i % 10}`, [credited(1)])
+    const engine = world.engine([balances], { page: { events: 20 } })
+    await engine.start()
+    const found: Promise<{ ok: boolean; events: number }>[] = []
+    engine.on('page.committed', () => found.push(engine.verify('balances')))
+    await engine.drain()
+    const verifications = await Promise.all(found)
+    expect(verifications.length).toBeGreaterThanOrEqual(10)
+    expect(verifications.every(({ ok }) => ok)).toBe(true)
+    expect(new Set(verifications.map(({ events }) => events)).size).toBeGreaterThan(3)
+  })
+
+  it('refuses a source that can not be read again, and a subscription that is not there', async () => {
+    await using world = await createWorld()
+    await expect(world.engine().verify('balances')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
+    const foreign = world.engine([defineSubscription(balances, { source: createScriptedSource() })])
+    await expect(foreign.verify('balances')).rejects.toMatchObject({ code: 'VERIFY_NEEDS_LOG' })
+  })
+})
