@@ -17,7 +17,6 @@ export const errorCodes = [
   'EXPECTED_VERSION',
   'NAME_INVALID',
   'OPTION_INVALID',
-  'FOLD_THREW',
   'FOLD_STATE',
   'FOLD_KEY',
   'PROJECTION_CHANGED',

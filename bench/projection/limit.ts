@@ -1,5 +1,5 @@
 import { answer } from '../child.ts'
-import { createTable, foldedSql, moveCheckpointSql, openFile } from './table.ts'
+import { createTable, moveCheckpointSql, openFile } from './table.ts'
 
 export interface LimitTask {
   readonly file: string
@@ -11,11 +11,16 @@ export interface LimitRun {
   readonly elapsedMs: number
 }
 
+// Event by event: with keys this spread out, GROUP BY would sort each page to save one upsert in ten, and is a sixth slower.
 const foldPageSql = `
-  INSERT INTO balances (key, version, position, data) ${foldedSql}
+  INSERT INTO balances (key, version, position, data)
+  SELECT key, version, position, json_object(
+    'balance', iif(type = 'FundsCredited', 1, -1) * (data ->> 'amount'),
+    'movements', 1)
+  FROM holdfast_events WHERE position > ? AND position <= ? ORDER BY position
   ON CONFLICT (key) DO UPDATE SET version = excluded.version, position = excluded.position, data = json_object(
     'balance', (balances.data ->> 'balance') + (excluded.data ->> 'balance'),
-    'movements', (balances.data ->> 'movements') + (excluded.data ->> 'movements'))`
+    'movements', (balances.data ->> 'movements') + 1)`
 
 /** The least that a page can cost: the database folds it by itself, in one statement, and no event ever leaves it. */
 function runLimit({ file, events, pageEvents }: LimitTask): LimitRun {

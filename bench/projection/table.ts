@@ -22,10 +22,3 @@ export function createTable(db: DatabaseSync): void {
 }
 
 export const moveCheckpointSql = "UPDATE bench_checkpoint SET position = ? WHERE name = 'balances' AND position = ?"
-
-/** The events of a stretch of the log as rows, folded by the database. */
-export const foldedSql = `
-  SELECT key, max(version) AS version, max(position) AS position, json_object(
-    'balance', sum(iif(type = 'FundsCredited', 1, -1) * (data ->> 'amount')),
-    'movements', count(*)) AS data
-  FROM holdfast_events WHERE position > ? AND position <= ? GROUP BY key`

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { balances, bank, countsOf, createWorld, credited, debited, heldOf, rowOf } from '../../test/fixtures.ts'

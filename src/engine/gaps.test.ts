@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { balances, countsOf, createWorld, heldOf, rowOf } from '../../test/fixtures.ts'

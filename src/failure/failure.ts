@@ -37,7 +37,7 @@ export function describeFailure(thrown: unknown, failureClass: FailureClass, rul
     message,
     stack: stack ?? null,
     causes: causesOf(thrown),
-    fingerprint: sha256Hex(`${rule}\n${errorType}\n${normalise(message)}\n${firstFrame(stack)}`).slice(0, 16),
+    fingerprint: sha256Hex(`${rule}\n${errorType}\n${normalise(message)}\n${firstFrame(stack, message)}`).slice(0, 16),
   }
 }
 
@@ -115,7 +115,8 @@ function normalise(message: string): string {
     }
   }
   endWord()
-  return out
+  // -12.50, 1,234 and 10.0.0.1 are one number each, like 7.
+  return out.replaceAll(/#(?:[.,+]#)+/g, '#')
 }
 
 function isWordPart(char: string): boolean {
@@ -129,8 +130,10 @@ function isWordPart(char: string): boolean {
 }
 
 /** The first frame that is neither Node's nor a library's, without its line and column: those move with every edit. */
-function firstFrame(stack: string | undefined): string {
-  for (const line of stack?.split('\n') ?? []) {
+function firstFrame(stack = '', message: string): string {
+  // A stack begins with the message, and a message may have lines of its own, such as 'at line 5'.
+  const begin = stack.indexOf(message)
+  for (const line of stack.slice(begin < 0 ? 0 : begin + message.length).split('\n')) {
     const frame = line.trim()
     if (!frame.startsWith('at ') || frame.includes('node:') || frame.includes('node_modules')) continue
     const [call = '', place = ''] = frame.replace(/:\d+:\d+\)?$/, '').split(' (', 2)

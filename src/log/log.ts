@@ -89,9 +89,12 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
         checkExpected(expectedVersion)
         checkDrafts(drafts)
         const events: NewEvent[] = []
-        // Everything is checked before anything is written: an append goes in whole or not at all.
-        for (const [i, draft] of drafts.entries()) events.push(await admit(draft, `events[${i}]`, known))
+        const pending: Promise<unknown>[] = []
+        // Everything is checked before anything is written: an append goes in whole or not at all. And without a wait where no
+        // schema asks for one, so that appends reach the store in the order in which they were called.
+        for (const [i, draft] of drafts.entries()) events.push(admit(draft, `events[${i}]`, known, pending))
         checkBatch(events)
+        if (pending.length > 0) await Promise.all(pending)
         return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion))
       },
       readKey: (key, read = {}) =>
@@ -106,7 +109,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
     }
   }
 
-  async function admit(draft: Draft, path: string, known: EventCatalog | undefined): Promise<NewEvent> {
+  function admit(draft: Draft, path: string, known: EventCatalog | undefined, pending: Promise<unknown>[]): NewEvent {
     if (typeof draft !== 'object' || draft === null) throw badField(path, 'is not an event')
     for (const field of Object.keys(draft)) {
       if (!draftFields.has(field)) throw badField(`${path}.${field}`, 'is not a field of an event')
@@ -118,7 +121,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
       draft.json === undefined
         ? encodeJson(draft.data, `${path}.data`, dataLimits)
         : checkJsonText(draft.json, `${path}.json`, dataLimits)
-    const schemaVersion = known ? await checkAgainst(known, type, body, path) : 1
+    const schemaVersion = known ? checkAgainst(known, type, body, path, pending) : 1
     return {
       id: draft.id === undefined ? nextId() : checkReadable(draft.id, `${path}.id`, idLength),
       type,
@@ -130,7 +133,13 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
   }
 
   /** What is stored is what was given, not what the schema makes of it; so the check is of the text that will be read. */
-  async function checkAgainst(known: EventCatalog, type: string, body: string, path: string): Promise<number> {
+  function checkAgainst(
+    known: EventCatalog,
+    type: string,
+    body: string,
+    path: string,
+    pending: Promise<unknown>[],
+  ): number {
     const entry = known.entry(type)
     if (!entry) {
       throw new InvalidEventError(
@@ -142,12 +151,20 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
         },
       )
     }
-    try {
-      await readData(entry, entry.schemaVersion, JSON.parse(body))
-    } catch (cause) {
+    const refuse = (cause: unknown): never => {
       const what = cause instanceof Error ? cause.message : 'something that is no error'
       const why = cause instanceof HoldfastError ? what : `Its schema threw: ${what}`
       throw new InvalidEventError('EVENT_SCHEMA', `${path}.data`, `${path} (${type}) is refused. ${why}`, { cause })
+    }
+    try {
+      const checked = readData(entry, entry.schemaVersion, JSON.parse(body))
+      if (!(checked instanceof Promise)) return entry.schemaVersion
+      const answer = checked.catch(refuse)
+      // If another event of this append is refused first, nobody waits for this answer any more.
+      answer.catch(() => undefined)
+      pending.push(answer)
+    } catch (cause) {
+      refuse(cause)
     }
     return entry.schemaVersion
   }

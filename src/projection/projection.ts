@@ -77,6 +77,8 @@ export function defineProjection<
     reducers.set(type, reducer as Reducer)
   }
   if (typeof initial !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: initial is not a function.`)
+  if (key !== undefined && typeof key !== 'function')
+    throw new HoldfastError('OPTION_INVALID', `${name}: key is not a function.`)
   return {
     kind: 'fold',
     name,

@@ -10,7 +10,8 @@ export function toMs(duration: Duration, what: string): number {
   const match = typeof duration === 'string' ? pattern.exec(duration) : null
   const ms = match ? Number(match[1]) * unitMs[match[2] as keyof typeof unitMs] : duration
   if (typeof ms !== 'number' || !Number.isFinite(ms) || ms < 0) {
-    throw new HoldfastError('OPTION_INVALID', `${what} is ${JSON.stringify(duration)}, which is not a duration.`, {
+    const given = typeof duration === 'string' ? JSON.stringify(duration) : String(duration)
+    throw new HoldfastError('OPTION_INVALID', `${what} is ${given}, which is not a duration.`, {
       hint: "Write it like '250ms', '15s', '5m' or '24h', or as milliseconds.",
     })
   }

@@ -7,6 +7,9 @@ const clock: Clock = {
   mono: () => performance.now(),
 }
 
+// Node keeps its timers in 32 bits, and lets one that asks for more fire at once.
+const longestTimerMs = 2 ** 31 - 1
+
 const timers: Timers = {
   sleep: (ms, signal) =>
     new Promise((resolve) => {
@@ -16,7 +19,14 @@ const timers: Timers = {
         signal?.removeEventListener('abort', done)
         resolve()
       }
-      const timer = setTimeout(done, ms)
+      let left = ms
+      let timer: ReturnType<typeof setTimeout>
+      const wait = () => {
+        const step = Math.min(left, longestTimerMs)
+        left -= step
+        timer = setTimeout(left > 0 ? wait : done, step)
+      }
+      wait()
       signal?.addEventListener('abort', done, { once: true })
     }),
   yield: () => new Promise((resolve) => setImmediate(resolve)),

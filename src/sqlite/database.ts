@@ -26,6 +26,10 @@ export class Database {
     this.#db = this.#guard(() => new DatabaseSync(file, { readOnly, timeout: busyMs }))
   }
 
+  get statementCount(): number {
+    return this.#statements.size
+  }
+
   exec(sql: string): void {
     this.#guard(() => this.#db.exec(sql))
   }
