@@ -20,6 +20,8 @@ export interface NewLetter {
   /** The order within the lane: the version where versions count, else the position. */
   readonly sequence: number
   readonly status: HeldStatus
+  /** Whether the store's log has it too, with the lane as its key and the sequence as its version. */
+  readonly logged: boolean
   /** To the byte as it came. */
   readonly event: RecordedEvent
   /** Undefined for a letter that only waits for another. */

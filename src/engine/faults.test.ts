@@ -1,6 +1,16 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
-import { balances, bank, countsOf, createWorld, credited, debited, heldOf, rowOf, type World } from '../../test/fixtures.ts'
+import {
+  balances,
+  bank,
+  countsOf,
+  createWorld,
+  credited,
+  debited,
+  heldOf,
+  rowOf,
+  type World,
+} from '../../test/fixtures.ts'
 import { createLog, defineProjection, type EngineOptions, type Store, StoreError } from '../index.ts'
 
 type Fault = 'before' | 'after' | undefined
@@ -64,24 +74,28 @@ describe('when the store fails', () => {
     expect((await engine.verify('balances')).ok).toBe(true)
   })
 
-  it.for(['before', 'after'] as const)('reads checkpoint and epoch again when a commit fails %s its effect', async (fault) => {
-    await using world = await createWorld()
-    const log = createLog({ store: world.store, events: bank })
-    for (let i = 0; i < 30; i++) await log.append(`k${i % 3}`, [credited(1), i % 7 === 6 ? debited(1_000) : credited(1)])
-    let commits = 0
-    let faults = 0
-    const store = faulty(world.store, () => {
-      if (++commits % 2) return undefined
-      faults++
-      return fault
-    })
-    const engine = await startAndAdvance(world, { store, page: { events: 4 } }, 30_000)
-    await engine.drain()
-    expect(faults).toBeGreaterThan(5)
-    const verification = await engine.verify('balances')
-    expect(verification.differences).toEqual([])
-    expect(verification.events).toBe(60)
-  })
+  it.for(['before', 'after'] as const)(
+    'reads checkpoint and epoch again when a commit fails %s its effect',
+    async (fault) => {
+      await using world = await createWorld()
+      const log = createLog({ store: world.store, events: bank })
+      for (let i = 0; i < 30; i++)
+        await log.append(`k${i % 3}`, [credited(1), i % 7 === 6 ? debited(1_000) : credited(1)])
+      let commits = 0
+      let faults = 0
+      const store = faulty(world.store, () => {
+        if (++commits % 2) return undefined
+        faults++
+        return fault
+      })
+      const engine = await startAndAdvance(world, { store, page: { events: 4 } }, 30_000)
+      await engine.drain()
+      expect(faults).toBeGreaterThan(5)
+      const verification = await engine.verify('balances')
+      expect(verification.differences).toEqual([])
+      expect(verification.events).toBe(60)
+    },
+  )
 
   it('goes on when what it could not be sure of was committed, and somebody else took over since', async () => {
     await using world = await createWorld()
@@ -136,18 +150,29 @@ describe('when the store fails', () => {
     await using world = await createWorld()
     const store: Store = {
       ...world.store,
-      subscriptions: { ...world.store.subscriptions, load: () => Promise.reject(new StoreError('STORE_UNAVAILABLE', 'gone')) },
+      subscriptions: {
+        ...world.store.subscriptions,
+        load: () => Promise.reject(new StoreError('STORE_UNAVAILABLE', 'gone')),
+      },
     }
     const engine = await startAndAdvance(world, { store }, 1_000)
     const [status] = (await engine.status()).subscriptions
-    expect(status).toMatchObject({ state: { state: 'blocked' }, stored: undefined, unreadable: { code: 'STORE_UNAVAILABLE' } })
+    expect(status).toMatchObject({
+      state: { state: 'blocked' },
+      stored: undefined,
+      unreadable: { code: 'STORE_UNAVAILABLE' },
+    })
   })
 
   it('stops for good, loudly, when somebody else writes its rows, and the other subscriptions go on', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })
     await log.append('a', [credited(1)])
-    const owners = defineProjection('owners', { events: bank, initial: () => ({ n: 0 }), on: { Credited: ({ n }) => ({ n: n + 1 }) } })
+    const owners = defineProjection('owners', {
+      events: bank,
+      initial: () => ({ n: 0 }),
+      on: { Credited: ({ n }) => ({ n: n + 1 }) },
+    })
     const engine = world.engine([balances, owners])
     await world.settle(engine)
     meddle(world, 'UPDATE balances SET version = 9')
@@ -198,7 +223,10 @@ describe('two owners', () => {
     stall?.()
     await world.runtime.advance(0)
     expect(refused).toMatchObject([{ epoch: 1, newEpoch: 2, owner: 'awake' }])
-    expect((await sleepy.status()).subscriptions[0]).toMatchObject({ fenced: 1, state: { state: 'starting', owner: 'awake' } })
+    expect((await sleepy.status()).subscriptions[0]).toMatchObject({
+      fenced: 1,
+      state: { state: 'starting', owner: 'awake' },
+    })
     expect(await rowOf(awake, 'a')).toMatchObject({ version: 20, data: { balance: 20, seen: 20 } })
     expect((await awake.verify('balances')).ok).toBe(true)
   })
@@ -215,6 +243,9 @@ describe('two owners', () => {
     expect((await second.status()).subscriptions[0]?.state).toMatchObject({ state: 'starting', owner: 'first' })
     await first.stop()
     await world.runtime.advance(200)
-    expect((await second.status()).subscriptions[0]).toMatchObject({ state: { state: 'live' }, stored: { owner: 'second', epoch: 2 } })
+    expect((await second.status()).subscriptions[0]).toMatchObject({
+      state: { state: 'live' },
+      stored: { owner: 'second', epoch: 2 },
+    })
   })
 })

@@ -105,7 +105,9 @@ describe('a fold projection on the log', () => {
     await createLog({ store: world.store }).append('a', [credited(2), credited(1)])
     const engine = world.engine([sums])
     await world.settle(engine)
-    expect(await heldOf(engine, 'sums')).toMatchObject([{ failure: { code: 'FOLD_STATE', rule: 'row' }, event: { version: 2 } }])
+    expect(await heldOf(engine, 'sums')).toMatchObject([
+      { failure: { code: 'FOLD_STATE', rule: 'row' }, event: { version: 2 } },
+    ])
     expect(await rowOf(engine, 'a', sums)).toEqual({ version: 1, data: { sum: 0 } })
   })
 
@@ -121,7 +123,10 @@ describe('a fold projection on the log', () => {
     })
     const log = createLog({ store: world.store, events: bank })
     await log.append('a', [credited(1)])
-    await log.append('b', [{ type: 'Renamed', data: { owner: 'x' } }, { type: 'Renamed', data: { owner: 'x' } }])
+    await log.append('b', [
+      { type: 'Renamed', data: { owner: 'x' } },
+      { type: 'Renamed', data: { owner: 'x' } },
+    ])
     const engine = world.engine([owners])
     await world.settle(engine)
     expect(await rowOf(engine, 'a', owners)).toBeUndefined()
@@ -144,7 +149,14 @@ describe('a fold projection on the log', () => {
       },
     })
     const log = createLog({ store: world.store, events: bank })
-    for (const [key, owner] of [['a', 'ann'], ['b', 'bob'], ['c', 'ann'], ['bad', 'ann'], ['d', 'ann'], ['e', 'bob']] as const) {
+    for (const [key, owner] of [
+      ['a', 'ann'],
+      ['b', 'bob'],
+      ['c', 'ann'],
+      ['bad', 'ann'],
+      ['d', 'ann'],
+      ['e', 'bob'],
+    ] as const) {
       await log.append(key, [{ type: 'Renamed', data: { owner } }])
     }
     const engine = world.engine([byOwner])
@@ -168,7 +180,9 @@ describe('a fold projection on the log', () => {
         (data: { amount: number }) => ({ ...data, currency: 'EUR' }),
       ]),
     })
-    await createLog({ store: world.store, events: now }).append('a', [{ type: 'Priced', data: { amount: 4, currency: 'USD' } }])
+    await createLog({ store: world.store, events: now }).append('a', [
+      { type: 'Priced', data: { amount: 4, currency: 'USD' } },
+    ])
     const prices = defineProjection('prices', {
       events: now,
       initial: () => ({ list: [] as string[] }),
@@ -199,7 +213,11 @@ describe('a type that the catalog does not know', () => {
     await using world = await createWorld()
     await appendUnknown(world)
     const warnings: object[] = []
-    const logger = { info: () => undefined, warn: (fields: object) => void warnings.push(fields), error: () => undefined }
+    const logger = {
+      info: () => undefined,
+      warn: (fields: object) => void warnings.push(fields),
+      error: () => undefined,
+    }
     const engine = world.engine([defineSubscription(balances, { unknown: 'warn' })], { logger })
     await world.settle(engine)
     expect(warnings).toMatchObject([{ type: 'Mystery', subscription: 'balances' }])
@@ -224,35 +242,40 @@ describe('any log, in pages of any size, with restarts anywhere', () => {
   it('gives the rows and the held lanes that a plain loop gives', async () => {
     const step = fc.record({ key: fc.constantFrom('a', 'b', 'c'), amount: fc.integer({ min: -5, max: 5 }) })
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), fc.integer({ min: 1, max: 7 }), fc.array(fc.nat(40)), async (steps, page, restarts) => {
-        await using world = await createWorld()
-        const log = createLog({ store: world.store, events: bank })
-        let engine = world.engine([balances], { page: { events: page }, cacheBytes: page % 2 ? 0 : 1_000_000 })
-        await world.settle(engine)
-        for (const [i, { key, amount }] of steps.entries()) {
-          await log.append(key, [amount < 0 ? debited(-amount) : credited(amount)])
-          if (!restarts.includes(i)) continue
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 40 }),
+        fc.integer({ min: 1, max: 7 }),
+        fc.array(fc.nat(40)),
+        async (steps, page, restarts) => {
+          await using world = await createWorld()
+          const log = createLog({ store: world.store, events: bank })
+          let engine = world.engine([balances], { page: { events: page }, cacheBytes: page % 2 ? 0 : 1_000_000 })
           await world.settle(engine)
-          await engine.stop()
-          engine = world.engine([balances], { page: { events: page } })
+          for (const [i, { key, amount }] of steps.entries()) {
+            await log.append(key, [amount < 0 ? debited(-amount) : credited(amount)])
+            if (!restarts.includes(i)) continue
+            await world.settle(engine)
+            await engine.stop()
+            engine = world.engine([balances], { page: { events: page } })
+            await world.settle(engine)
+          }
           await world.settle(engine)
-        }
-        await world.settle(engine)
 
-        const expected = new Map<string, number>()
-        const held = new Map<string, number>()
-        for (const { key, amount } of steps) {
-          const balance = expected.get(key) ?? 0
-          if (held.has(key) || balance + amount < 0) held.set(key, (held.get(key) ?? 0) + 1)
-          else expected.set(key, balance + amount)
-        }
-        for (const key of ['a', 'b', 'c']) {
-          const row = (await rowOf(engine, key))?.data as { balance: number } | undefined
-          expect(row?.balance).toBe(expected.get(key))
-          expect((await heldOf(engine)).filter(({ lane }) => lane === key).length).toBe(held.get(key) ?? 0)
-        }
-        expect((await engine.verify('balances')).differences).toEqual([])
-      }),
+          const expected = new Map<string, number>()
+          const held = new Map<string, number>()
+          for (const { key, amount } of steps) {
+            const balance = expected.get(key) ?? 0
+            if (held.has(key) || balance + amount < 0) held.set(key, (held.get(key) ?? 0) + 1)
+            else expected.set(key, balance + amount)
+          }
+          for (const key of ['a', 'b', 'c']) {
+            const row = (await rowOf(engine, key))?.data as { balance: number } | undefined
+            expect(row?.balance).toBe(expected.get(key))
+            expect((await heldOf(engine)).filter(({ lane }) => lane === key).length).toBe(held.get(key) ?? 0)
+          }
+          expect((await engine.verify('balances')).differences).toEqual([])
+        },
+      ),
       { numRuns: 40 },
     )
   })

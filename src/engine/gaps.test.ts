@@ -5,15 +5,32 @@ import { balances, countsOf, createWorld, heldOf, rowOf } from '../../test/fixtu
 import { defineEvents, defineProjection, defineSubscription, evolved } from '../index.ts'
 import { createScriptedSource, type ScriptedEvent } from '../testing/source.ts'
 
-const credit = (key: string, version: number, amount = version): ScriptedEvent => ({ key, type: 'Credited', version, data: { amount } })
-const debit = (key: string, version: number, amount: number): ScriptedEvent => ({ key, type: 'Debited', version, data: { amount } })
-const statuses = (letters: { status: string; sequence: number }[]) => letters.map(({ status, sequence }) => `${status} ${sequence}`)
+const credit = (key: string, version: number, amount = version): ScriptedEvent => ({
+  key,
+  type: 'Credited',
+  version,
+  data: { amount },
+})
+const debit = (key: string, version: number, amount: number): ScriptedEvent => ({
+  key,
+  type: 'Debited',
+  version,
+  data: { amount },
+})
+const statuses = (letters: { status: string; sequence: number }[]) =>
+  letters.map(({ status, sequence }) => `${status} ${sequence}`)
 
 async function createScripted(from: 'beginning' | { position: number } = 'beginning') {
   const world = await createWorld()
   const source = createScriptedSource()
   const subscription = defineSubscription(balances, { source, from })
-  return { world, source, subscription, engine: world.engine([subscription]), [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() }
+  return {
+    world,
+    source,
+    subscription,
+    engine: world.engine([subscription]),
+    [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
+  }
 }
 
 describe('a source that repeats, reorders and withholds versions', () => {
@@ -79,7 +96,9 @@ describe('a source that repeats, reorders and withholds versions', () => {
     await world.runtime.advance(90_000)
     const held = (await engine.status()).subscriptions[0]?.stored?.held
     expect(held).toMatchObject({ lanes: 1, letters: 1, byStatus: { waiting: 1, queued: 0 } })
-    expect(held?.oldest).toMatchObject([{ lane: 'a', status: 'waiting', missingVersion: 2, ageSeconds: 90, letters: 1 }])
+    expect(held?.oldest).toMatchObject([
+      { lane: 'a', status: 'waiting', missingVersion: 2, ageSeconds: 90, letters: 1 },
+    ])
   })
 
   it('waits on through restarts, and heals after one', async () => {
@@ -122,7 +141,11 @@ describe('a source that repeats, reorders and withholds versions', () => {
     const { world, source, engine } = setup
     source.deliver(credit('a', 2), credit('a', 3), debit('a', 1, 5))
     await world.settle(engine)
-    expect(statuses((await heldOf(engine)).toSorted((x, y) => x.sequence - y.sequence))).toEqual(['parked 1', 'queued 2', 'queued 3'])
+    expect(statuses((await heldOf(engine)).toSorted((x, y) => x.sequence - y.sequence))).toEqual([
+      'parked 1',
+      'queued 2',
+      'queued 3',
+    ])
     source.deliver(debit('a', 1, 5), credit('a', 4))
     await world.settle(engine)
     expect(await countsOf(engine)).toEqual({ applied: 0, duplicate: 1, filtered: 0, held: 4, discarded: 0 })
@@ -193,7 +216,10 @@ describe('a source that repeats, reorders and withholds versions', () => {
     await using setup = await createScripted()
     const { world, source, engine } = setup
     const bytes = new Uint8Array([0xff, 0xfe, 0x00, 0x7b])
-    source.deliver({ key: 'a', type: 'Credited', version: 1, body: bytes }, { key: 'b', type: 'Credited', version: 1, body: '{"amount":' })
+    source.deliver(
+      { key: 'a', type: 'Credited', version: 1, body: bytes },
+      { key: 'b', type: 'Credited', version: 1, body: '{"amount":' },
+    )
     source.deliver(credit('c', 1), { ...credit('d', 1), metadata: '{' })
     await world.settle(engine)
     const held = await heldOf(engine)
@@ -226,27 +252,36 @@ describe('a source that repeats, reorders and withholds versions', () => {
     const versions = fc.integer({ min: 1, max: 12 })
     const delivery = fc.record({ key: fc.constantFrom('a', 'b'), version: versions })
     await fc.assert(
-      fc.asyncProperty(fc.array(delivery, { maxLength: 60 }), fc.integer({ min: 1, max: 9 }), fc.nat(60), async (script, page, restartAt) => {
-        await using setup = await createScripted()
-        const { world, source, subscription } = setup
-        // In the end every version comes at least once.
-        const rest = ['a', 'b'].flatMap((key) => Array.from({ length: 12 }, (_, i) => ({ key, version: i + 1 })))
-        const events = [...script, ...rest].map(({ key, version }) => credit(key, version, 10 ** (version % 5)))
-        let engine = world.engine([subscription], { page: { events: page } })
-        for (const [i, event] of events.entries()) {
-          source.deliver(event)
-          if (i % 7 === 0) await world.settle(engine)
-          if (i !== restartAt) continue
-          await engine.stop()
-          engine = world.engine([subscription], { page: { events: page } })
-        }
-        await world.settle(engine)
-        const balance = Array.from({ length: 12 }, (_, i) => 10 ** ((i + 1) % 5)).reduce((sum, amount) => sum + amount, 0)
-        for (const key of ['a', 'b']) expect(await rowOf(engine, key)).toEqual({ version: 12, data: { balance, seen: 12 } })
-        const counts = await countsOf(engine)
-        expect(counts).toEqual({ applied: 24, duplicate: script.length, filtered: 0, held: 0, discarded: 0 })
-        expect(await heldOf(engine)).toEqual([])
-      }),
+      fc.asyncProperty(
+        fc.array(delivery, { maxLength: 60 }),
+        fc.integer({ min: 1, max: 9 }),
+        fc.nat(60),
+        async (script, page, restartAt) => {
+          await using setup = await createScripted()
+          const { world, source, subscription } = setup
+          // In the end every version comes at least once.
+          const rest = ['a', 'b'].flatMap((key) => Array.from({ length: 12 }, (_, i) => ({ key, version: i + 1 })))
+          const events = [...script, ...rest].map(({ key, version }) => credit(key, version, 10 ** (version % 5)))
+          let engine = world.engine([subscription], { page: { events: page } })
+          for (const [i, event] of events.entries()) {
+            source.deliver(event)
+            if (i % 7 === 0) await world.settle(engine)
+            if (i !== restartAt) continue
+            await engine.stop()
+            engine = world.engine([subscription], { page: { events: page } })
+          }
+          await world.settle(engine)
+          const balance = Array.from({ length: 12 }, (_, i) => 10 ** ((i + 1) % 5)).reduce(
+            (sum, amount) => sum + amount,
+            0,
+          )
+          for (const key of ['a', 'b'])
+            expect(await rowOf(engine, key)).toEqual({ version: 12, data: { balance, seen: 12 } })
+          const counts = await countsOf(engine)
+          expect(counts).toEqual({ applied: 24, duplicate: script.length, filtered: 0, held: 0, discarded: 0 })
+          expect(await heldOf(engine)).toEqual([])
+        },
+      ),
       { numRuns: 60 },
     )
   })

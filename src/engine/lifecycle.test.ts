@@ -96,11 +96,20 @@ describe('the life of an engine', () => {
   it('says what is wrong with a definition when it starts', async () => {
     await using world = await createWorld()
     await world.settle(world.engine())
-    const changed = defineProjection('balances', { events: bank, initial: () => ({ n: 0 }), on: {}, columns: { n: 'integer' } })
+    const changed = defineProjection('balances', {
+      events: bank,
+      initial: () => ({ n: 0 }),
+      on: {},
+      columns: { n: 'integer' },
+    })
     await expect(world.engine([changed]).start()).rejects.toMatchObject({ code: 'PROJECTION_CHANGED' })
     expect(() => world.engine([balances, balances])).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
-    expect(() => world.engine([balances], { lease: '5 minutes' as '5m' })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
-    expect(() => world.engine([balances], { page: { events: 0 } })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(() => world.engine([balances], { lease: '5 minutes' as '5m' })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
+    expect(() => world.engine([balances], { page: { events: 0 } })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
     await expect(world.engine().pause('nobody', 'x')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
   })
 
@@ -145,7 +154,10 @@ describe('a pause', () => {
     const second = world.engine()
     await second.start()
     await world.runtime.advance(1_000)
-    expect((await second.status()).subscriptions[0]).toMatchObject({ state: { state: 'paused' }, stored: { lag: { events: 1 } } })
+    expect((await second.status()).subscriptions[0]).toMatchObject({
+      state: { state: 'paused' },
+      stored: { lag: { events: 1 } },
+    })
     await second.resume('balances')
     await world.runtime.advance(1_000)
     expect(await rowOf(second, 'a')).toMatchObject({ version: 1 })
@@ -215,7 +227,9 @@ describe('where a subscription begins', () => {
     for (const from of ['somewhere', { position: -1 }, { position: 1.5 }] as never[]) {
       expect(() => defineSubscription(balances, { from })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     }
-    expect(() => defineSubscription(balances, { fliter: {} } as never)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(() => defineSubscription(balances, { fliter: {} } as never)).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
   })
 })
 
@@ -228,7 +242,10 @@ describe('a filter', () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })
     const metadata = { tenant: 't1' }
-    await log.append('a1', [{ ...credited(5), metadata }, { type: 'Debited', data: { amount: 1 }, metadata }])
+    await log.append('a1', [
+      { ...credited(5), metadata },
+      { type: 'Debited', data: { amount: 1 }, metadata },
+    ])
     await log.append('a2', [credited(7)])
     await log.append('b1', [{ ...credited(9), metadata: { tenant: 't2' } }])
     const engine = world.engine([defineSubscription(balances, { filter })])

@@ -31,6 +31,8 @@ interface Item {
   readonly reducer: Reducer | undefined
   /** Undefined for what needs no reading: it changes nothing, or it will queue whatever is in it. */
   readonly reading: Reading | undefined
+  /** The row as far as it is in memory. Looked up once: of all that happens to an event here, finding its row costs most. */
+  readonly folding: Folding | undefined
 }
 
 /**
@@ -40,7 +42,7 @@ interface Item {
 export async function processPage(partition: Partition, records: readonly RecordedEvent[]): Promise<Outcome> {
   const work = new Work(partition)
   const items = await sortOut(partition, records, work)
-  await loadRows(partition, items)
+  await loadMissing(partition, items)
   const present = await lettersPresent(partition, items)
   for (const item of items) work.take(item, present)
   return work.outcome()
@@ -55,12 +57,13 @@ export async function processLane(partition: Partition, lane: string, limit: num
   const work = new Work(partition)
   // One more than we take, to know who is the head afterwards.
   const letters = await store.letters.queue(subscription.name, lane, limit + 1)
-  if (!partition.rows.has(lane)) await partition.rows.load([lane])
+  if (!partition.rows.get(lane)) await partition.rows.load([lane])
+  const folding = partition.rows.get(lane)
   for (const letter of letters.slice(0, limit)) {
     const { event: record, id } = letter
     const reducer = reducerOf(partition, record)
     const reading = reducer === undefined ? undefined : await readEvent(subscription, record)
-    const item = { record, lane, reducer: reducer === 'none' ? undefined : reducer, reading }
+    const item = { record, lane, reducer: reducer === 'none' ? undefined : reducer, reading, folding }
     if (!work.release(item, id)) return work.outcome()
   }
   work.advance(lane, letters[limit]?.sequence)
@@ -77,35 +80,34 @@ function reducerOf({ subscription }: Partition, record: RecordedEvent, work?: Wo
 }
 
 async function sortOut(partition: Partition, records: readonly RecordedEvent[], work: Work): Promise<Item[]> {
-  const { subscription, watchesGaps, held } = partition
+  const { subscription, watchesGaps, held, rows } = partition
   const laneIsKey = subscription.projection.keyOf === undefined
   const items: Item[] = []
   for (const record of records) {
-    const reducer = reducerOf(partition, record, work)
-    if (reducer === undefined) {
-      if (watchesGaps && versionIn(partition, record) !== undefined) {
-        items.push({ record, lane: record.key, reducer: undefined, reading: undefined })
-      } else {
-        work.counts.filtered++
-      }
+    const found = reducerOf(partition, record, work)
+    if (found === undefined && !(watchesGaps && versionIn(partition, record) !== undefined)) {
+      work.counts.filtered++
       continue
     }
     const hold = laneIsKey ? held.get(record.key) : undefined
     if (hold && hold.status !== 'waiting') {
-      items.push({ record, lane: record.key, reducer: undefined, reading: undefined })
+      items.push({ record, lane: record.key, reducer: undefined, reading: undefined, folding: undefined })
       continue
     }
-    const answer = readEvent(subscription, record)
+    const answer = found === undefined ? undefined : readEvent(subscription, record)
     const reading = answer instanceof Promise ? await answer : answer
-    items.push({ record, lane: reading.lane, reducer: reducer === 'none' ? undefined : reducer, reading })
+    const lane = reading?.lane ?? record.key
+    const reducer = found === 'none' ? undefined : found
+    items.push({ record, lane, reducer, reading, folding: rows.get(lane) })
   }
   return items
 }
 
-async function loadRows({ rows, held }: Partition, items: readonly Item[]): Promise<void> {
+/** The rows that an event may be applied to. Not those of lanes in which everything will queue. */
+async function loadMissing({ rows, held }: Partition, items: readonly Item[]): Promise<void> {
   const missing = new Set<string>()
-  for (const { lane } of items) {
-    if (!rows.has(lane) && (held.get(lane)?.status ?? 'waiting') === 'waiting') missing.add(lane)
+  for (const { lane, folding } of items) {
+    if (!folding && (held.get(lane)?.status ?? 'waiting') === 'waiting') missing.add(lane)
   }
   await rows.load([...missing])
 }
@@ -147,7 +149,7 @@ class Work {
     const { rows, held, watchesGaps } = this.#partition
     const { record, lane } = item
     const hold = held.get(lane)
-    const folding = rows.has(lane) ? rows.get(lane) : undefined
+    const folding = item.folding ?? rows.get(lane)
     const placement = place(this.#partition, record, hold, folding)
     if (placement === 'duplicate') {
       this.counts.duplicate++
@@ -173,10 +175,10 @@ class Work {
 
   /** A letter of a held lane whose turn has come. False when the lane goes no further. */
   release(item: Item, letterId: number): boolean {
-    const { held, rows } = this.#partition
+    const { held } = this.#partition
     const { record, lane } = item
     const hold = held.get(lane) as HeldLane
-    const folding = rows.get(lane)
+    const folding = item.folding as Folding
     const version = this.#partition.watchesGaps ? versionIn(this.#partition, record) : undefined
     const done = doneIn(this.#partition, hold, folding)
     const sequence = sequenceIn(this.#partition, record)
@@ -278,7 +280,8 @@ class Work {
   #keep({ record, lane }: Item, status: HeldStatus, failure: Failure | undefined): void {
     this.counts.held++
     const sequence = sequenceIn(this.#partition, record)
-    this.#held.push({ lane, sequence, status, event: record, failure, heldAt: this.#partition.now() })
+    const { logged, now } = this.#partition
+    this.#held.push({ lane, sequence, status, logged, event: record, failure, heldAt: now() })
   }
 
   /** The missing version came. If what waits is next, it is due. */
@@ -299,7 +302,7 @@ class Work {
     const writes: LaneWrite[] = []
     for (const lane of this.#rehung.union(this.#finished)) {
       const hold = held.get(lane)
-      const folding = rows.has(lane) ? rows.get(lane) : undefined
+      const folding = rows.get(lane)
       const done = watchesGaps ? (hold?.done ?? folding?.done) : undefined
       const rowTells = folding !== undefined && this.#changed.has(folding) && folding.version === done
       if (this.#rehung.has(lane) || (done !== undefined && !rowTells)) writes.push({ lane, hold, done })

@@ -13,6 +13,8 @@ export interface Partition {
   readonly watchesGaps: boolean
   /** The version before the first: 0, or undefined when the subscription began in the middle, where any can be the first. */
   readonly doneBefore: number | undefined
+  /** Whether what is held can also be found in the store's log, by its lane. */
+  readonly logged: boolean
   readonly held: Map<string, HeldLane>
   readonly rows: RowCache
   /** Milliseconds since 1970. */

@@ -22,13 +22,9 @@ export class RowCache {
     this.#mostBytes = mostBytes
   }
 
-  has(key: string): boolean {
-    return this.#rows.has(key)
-  }
-
-  /** A row that was loaded before. */
-  get(key: string): Folding {
-    return this.#rows.get(key) as Folding
+  /** Undefined for a row that was not loaded. */
+  get(key: string): Folding | undefined {
+    return this.#rows.get(key)
   }
 
   async load(keys: readonly string[]): Promise<void> {

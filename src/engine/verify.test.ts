@@ -6,13 +6,25 @@ import { createScriptedSource } from '../testing/source.ts'
 
 // Each tampers with the file behind the engine's back; verify must name exactly what was done.
 const tamperings = {
-  'a row that was changed': ["UPDATE balances SET data = '{\"balance\":7,\"seen\":2}' WHERE key = 'a'", { kind: 'row', key: 'a' }],
+  'a row that was changed': [
+    'UPDATE balances SET data = \'{"balance":7,"seen":2}\' WHERE key = \'a\'',
+    { kind: 'row', key: 'a' },
+  ],
   'a row that is at another version': ["UPDATE balances SET version = 9 WHERE key = 'a'", { kind: 'row', key: 'a' }],
   'a row that is gone': ["DELETE FROM balances WHERE key = 'a'", { kind: 'row', key: 'a', actual: undefined }],
   'a letter that is gone': ["DELETE FROM holdfast_letters WHERE status = 'queued'", { kind: 'event', lane: 'b' }],
-  'a letter with other bytes': ["UPDATE holdfast_letters SET data = '{\"amount\":6}' WHERE status = 'parked'", { kind: 'event', lane: 'b' }],
-  'a count that is off': ['UPDATE holdfast_partitions SET applied = applied + 1', { kind: 'count', outcome: 'applied' }],
-  'a checkpoint that ran ahead': ['UPDATE holdfast_partitions SET position = position + 1', { kind: 'count', outcome: 'applied' }],
+  'a letter with other bytes': [
+    "UPDATE holdfast_letters SET data = '{\"amount\":6}' WHERE status = 'parked'",
+    { kind: 'event', lane: 'b' },
+  ],
+  'a count that is off': [
+    'UPDATE holdfast_partitions SET applied = applied + 1',
+    { kind: 'count', outcome: 'applied' },
+  ],
+  'a checkpoint that ran ahead': [
+    'UPDATE holdfast_partitions SET position = position + 1',
+    { kind: 'count', outcome: 'applied' },
+  ],
 } as const
 
 describe('verify', () => {

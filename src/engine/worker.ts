@@ -210,6 +210,7 @@ export class Worker {
       store: this.#store,
       subscription: this.subscription,
       watchesGaps,
+      logged: this.subscription.source === undefined && projection.keyOf === undefined,
       doneBefore: state.checkpoint.start === 0 ? 0 : undefined,
       held: new Map(lanes.map((lane) => [lane.lane, lane])),
       rows: new RowCache(this.#store, projection, watchesGaps, this.#settings.cacheBytes),
@@ -257,7 +258,8 @@ export class Worker {
     }
     await this.#commit(partition, outcome, last)
     // A live subscription that is handed full pages is behind.
-    if (this.#lease && (this.#state.state !== 'live' || records.length >= pageEvents)) this.#enter({ state: 'catching-up' })
+    if (this.#lease && (this.#state.state !== 'live' || records.length >= pageEvents))
+      this.#enter({ state: 'catching-up' })
     return 'worked'
   }
 

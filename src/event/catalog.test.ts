@@ -41,7 +41,7 @@ describe('a catalog', () => {
     ['undefined', undefined],
     ['null', null],
     ['text', 'a string'],
-    ['a class', class Amount {}],
+    ['a function', () => 'amount'],
     ['a plain object', { amount: 'number' }],
     ['evolved() of something else', { schema: { amount: 'number' }, upcasts: [] }],
     ['a schema of another version', { '~standard': { version: 2, validate: () => ({ value: 1 }) } }],
@@ -83,7 +83,7 @@ describe('the data of a recorded event', () => {
 
   it('is poison when a step throws, and says which, with the cause', () => {
     const cause = new Error('no such currency')
-    const { entry } = defineEvents({
+    const catalog = defineEvents({
       Paid: evolved(z.number(), [
         (data: never) => data,
         () => {
@@ -91,9 +91,9 @@ describe('the data of a recorded event', () => {
         },
       ]),
     })
-    const error = thrownBy(() => readData(entry('Paid') as CatalogEntry, 1, 5))
+    const error = thrownBy(() => readData(catalog.entry('Paid') as CatalogEntry, 1, 5))
     expect(error).toMatchObject({ code: 'EVENT_UPCAST', message: expect.stringContaining('version 2 to 3'), cause })
-    expect(readData(entry('Paid') as CatalogEntry, 3, 5)).toBe(5)
+    expect(readData(catalog.entry('Paid') as CatalogEntry, 3, 5)).toBe(5)
   })
 
   it('is poison for this program when a newer one wrote it, and says so', () => {

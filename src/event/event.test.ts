@@ -9,13 +9,13 @@ describe('a body', () => {
   })
 
   it.for([
-    ['no JSON', '{"amount":'],
-    ['nothing', ''],
-    ['bytes that are not UTF-8', Uint8Array.of(0x22, 0xff, 0x22)],
-    ['bytes that end in half a character', Uint8Array.of(0x22, 0xc3)],
-    ['a byte order mark, which JSON does not have', Uint8Array.of(0xef, 0xbb, 0xbf, 0x31)],
-  ] as const)('that is %s is not guessed at', ([, body]) => {
-    expect(() => parseBody(body)).toThrow()
+    ['no JSON', '{"amount":', SyntaxError],
+    ['nothing', '', SyntaxError],
+    ['bytes that are not UTF-8', Uint8Array.of(0x22, 0xff, 0x22), TypeError],
+    ['bytes that end in half a character', Uint8Array.of(0x22, 0xc3), TypeError],
+    ['a byte order mark, which JSON does not have', Uint8Array.of(0xef, 0xbb, 0xbf, 0x31), SyntaxError],
+  ] as const)('that is %s is not guessed at', ([, body, error]) => {
+    expect(() => parseBody(body)).toThrow(error)
   })
 })
 

@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { createRandom } from '../testing/virtual.ts'
 import { contentId, createIds } from './identity.ts'

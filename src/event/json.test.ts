@@ -1,4 +1,4 @@
-import fc from 'fast-check'
+import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { HoldfastError, InvalidEventError } from '../errors.ts'
 import { checkJsonText, encodeJson, encodeState, type JsonLimits, sealState, utf8Length } from './json.ts'

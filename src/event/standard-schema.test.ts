@@ -18,7 +18,7 @@ describe('a Standard Schema', () => {
     { '~standard': null },
     { '~standard': { version: 2, validate: () => ({ value: 1 }) } },
     { '~standard': { version: 1 } },
-    class {},
+    () => undefined,
   ])('is not %o', (value) => {
     expect(isStandardSchema(value)).toBe(false)
   })

@@ -15,7 +15,7 @@ function projectionOf(fold: unknown, rest: Record<string, unknown> = {}): Projec
   return defineProjection('counts', { ...definition, ...rest })
 }
 
-const happened = (data: unknown, version: number | undefined = 1): Event => ({
+const happened = (data: unknown, version: number | undefined): Event => ({
   id: `id-${version}`,
   type: 'Happened',
   key: 'a',

@@ -66,15 +66,20 @@ export function read<Row, Columns>(
       const rows = await store.rows.list(table, {
         where: conditionsOf(where),
         orderBy: order,
-        after: after === undefined ? undefined : parseCursor(after, order.column),
+        after: after === undefined ? undefined : parseCursor(after, placeIn(order)),
         limit: limit + 1,
       })
       const page = rows.slice(0, limit)
       return {
         rows: page.map((row) => typed(row) as ReadRow<Row>),
-        next: rows.length > limit ? cursor(page.at(-1), order.column) : undefined,
+        next: rows.length > limit ? cursor(page.at(-1), placeIn(order)) : undefined,
       }
     },
+  }
+
+  /** What a cursor must be of, to mean the same place again. */
+  function placeIn({ column, direction }: { column: string; direction: string }): string {
+    return `${table.name} ${column} ${direction}`
   }
 
   function typed(row: StoredRow | undefined): ReadRow<Row> | undefined {
@@ -82,7 +87,7 @@ export function read<Row, Columns>(
   }
 
   function orderOf(orderBy: object): { column: string; direction: 'asc' | 'desc' } {
-    const [[column, direction] = ['key', 'asc'], ...more] = Object.entries(orderBy) as [string, 'asc' | 'desc'][]
+    const [[column, direction] = ['key', 'asc'], ...more] = fieldsOf(orderBy, 'orderBy')
     if (more.length > 0) throw badList('orderBy has several columns', 'Give one.')
     if (direction !== 'asc' && direction !== 'desc')
       throw badList(`orderBy.${column} is ${JSON.stringify(direction)}`, "Give 'asc' or 'desc'.")
@@ -90,18 +95,18 @@ export function read<Row, Columns>(
   }
 
   function conditionsOf(where: object): Condition[] {
-    return Object.entries(where as Record<string, unknown>).flatMap(([name, wanted]): Condition[] => {
+    return fieldsOf(where, 'where').flatMap(([name, wanted]): Condition[] => {
       const column = checkColumn(name)
       if (wanted === undefined) return []
       if (typeof wanted !== 'object' || wanted === null)
         return [{ column, is: 'eq', value: checkValue(column, wanted) }]
-      return Object.entries(wanted).map(([is, value]: [string, unknown]): Condition => {
-        if (is === 'in' && Array.isArray(value))
+      return fieldsOf(wanted, `where.${column}`).map(([is, value]): Condition => {
+        if (is === 'in' && Array.isArray(value) && value.length <= mostRows)
           return { column, is, values: value.map((item) => checkValue(column, item)) }
         if (comparisons.has(is)) return { column, is: is as Comparison, value: checkValue(column, value) }
         throw badList(
           `where.${column} has ${JSON.stringify(is)}`,
-          'Give a value, or one of eq, gt, gte, lt, lte, in (a list).',
+          `Give a value, or one of eq, gt, gte, lt, lte, in (a list of up to ${mostRows}).`,
         )
       })
     })
@@ -122,14 +127,21 @@ function checkValue(column: string, value: unknown): ColumnValue {
   throw badList(`where.${column} is of type ${typeof value}`, 'Give a string, a number, a boolean or null.')
 }
 
-function cursor(row: ListedRow | undefined, column: string): string | undefined {
-  return row && JSON.stringify([column, row.orderValue, row.key])
+/** The fields of a plain object. A date or a map has none, and would be a condition that all rows meet. */
+function fieldsOf(value: unknown, what: string): [string, unknown][] {
+  const prototype: unknown = typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : undefined
+  if (prototype === null || prototype === Object.prototype) return Object.entries(value as Record<string, unknown>)
+  throw badList(`${what} is not a plain object`, 'Give an object with names and what is wanted of them.')
 }
 
-function parseCursor(text: string, column: string): { value: ColumnValue; key: string } {
+function cursor(row: ListedRow | undefined, place: string): string | undefined {
+  return row && JSON.stringify([place, row.orderValue, row.key])
+}
+
+function parseCursor(text: string, place: string): { value: ColumnValue; key: string } {
   try {
     const [of, value, key] = JSON.parse(text) as unknown[]
-    if (of === column && typeof key === 'string') return { value: checkValue('after', value), key }
+    if (of === place && typeof key === 'string') return { value: checkValue('after', value), key }
   } catch {
     // Falls through to the refusal, which says all there is to say.
   }

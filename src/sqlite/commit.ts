@@ -12,9 +12,18 @@ const checkpointSql = `
   WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ? AND position = ?`
 
 const letterSql = `
-  INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, position, event_id, type, key, version,
-    schema_version, time, data, metadata, class, fingerprint, attempts, held_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+  INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, logged, position, event_id, type, key,
+    version, schema_version, time, data, metadata, class, fingerprint, attempts, held_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+const foreignStatusSql = `
+  UPDATE holdfast_letters SET status = ?
+  WHERE subscription = ? AND lane = ? AND sequence = ? AND logged = 0 AND ended_at IS NULL`
+
+const loggedStatusSql = `
+  UPDATE holdfast_letters SET status = ?
+  WHERE subscription = ? AND position = (SELECT position FROM holdfast_events WHERE key = ? AND version = ?)
+    AND logged = 1 AND ended_at IS NULL`
 
 const laneSql = `
   INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head) VALUES (?, ?, ?, ?, ?, ?, ?)
@@ -98,13 +107,14 @@ function writeRows(db: Database, table: TableSpec, rows: readonly RowWrite[]): v
 function writeLetters(db: Database, lease: Lease, letters: readonly NewLetter[]): void {
   if (letters.length === 0) return
   const insert = db.statement(letterSql)
-  for (const { lane, sequence, status, event, failure, heldAt } of letters) {
+  for (const { lane, sequence, status, logged, event, failure, heldAt } of letters) {
     insert.run(
       lease.subscription,
       lease.partition,
       lane,
       sequence,
       status,
+      Number(logged),
       event.position,
       event.id,
       event.type,
@@ -145,14 +155,10 @@ function changeLetter(db: Database, { subscription }: Lease, change: LetterChang
       return
     }
     case 'status':
-      db.run(
-        'UPDATE holdfast_letters SET status = ? WHERE subscription = ? AND lane = ? AND sequence = ? AND ended_at IS NULL',
-        change.status,
-        subscription,
-        change.lane,
-        change.sequence,
-      )
-      return
+      for (const sql of [foreignStatusSql, loggedStatusSql]) {
+        if (db.run(sql, change.status, subscription, change.lane, change.sequence) > 0) return
+      }
+      throw new HoldfastError('INTERNAL', `The lane ${JSON.stringify(change.lane)} has no letter ${change.sequence}.`)
     default:
       change satisfies never
   }

@@ -8,6 +8,7 @@ interface LetterRow {
   lane: string
   sequence: number
   status: LetterStatus
+  logged: number
   position: number
   event_id: string
   type: string
@@ -23,9 +24,17 @@ interface LetterRow {
   ended_by: string | null
 }
 
-const columns = `id, subscription, lane, sequence, status, position, event_id, type, key, version, schema_version, time, data,
+const columns = `id, subscription, lane, sequence, status, logged, position, event_id, type, key, version, schema_version, time, data,
   metadata, attempts, held_at, ended_at, ended_by`
 const laneColumns = 'lane, status, since, done, head'
+
+// The letters of a lane, on the two ways to find them; `logged` in the schema says when it is which.
+const foreignSql = `FROM holdfast_letters AS l WHERE l.subscription = ?1 AND l.lane = ?2 AND l.logged = 0 AND l.ended_at IS NULL`
+const loggedSql = `
+  FROM holdfast_events AS e CROSS JOIN holdfast_letters AS l ON l.subscription = ?1 AND l.partition = 0 AND l.position = e.position
+  WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
+    AND l.logged = 1 AND l.ended_at IS NULL`
+const letterColumns = columns.replace(/\w+/g, 'l.$&')
 
 interface LaneRow extends Omit<HeldLane, 'done'> {
   readonly done: number | null
@@ -53,22 +62,13 @@ export function sqliteLetters(db: Database): LetterStore {
       }
       return versions
     },
-    queue: async (subscription, lane, limit) =>
-      db
-        .all<LetterRow>(
-          `SELECT ${columns} FROM holdfast_letters
-           WHERE subscription = ? AND lane = ? AND ended_at IS NULL ORDER BY sequence, id LIMIT ?`,
-          subscription,
-          lane,
-          limit,
-        )
-        .map(toLetter),
+    queue: async (subscription, lane, limit) => queue(db, subscription, lane, limit).map(toLetter),
     present: async (subscription, letters) =>
       letters.filter(
         ({ lane, sequence, eventId }) =>
           db.get(
             `SELECT 1 FROM holdfast_letters
-             WHERE subscription = ? AND lane = ? AND sequence = ? AND event_id = ? AND ended_at IS NULL`,
+             WHERE subscription = ? AND lane = ? AND sequence = ? AND event_id = ? AND logged = 0 AND ended_at IS NULL`,
             subscription,
             lane,
             sequence,
@@ -78,6 +78,22 @@ export function sqliteLetters(db: Database): LetterStore {
     list: async (query) => list(db, query),
     summary: async (subscription, oldest) => summary(db, subscription, oldest),
   }
+}
+
+function queue(db: Database, subscription: string, lane: string, limit: number): LetterRow[] {
+  const foreign = db.all<LetterRow>(
+    `SELECT ${letterColumns} ${foreignSql} ORDER BY l.sequence, l.id LIMIT ?3`,
+    subscription,
+    lane,
+    limit,
+  )
+  if (foreign.length > 0) return foreign
+  return db.all<LetterRow>(
+    `SELECT ${letterColumns} ${loggedSql} ORDER BY e.version LIMIT ?3`,
+    subscription,
+    lane,
+    limit,
+  )
 }
 
 function list(db: Database, { subscription, lane, status, after = 0, limit = 100 }: LetterQuery): DeadLetter[] {
@@ -106,12 +122,8 @@ function summary(db: Database, subscription: string, oldest: number): HeldSummar
   )
   const lanes = heads.reduce((sum, head) => sum + head.lanes, 0)
   const held = letters?.held ?? 0
-  const eldest = db.all<LaneRow & { letters: number }>(
-    `SELECT ${laneColumns}, (
-       SELECT count(*) FROM holdfast_letters AS l
-       WHERE l.subscription = holdfast_lanes.subscription AND l.lane = holdfast_lanes.lane AND l.ended_at IS NULL
-     ) AS letters
-     FROM holdfast_lanes WHERE subscription = ? AND status IS NOT NULL ORDER BY since, lane LIMIT ?`,
+  const eldest = db.all<LaneRow>(
+    `SELECT ${laneColumns} FROM holdfast_lanes WHERE subscription = ? AND status IS NOT NULL ORDER BY since, lane LIMIT ?`,
     subscription,
     oldest,
   )
@@ -119,8 +131,15 @@ function summary(db: Database, subscription: string, oldest: number): HeldSummar
     lanes,
     letters: held,
     byStatus: { ...Object.fromEntries(heads.map((head) => [head.status, head.lanes])), queued: held - lanes },
-    oldest: eldest.map((lane): LaneSummary => ({ ...toLane(lane), letters: lane.letters })),
+    oldest: eldest.map((lane): LaneSummary => ({ ...toLane(lane), letters: count(db, subscription, lane.lane) })),
   }
+}
+
+function count(db: Database, subscription: string, lane: string): number {
+  const [foreign, logged] = [foreignSql, loggedSql].map(
+    (sql) => db.get<{ n: number }>(`SELECT count(*) AS n ${sql}`, subscription, lane)?.n ?? 0,
+  )
+  return (foreign ?? 0) + (logged ?? 0)
 }
 
 export function lettersByPosition(
@@ -129,7 +148,7 @@ export function lettersByPosition(
   afterPosition: number,
   limit: number,
 ): DeadLetter[] {
-  const sql = `SELECT ${columns} FROM holdfast_letters WHERE subscription = ? AND position > ? ORDER BY position, id LIMIT ?`
+  const sql = `SELECT ${columns} FROM holdfast_letters WHERE subscription = ? AND partition = 0 AND position > ? ORDER BY position LIMIT ?`
   return db.all<LetterRow>(sql, subscription, afterPosition, limit).map(toLetter)
 }
 
@@ -145,6 +164,7 @@ function toLetter(row: LetterRow): DeadLetter {
     lane: row.lane,
     sequence: row.sequence,
     status: row.status,
+    logged: row.logged === 1,
     event: {
       position: row.position,
       id: row.event_id,

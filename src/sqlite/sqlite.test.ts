@@ -23,7 +23,9 @@ afterAll(() => rm(folder, { recursive: true, force: true }))
 
 const tablesOf = (file: string) => {
   const db = new DatabaseSync(file)
-  const tables = db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name").all()
+  const tables = db
+    .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name")
+    .all()
   db.close()
   return tables.map(({ name }) => name)
 }
@@ -50,7 +52,9 @@ describe('the file', () => {
 
   it('is refused with what to do when it can not be used', async () => {
     await expect(createSqliteStore({ file: ':memory:' })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    await expect(createSqliteStore({ file: join(folder, 'no', 'such', 'x.db') })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(createSqliteStore({ file: join(folder, 'no', 'such', 'x.db') })).rejects.toMatchObject({
+      code: 'STORE_UNAVAILABLE',
+    })
     const text = newFile()
     await writeFile(text, 'this is not a database, it is a text that is long enough to be one')
     await expect(createSqliteStore({ file: text })).rejects.toMatchObject({ code: 'STORE_CORRUPT' })
@@ -61,7 +65,9 @@ describe('the file', () => {
     await store.close()
     await store.close()
     await expect(store.log.head()).rejects.toMatchObject({ code: 'STORE_CLOSED' })
-    await expect(createLog({ store }).append('a', [{ type: 'T', data: 1 }])).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+    await expect(createLog({ store }).append('a', [{ type: 'T', data: 1 }])).rejects.toMatchObject({
+      code: 'STORE_CLOSED',
+    })
   })
 
   it('waits out another process that holds it, and only then gives up', async () => {
@@ -116,7 +122,9 @@ describe('appends that are asked for together', () => {
     await using store = await createSqliteStore({ file })
     const db = new DatabaseSync(file)
     // A fault that only one of them meets.
-    db.exec(`CREATE TRIGGER refuse BEFORE INSERT ON holdfast_events WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END`)
+    db.exec(
+      `CREATE TRIGGER refuse BEFORE INSERT ON holdfast_events WHEN NEW.key = 'bad' BEGIN SELECT RAISE(ABORT, 'no'); END`,
+    )
     db.close()
     const log = createLog({ store })
     const event = { type: 'T', data: 1 }
@@ -189,7 +197,10 @@ describe('migrations', () => {
 describe('a Node that is too old', () => {
   it('is refused with the version it needs', () => {
     expect(() => nodeSqlite('20.20.2', () => undefined)).toThrow(
-      expect.objectContaining({ code: 'NODE_TOO_OLD', message: expect.stringMatching(/Node 24 .*Node 20\.20\.2/) as string }),
+      expect.objectContaining({
+        code: 'NODE_TOO_OLD',
+        message: expect.stringMatching(/Node 24 .*Node 20\.20\.2/) as string,
+      }),
     )
     expect(nodeSqlite()).toHaveProperty('DatabaseSync')
   })

@@ -1,5 +1,4 @@
 // An engine in a process of its own, for its parent to kill, stop and starve.
-import { once } from 'node:events'
 import { writeSync } from 'node:fs'
 import { flushCompileCache } from 'node:module'
 import { createEngine, defineSubscription, type Duration, type Store } from 'holdfast'
@@ -38,16 +37,21 @@ export const markPipe = 4
 if (import.meta.main) {
   const settings = JSON.parse(process.argv[2] ?? '{}') as EngineSettings
   const tell = (report: EngineReport) => process.send?.(report)
+  // All of them from the beginning: a message that nobody listens for is lost.
+  const commands = { go: heard('go'), drain: heard('drain'), stop: heard('stop') }
   process.on('disconnect', () => process.exit(1))
-  const went = heard('go')
   flushCompileCache()
   tell({ kind: 'ready' })
-  await went
-  await work(settings, tell)
+  await commands.go
+  await work(settings, tell, commands)
   process.removeAllListeners('disconnect').disconnect()
 }
 
-async function work(settings: EngineSettings, tell: (report: EngineReport) => void): Promise<void> {
+async function work(
+  settings: EngineSettings,
+  tell: (report: EngineReport) => void,
+  commands: { readonly drain: Promise<void>; readonly stop: Promise<void> },
+): Promise<void> {
   const { file, name, pageEvents = 40, lease = '10s', busyTimeout = '1s', spinMs, shuffleSeed } = settings
   await using store = await createSqliteStore({ file, busyTimeout })
   const ledger = ledgerProjection('ledger', spinMs)
@@ -82,20 +86,20 @@ async function work(settings: EngineSettings, tell: (report: EngineReport) => vo
     const code = (error as { code?: unknown } | null)?.code
     tell({ kind: 'store-failed', code: typeof code === 'string' ? code : String(error), attempt })
   })
-  const stopped = heard('stop')
-  void heard('drain').then(async () => {
-    await engine.drain()
-    tell({ kind: 'drained' })
-  })
   await engine.start()
-  await stopped
+  const isToDrain = await Promise.race([commands.drain.then(() => true), commands.stop.then(() => false)])
+  if (!isToDrain) return
+  await engine.drain()
+  tell({ kind: 'drained' })
+  await commands.stop
 }
 
-async function heard(wanted: EngineCommand): Promise<void> {
-  for (;;) {
-    const [command] = (await once(process, 'message')) as [EngineCommand]
-    if (command === wanted) return
-  }
+function heard(wanted: EngineCommand): Promise<void> {
+  return new Promise((resolve) => {
+    process.on('message', (command) => {
+      if (command === wanted) resolve()
+    })
+  })
 }
 
 /** The same store; its commits can be seen from outside. */

@@ -65,7 +65,7 @@ export async function runKills(
         const dice = random.below(10)
         if (dice === 0) await killWhileLoading(random.below(80))
         else if (dice <= 2) await killWhileStarting(random.below(25))
-        else await killWhileWorking(random.below(60_000) / 1_000)
+        else await killWhileWorking(dice <= 6 ? 'claimed' : 'committed', random.below(60_000) / 1_000)
         const after = positions(file)
         if (after.total > before.total) tally.withProgress++
         if (after.problem) throw new Error(`After kill ${kill}: ${after.problem}`)
@@ -114,13 +114,13 @@ export async function runKills(
     await bury(engine)
   }
 
-  async function killWhileWorking(afterMs: number): Promise<void> {
+  async function killWhileWorking(since: 'claimed' | 'committed', afterMs: number): Promise<void> {
     await using engine = next
     await engine.until('ready')
     next = prepare()
     engine.send('go')
-    await engine.until('claimed', ({ subscription }) => subscription === 'ledger')
-    await engine.until('claimed', ({ subscription }) => subscription === 'shuffled')
+    await engine.until(since, ({ subscription }) => subscription === 'ledger')
+    await engine.until(since, ({ subscription }) => subscription === 'shuffled')
     await setTimeout(afterMs)
     await bury(engine)
   }

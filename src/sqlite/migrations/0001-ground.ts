@@ -64,6 +64,8 @@ CREATE TABLE holdfast_lanes (
 CREATE INDEX holdfast_lanes_held ON holdfast_lanes (subscription, partition, since) WHERE status IS NOT NULL;
 
 -- data is ANY: text or bytes, whichever the event came as, to the byte.
+-- logged: the event lies in holdfast_events with the lane as its key and the sequence as its version. The letters of such a lane are
+-- found through the log's own index. An index by lane over all letters would dirty a page of its own for nearly every letter.
 CREATE TABLE holdfast_letters (
   id             INTEGER PRIMARY KEY AUTOINCREMENT,
   subscription   TEXT NOT NULL,
@@ -71,6 +73,7 @@ CREATE TABLE holdfast_letters (
   lane           TEXT NOT NULL,
   sequence       INTEGER NOT NULL,
   status         TEXT NOT NULL CHECK (status IN ('parked', 'waiting', 'retrying', 'queued', 'resolved', 'discarded')),
+  logged         INTEGER NOT NULL,
   position       INTEGER NOT NULL,
   event_id       TEXT NOT NULL,
   type           TEXT NOT NULL,
@@ -88,6 +91,7 @@ CREATE TABLE holdfast_letters (
   ended_by       TEXT
 ) STRICT;
 
-CREATE UNIQUE INDEX holdfast_letters_open ON holdfast_letters (subscription, lane, sequence, event_id) WHERE ended_at IS NULL;
-CREATE INDEX holdfast_letters_position ON holdfast_letters (subscription, position);
+CREATE UNIQUE INDEX holdfast_letters_position ON holdfast_letters (subscription, partition, position);
+CREATE UNIQUE INDEX holdfast_letters_foreign ON holdfast_letters (subscription, lane, sequence, event_id)
+  WHERE logged = 0 AND ended_at IS NULL;
 `

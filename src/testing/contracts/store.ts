@@ -57,7 +57,10 @@ const logCases: Record<string, Case> = {
       ],
     )
     const positions = all.map(({ position }) => position)
-    assert.deepEqual(positions, positions.toSorted((x, y) => x - y))
+    assert.deepEqual(
+      positions,
+      positions.toSorted((x, y) => x - y),
+    )
     assert.equal(new Set(positions).size, 4)
     assert.equal(await log.head(), positions.at(-1))
   },
@@ -167,7 +170,9 @@ const leaseCases: Record<string, Case> = {
   'refuses a definition that does not fit its table, and a table of somebody else': async ({ subscriptions }) => {
     await subscriptions.register({ name: 's', table, start: 0 })
     const changed = { ...table, columns: table.columns.slice(1) }
-    await assert.rejects(subscriptions.register({ name: 's', table: changed, start: 0 }), { code: 'PROJECTION_CHANGED' })
+    await assert.rejects(subscriptions.register({ name: 's', table: changed, start: 0 }), {
+      code: 'PROJECTION_CHANGED',
+    })
     await assert.rejects(subscriptions.register({ name: 't', table, start: 0 }), { code: 'PROJECTION_TABLE_TAKEN' })
     assert.equal(await subscriptions.load('t', 0), undefined)
   },
@@ -209,7 +214,10 @@ const leaseCases: Record<string, Case> = {
     const lease = await begin(subscriptions)
     await subscriptions.pause('s', { reason: 'a bug', at: 5 })
     assert.deepEqual((await subscriptions.load('s', 0))?.pause, { reason: 'a bug', at: 5 })
-    assert.deepEqual(await subscriptions.commit(commitOf(lease)), { outcome: 'committed', pause: { reason: 'a bug', at: 5 } })
+    assert.deepEqual(await subscriptions.commit(commitOf(lease)), {
+      outcome: 'committed',
+      pause: { reason: 'a bug', at: 5 },
+    })
     await subscriptions.resume('s')
     assert.equal((await subscriptions.load('s', 0))?.pause, undefined)
     await assert.rejects(subscriptions.pause('unknown', { reason: 'x', at: 1 }), { code: 'SUBSCRIPTION_UNKNOWN' })
@@ -225,12 +233,19 @@ const commitCases: Record<string, Case> = {
       counts: { applied: 1, duplicate: 1, filtered: 0, held: 1, discarded: 0 },
       rows: [row('a', 1)],
       held: [letter('b', 1, 'parked')],
-      lanes: [{ lane: 'b', hold: { lane: 'b', status: 'parked', since: 5, done: undefined, head: 1 }, done: undefined }],
+      lanes: [
+        { lane: 'b', hold: { lane: 'b', status: 'parked', since: 5, done: undefined, head: 1 }, done: undefined },
+      ],
     }
     assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed', pause: undefined })
     const state = await store.subscriptions.load('s', 0)
     assert.deepEqual(state?.checkpoint, { start: 0, ...commit.to, committedAt: commit.at, counts: commit.counts })
-    assert.deepEqual((await store.rows.load(table, ['a'])).get('a'), { key: 'a', version: 1, position: 1, json: '{"balance":1}' })
+    assert.deepEqual((await store.rows.load(table, ['a'])).get('a'), {
+      key: 'a',
+      version: 1,
+      position: 1,
+      json: '{"balance":1}',
+    })
     assert.deepEqual(await store.letters.heldLanes('s', 0), [commit.lanes[0]?.hold])
     assert.equal((await store.letters.queue('s', 'b', 10)).length, 1)
     // A commit renews the lease too.
@@ -240,8 +255,17 @@ const commitCases: Record<string, Case> = {
 
   'adds counts up over commits': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
-    await subscriptions.commit({ ...commitOf(lease), to: at(5), counts: { applied: 1, duplicate: 2, filtered: 3, held: 4, discarded: 5 } })
-    await subscriptions.commit({ ...commitOf(lease), from: 5, to: at(5), counts: { applied: 4, duplicate: 0, filtered: 0, held: -4, discarded: 0 } })
+    await subscriptions.commit({
+      ...commitOf(lease),
+      to: at(5),
+      counts: { applied: 1, duplicate: 2, filtered: 3, held: 4, discarded: 5 },
+    })
+    await subscriptions.commit({
+      ...commitOf(lease),
+      from: 5,
+      to: at(5),
+      counts: { applied: 4, duplicate: 0, filtered: 0, held: -4, discarded: 0 },
+    })
     const state = await subscriptions.load('s', 0)
     assert.deepEqual(state?.checkpoint.counts, { applied: 5, duplicate: 2, filtered: 3, held: 0, discarded: 5 })
   },
@@ -276,7 +300,9 @@ const commitCases: Record<string, Case> = {
   'keeps the checkpoint where it was when a letter can not be written': async (store) => {
     const lease = await begin(store.subscriptions)
     const twice = [letter('b', 1, 'parked'), letter('b', 1, 'parked')]
-    await assert.rejects(store.subscriptions.commit({ ...commitOf(lease), to: at(9), rows: [row('a', 1)], held: twice }))
+    await assert.rejects(
+      store.subscriptions.commit({ ...commitOf(lease), to: at(9), rows: [row('a', 1)], held: twice }),
+    )
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 0)
     assert.equal((await store.rows.load(table, ['a'])).size, 0)
     assert.deepEqual(await store.letters.list({ subscription: 's' }), [])
@@ -287,7 +313,9 @@ const commitCases: Record<string, Case> = {
   'never puts an older row over a newer one': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(lease), to: at(1), rows: [row('a', 3)] })
-    await assert.rejects(store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows: [row('a', 3)] }), { code: 'INTERNAL' })
+    await assert.rejects(store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows: [row('a', 3)] }), {
+      code: 'INTERNAL',
+    })
     assert.equal((await store.rows.load(table, ['a'])).get('a')?.version, 3)
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
   },
@@ -298,7 +326,13 @@ const commitCases: Record<string, Case> = {
     await store.subscriptions.commit({ ...commitOf(lease), to: at(1), rows: [row('a', 1)] })
     await store.snapshot(async (moment) => {
       await store.log.append('k', [newEvent('2')], 'any')
-      await store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows: [row('a', 2)], held: [letter('b', 2, 'parked')] })
+      await store.subscriptions.commit({
+        ...commitOf(lease),
+        from: 1,
+        to: at(2),
+        rows: [row('a', 2)],
+        held: [letter('b', 2, 'parked')],
+      })
       assert.equal((await moment.log.readAll(0, limits)).length, 1)
       assert.equal((await moment.partition('s', 0))?.checkpoint.position, 1)
       assert.equal((await moment.rows.load(table, ['a'])).get('a')?.version, 1)
@@ -312,7 +346,11 @@ const commitCases: Record<string, Case> = {
 const laneCases: Record<string, Case> = {
   'holds an event to the byte, text or not, with the whole failure': async (store) => {
     const lease = await begin(store.subscriptions)
-    const failure = describeFailure(new TypeError('no \ud800 such\0thing', { cause: new Error('inner') }), 'permanent', 'fold')
+    const failure = describeFailure(
+      new TypeError('no \ud800 such\0thing', { cause: new Error('inner') }),
+      'permanent',
+      'fold',
+    )
     const text = { ...letter('a', 1, 'parked'), failure }
     const bytes = letter('b', 2, 'waiting', new Uint8Array([0xff, 0x00, 0x7b]))
     await store.subscriptions.commit({ ...commitOf(lease), held: [text, bytes] })
@@ -327,11 +365,50 @@ const laneCases: Record<string, Case> = {
 
   'keeps the letters of a lane in order of sequence, whenever they came': async (store) => {
     const lease = await begin(store.subscriptions)
-    await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 5, 'waiting'), letter('b', 1, 'parked'), letter('a', 4, 'queued')] })
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      held: [letter('a', 5, 'waiting'), letter('b', 1, 'parked'), letter('a', 4, 'queued')],
+    })
     await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 3, 'queued')] })
-    const sequences = async (limit: number) => (await store.letters.queue('s', 'a', limit)).map(({ sequence }) => sequence)
+    const sequences = async (limit: number) =>
+      (await store.letters.queue('s', 'a', limit)).map(({ sequence }) => sequence)
     assert.deepEqual(await sequences(10), [3, 4, 5])
     assert.deepEqual(await sequences(2), [3, 4])
+  },
+
+  'finds the letters of a lane that the log knows by its key, in order of version': async (store) => {
+    const lease = await begin(store.subscriptions)
+    for (const key of ['a', 'b', 'a', 'a']) await store.log.append(key, [newEvent(`e${nextPosition++}`)], 'any')
+    const held = (await store.log.readAll(0, limits))
+      .filter(({ key, version }) => key === 'a' && version !== 1)
+      .map((event, i): NewLetter => {
+        const sequence = event.version as number
+        return {
+          lane: 'a',
+          sequence,
+          status: i === 0 ? 'parked' : 'queued',
+          logged: true,
+          event,
+          failure: undefined,
+          heldAt: 1,
+        }
+      })
+    const hold = { lane: 'a', status: 'parked', since: 1, done: undefined, head: 2 } as const
+    const lanes = [{ lane: 'a', hold, done: undefined }]
+    await store.subscriptions.commit({ ...commitOf(lease), held, lanes, counts: { ...noCounts(), held: 2 } })
+    const queue = await store.letters.queue('s', 'a', 10)
+    assert.deepEqual(
+      queue.map(({ event }) => event),
+      held.map(({ event }) => event),
+    )
+    assert.deepEqual(await store.letters.queue('s', 'b', 10), [])
+    assert.equal((await store.letters.summary('s', 1)).oldest[0]?.letters, 2)
+    const due = { change: 'status', lane: 'a', sequence: 2, status: 'retrying' } as const
+    await store.subscriptions.commit({ ...commitOf(lease), letters: [due] })
+    assert.deepEqual(
+      (await store.letters.queue('s', 'a', 1)).map(({ status }) => status),
+      ['retrying'],
+    )
   },
 
   'knows which letters it has': async (store) => {
@@ -345,11 +422,17 @@ const laneCases: Record<string, Case> = {
 
   'moves letters on: due, failed again, resolved': async (store) => {
     const lease = await begin(store.subscriptions)
-    await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 1, 'waiting'), letter('a', 2, 'queued')] })
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      held: [letter('a', 1, 'waiting'), letter('a', 2, 'queued')],
+    })
     const status = async () => (await store.letters.list({ subscription: 's' })).map((held) => held.status)
     const [first, second] = await store.letters.queue('s', 'a', 2)
     assert.ok(first && second)
-    await store.subscriptions.commit({ ...commitOf(lease), letters: [{ change: 'status', lane: 'a', sequence: 1, status: 'retrying' }] })
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      letters: [{ change: 'status', lane: 'a', sequence: 1, status: 'retrying' }],
+    })
     assert.deepEqual(await status(), ['retrying', 'queued'])
     const failure = describeFailure('no', 'permanent', 'fold')
     await store.subscriptions.commit({
@@ -387,11 +470,22 @@ const laneCases: Record<string, Case> = {
 
   'sums up what is held, oldest lanes first': async (store) => {
     const lease = await begin(store.subscriptions)
-    const hold = (lane: string, since: number, status: 'parked' | 'waiting') => ({ lane, status, since, done: undefined, head: 1 })
+    const hold = (lane: string, since: number, status: 'parked' | 'waiting') => ({
+      lane,
+      status,
+      since,
+      done: undefined,
+      head: 1,
+    })
     await store.subscriptions.commit({
       ...commitOf(lease),
       counts: { ...noCounts(), held: 4 },
-      held: [letter('new', 1, 'parked'), letter('old', 1, 'waiting'), letter('old', 2, 'queued'), letter('old', 3, 'queued')],
+      held: [
+        letter('new', 1, 'parked'),
+        letter('old', 1, 'waiting'),
+        letter('old', 2, 'queued'),
+        letter('old', 3, 'queued'),
+      ],
       lanes: [
         { lane: 'new', hold: hold('new', 20, 'parked'), done: undefined },
         { lane: 'old', hold: hold('old', 10, 'waiting'), done: undefined },
@@ -434,7 +528,12 @@ const rowCases: Record<string, Case> = {
       let after: { value: string | number | boolean | null; key: string } | undefined
       let seen = ''
       for (let page = 0; page < 5; page++) {
-        const [next] = await store.rows.list(table, { where: [], orderBy: { column: 'balance', direction }, after, limit: 1 })
+        const [next] = await store.rows.list(table, {
+          where: [],
+          orderBy: { column: 'balance', direction },
+          after,
+          limit: 1,
+        })
         if (!next) return seen
         seen += next.key
         after = { value: next.orderValue, key: next.key }
@@ -469,20 +568,40 @@ function at(position: number): Commit['to'] {
 }
 
 function commitOf(lease: Lease): Commit {
-  return { lease, leaseMs, from: 0, to: at(0), at: 1, counts: noCounts(), table, rows: [], lanes: [], held: [], letters: [] }
+  return {
+    lease,
+    leaseMs,
+    from: 0,
+    to: at(0),
+    at: 1,
+    counts: noCounts(),
+    table,
+    rows: [],
+    lanes: [],
+    held: [],
+    letters: [],
+  }
 }
 
 function row(key: string, version: number): RowWrite {
   return { key, version, position: version, json: `{"balance":${version}}`, columns: [version, null, null] }
 }
 
-function letter(lane: string, sequence: number, status: NewLetter['status'], body: string | Uint8Array = '{"a":"\\u0000"}'): NewLetter {
+let nextPosition = 1
+
+function letter(
+  lane: string,
+  sequence: number,
+  status: NewLetter['status'],
+  body: string | Uint8Array = '{"a":"\\u0000"}',
+): NewLetter {
   return {
     lane,
     sequence,
     status,
+    logged: false,
     event: {
-      position: sequence,
+      position: nextPosition++,
       id: `event-${lane}-${sequence}`,
       type: 'Touched',
       key: lane,
