@@ -56,9 +56,9 @@ export function createWorkload(seed: number, events: number, accounts: number): 
   const tellers = Array.from({ length: Math.min(mostTellers, accounts) }, (): Teller => ({ steps: [] }))
   const open: AccountInTheMaking[] = []
   const poisonEvery = Math.floor(events / 2 / Math.min(poisonAmounts, Math.ceil(accounts / 4)))
-  const malformedEvery = Math.floor(events / Math.max(malformedKinds.length, events / 400))
+  const malformedEvery = Math.floor(events / Math.max(malformedKinds.length + 1, events / 400))
   let poisonDue = Math.floor(events / 4)
-  let malformedDue = Math.floor(events / 10)
+  let malformedDue = 0
   let repeatedEvents = 0
   let malformedAppends = 0
 

@@ -125,6 +125,30 @@ describe('when the store fails', () => {
     expect(await rowOf(first, 'a')).toMatchObject({ version: 1 })
   })
 
+  it('does not move when a letter can not be written, and writes it when it can', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1), debited(5)])
+    await log.append('b', [credited(3)])
+    const engine = world.engine()
+    await world.settle(world.engine([defineProjection('other', { events: bank, initial: () => 0, on: {} })]))
+    meddle(world, `CREATE TRIGGER full BEFORE INSERT ON holdfast_letters BEGIN SELECT RAISE(ABORT, 'no room'); END`)
+    await engine.start()
+    await world.runtime.advance(60_000)
+    const [status] = (await engine.status()).subscriptions
+    expect(status).toMatchObject({
+      state: { state: 'blocked', error: { code: 'STORE_REFUSED' } },
+      stored: { lag: { events: 3 } },
+    })
+    expect(status?.stored?.checkpoint).toMatchObject({ position: 0, counts: { applied: 0, held: 0 } })
+    expect(await rowOf(engine, 'b')).toBeUndefined()
+    meddle(world, 'DROP TRIGGER full')
+    await world.runtime.advance(10_000)
+    expect(await rowOf(engine, 'b')).toMatchObject({ version: 1 })
+    expect(await heldOf(engine)).toMatchObject([{ lane: 'a', status: 'parked', attempts: [{}] }])
+    expect((await engine.verify('balances')).ok).toBe(true)
+  })
+
   it('does not reject the start of an engine whose store is down, and sets everything up later', async () => {
     await using world = await createWorld()
     await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
@@ -240,6 +264,9 @@ describe('two owners', () => {
     await second.start()
     await log.append('a', [credited(1)])
     await world.runtime.advance(60_000)
+    // Whoever does the work: what was there is done.
+    await second.drain()
+    expect(await rowOf(second, 'a')).toMatchObject({ version: 1 })
     expect((await second.status()).subscriptions[0]?.state).toMatchObject({ state: 'starting', owner: 'first' })
     await first.stop()
     await world.runtime.advance(200)

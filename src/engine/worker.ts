@@ -36,6 +36,8 @@ const thePartition = 0
 const lettersPerCommit = 500
 const firstBackoffMs = 100
 const longestBackoffMs = 10_000
+// Whoever writes events chooses their types; they must not be able to fill our memory with them.
+const mostUnknownTypes = 1_000
 
 /**
  * Runs one partition of one subscription:
@@ -63,6 +65,8 @@ export class Worker {
   readonly #watchers = new Set<() => void>()
   #state: SubscriptionState
   #checkpoint: Checkpoint | undefined
+  /** How far the partition was when we last heard of it. */
+  #position: number | undefined
   #lease: Lease | undefined
   #renewedAt = 0
   #due = new Set<string>()
@@ -93,14 +97,9 @@ export class Worker {
     return this.#fenced
   }
 
-  /** Whether everything up to a position has its outcome, and nothing is due. */
+  /** Whether everything up to a position has its outcome and nothing is due, by this process or by the one that owns the partition. */
   reached(position: number): boolean {
-    return (
-      this.#lease !== undefined &&
-      this.#checkpoint !== undefined &&
-      this.#checkpoint.position >= position &&
-      this.#due.size === 0
-    )
+    return this.#position !== undefined && this.#position >= position && this.#due.size === 0
   }
 
   /** Calls back after every commit and every change of state. */
@@ -172,6 +171,8 @@ export class Worker {
     )
     if (!claim) return undefined
     if (claim.outcome === 'owned') {
+      this.#position = claim.position
+      this.#due = new Set()
       this.#enter({ state: 'starting', owner: claim.owner })
       await this.#nap.take(Math.min(claim.forMs, Math.max(pollMs, 50)))
       return undefined
@@ -203,6 +204,7 @@ export class Worker {
     if (head < state.checkpoint.position)
       throw regressed(this.subscription.name, this.source.name, state.checkpoint.position, head)
     this.#checkpoint = state.checkpoint
+    this.#position = state.checkpoint.position
     this.#pause = state.pause
     this.#due = new Set(lanes.filter(({ status }) => status === 'retrying').map(({ lane }) => lane))
     const watchesGaps = this.source.versions === 'unordered'
@@ -295,6 +297,7 @@ export class Worker {
       committedAt: at,
       counts: addCounts(before.counts, counts),
     }
+    this.#position = to.position
     this.#pause = result.pause
     for (const { lane, hold } of lanes) {
       if (hold?.status === 'retrying') this.#due.add(lane)
@@ -324,8 +327,9 @@ export class Worker {
     }
     for (const lane of released) this.#emitter.emit('lane.released', { subscription: name, lane })
     for (const { id: eventId, type, position } of unknown) {
-      const seen = this.unknownTypes.get(type) ?? 0
-      this.unknownTypes.set(type, seen + 1)
+      const name = this.unknownTypes.has(type) || this.unknownTypes.size < mostUnknownTypes ? type : '(others)'
+      const seen = this.unknownTypes.get(name) ?? 0
+      this.unknownTypes.set(name, seen + 1)
       if (seen > 0) continue
       this.#emitter.emit('event.unknown', { subscription: name, type, eventId, position })
       if (this.subscription.unknown === 'warn') {

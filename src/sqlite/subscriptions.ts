@@ -147,7 +147,7 @@ function owned(
   const row = db.get<PartitionRow>(loadSql, subscription, partition)
   if (!row) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
   if (row.owner === null || row.lease_until <= now || isGone(row.holder, self)) return undefined
-  return { outcome: 'owned', owner: row.owner, forMs: row.lease_until - now }
+  return { outcome: 'owned', owner: row.owner, forMs: row.lease_until - now, position: row.position }
 }
 
 function take(

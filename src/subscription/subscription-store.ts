@@ -40,7 +40,8 @@ export interface ClaimRequest {
 
 export type ClaimOutcome =
   | { readonly outcome: 'claimed'; readonly lease: Lease; readonly state: PartitionState }
-  | { readonly outcome: 'owned'; readonly owner: string; readonly forMs: number }
+  /** `position` is how far that owner is. */
+  | { readonly outcome: 'owned'; readonly owner: string; readonly forMs: number; readonly position: number }
 
 /** What a lane becomes. `hold` undefined: it flows again. `done` is kept where no row tells it. */
 export interface LaneWrite {

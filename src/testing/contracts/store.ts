@@ -181,7 +181,7 @@ const leaseCases: Record<string, Case> = {
     await subscriptions.register({ name: 's', table, start: 0 })
     const first = claimed(await subscriptions.claim(claimBy('one')))
     const second = await subscriptions.claim(claimBy('two'))
-    assert.deepEqual(second, { outcome: 'owned', owner: 'one', forMs: leaseMs })
+    assert.deepEqual(second, { outcome: 'owned', owner: 'one', forMs: leaseMs, position: 0 })
     await runtime.advance(leaseMs - 1)
     assert.equal((await subscriptions.claim(claimBy('two'))).outcome, 'owned')
     await runtime.advance(1)
