@@ -107,6 +107,7 @@ describe('the bank', () => {
       ['not killed', { engine: { ...engine, endedBy: 'exit 0' } }],
       ['middle', { engine: { ...engine, position: 0 } }],
       ['middle', { engine: { ...engine, position: engine.head } }],
+      ['taken up', { engine: { ...engine, resumedAt: 0 } }],
       ['after the kill', { engine: { ...engine, recoveredInMs: Number.NaN } }],
       ['lost', { audit: { ...audit, wrongEvents: ['account-00001 has 3 events, not 4'] } }],
       ['rows', { audit: { ...audit, wrongRows: ['account-00001 has no row'] } }],

@@ -150,6 +150,7 @@ export function brokenPromises({ planned, door, engine, audit }: Facts): string[
       engine.position > 0 && engine.position < engine.head && engine.head <= planned.events,
       `the kill was not in the middle of the work: at ${engine.position} of ${engine.head}`,
     ],
+    [engine.resumedAt === engine.position, `the work was taken up at ${engine.resumedAt}, not at ${engine.position}`],
     [Number.isFinite(engine.recoveredInMs), 'nothing was committed after the kill'],
     [wrongEvents.length === 0, `events are lost, repeated or out of order: ${some(wrongEvents)}`],
     [wrongRows.length === 0, `rows are not what their events make of them: ${some(wrongRows)}`],

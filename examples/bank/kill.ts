@@ -10,6 +10,8 @@ export interface EngineFacts {
   /** The last event whose outcome was in the file then, and the last event of the log. */
   readonly position: number
   readonly head: number
+  /** Where the second process took the work up. */
+  readonly resumedAt: number
   /** From the kill to the first commit of the process that came after it. */
   readonly recoveredInMs: number
   /** Of the second process, while there was more to do than it could do at once. */
@@ -37,9 +39,11 @@ export async function runAndKill(bank: Bank, allAppended: Promise<unknown>): Pro
   const killed = performance.now()
   const where = await bank.look()
 
+  let resumedAt = Number.NaN
   let recoveredInMs = Number.NaN
   let done: Extract<EngineMessage, { kind: 'drained' }> | undefined
   const second = startEngine(bank, (message) => {
+    if (message.kind === 'claimed') resumedAt = message.position
     if (message.kind === 'committed' && Number.isNaN(recoveredInMs)) recoveredInMs = performance.now() - killed
     if (message.kind === 'drained') done = message
   })
@@ -49,7 +53,8 @@ export async function runAndKill(bank: Bank, allAppended: Promise<unknown>): Pro
   await ended
   if (!done) throw new Error(`The second engine ended early, with ${second.signalCode ?? second.exitCode}.`)
   const perSecond = Math.round((done.events / done.busyMs) * 1_000)
-  return { endedBy: signal ?? `exit ${code}`, ...where, recoveredInMs: Math.round(recoveredInMs), perSecond }
+  const endedBy = signal ?? `exit ${code}`
+  return { endedBy, ...where, resumedAt, recoveredInMs: Math.round(recoveredInMs), perSecond }
 }
 
 /** For Ctrl-C, and for a failure: no process is left behind. */

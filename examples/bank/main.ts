@@ -1,7 +1,7 @@
 // The main job: a bank on embedded SQLite with repeated, malformed and poison input, whose engine is killed with -9 in the
 // middle of its work. It ends with a table of what became of everything, and with exit code 1 if a promise was broken.
 import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
-import { dirname, relative } from 'node:path'
+import { dirname } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { parseArgs } from 'node:util'
 import { createEngine, createLog } from 'holdfast'
@@ -129,8 +129,7 @@ function replaceFile(file: string): void {
 }
 
 function checkIsOurs(file: string): void {
-  const refuse = (why: string) =>
-    new UsageError(`${relative('.', file)} ${why}. Nothing was changed; give another --file.`)
+  const refuse = (why: string) => new UsageError(`${file} ${why}. Nothing was changed; give another --file.`)
   if (!statSync(file).isFile()) throw refuse('is not a file')
   let found: unknown
   try {

@@ -67,7 +67,12 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
 
   heading('Killed with -9, in the middle')
   row('at position', engine.position, '', `of ${number(engine.head)} that were in the log by then`)
-  row('first commit after it', engine.recoveredInMs, 'ms', 'by a new process, from the same position')
+  row(
+    'first commit after it',
+    engine.recoveredInMs,
+    'ms',
+    `by a new process, which went on from ${number(engine.resumedAt)}`,
+  )
 
   heading('Compared')
   row(
@@ -76,7 +81,12 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
     'events',
     verdict(verified.ok, `and ${number(verified.rows)} rows, from the log alone`),
   )
-  row('by a second program', audit.rows, 'rows', verdict(audit.wrongRows.length === 0, 'with the balances it expects'))
+  row(
+    'plain arithmetic',
+    audit.rows,
+    'rows',
+    verdict(audit.wrongRows.length === 0, 'with balances added up apart from Holdfast'),
+  )
 
   print()
   if (broken.length > 0) {

@@ -10,6 +10,7 @@ import type { EngineEmitter, Logger } from './events.ts'
 import { Nap } from './nap.ts'
 import { type Outcome, processLane, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
+import { persist } from './persist.ts'
 import { Rate } from './rate.ts'
 import { RowCache } from './rows.ts'
 import type { NextState, SubscriptionState } from './state.ts'
@@ -34,8 +35,6 @@ export interface WorkerParts {
 
 const thePartition = 0
 const lettersPerCommit = 500
-const firstBackoffMs = 100
-const longestBackoffMs = 10_000
 // Whoever writes events chooses their types; they must not be able to fill our memory with them.
 const mostUnknownTypes = 1_000
 
@@ -87,10 +86,6 @@ export class Worker {
 
   get state(): SubscriptionState {
     return this.#state
-  }
-
-  get epoch(): number | undefined {
-    return this.#lease?.epoch
   }
 
   get fenced(): number {
@@ -154,7 +149,7 @@ export class Worker {
       await this.#release()
       this.#enter({ state: 'stopped' })
     } catch (error) {
-      this.#lease = undefined
+      await this.#release()
       this.#enter({ state: 'failed', error })
       this.#logger.error({ subscription: this.subscription.name, error }, 'the subscription failed; the others go on')
     } finally {
@@ -320,25 +315,25 @@ export class Worker {
   }
 
   #tell({ stopped, released, unknown }: Outcome): void {
-    const { name } = this.subscription
+    const { name: subscription } = this.subscription
     for (const { lane, status, record, failure } of stopped) {
       const { id: eventId, type: eventType, position } = record
-      this.#emitter.emit('lane.held', { subscription: name, lane, status, eventId, eventType, position, failure })
+      this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure })
     }
-    for (const lane of released) this.#emitter.emit('lane.released', { subscription: name, lane })
+    for (const lane of released) this.#emitter.emit('lane.released', { subscription, lane })
     for (const { id: eventId, type, position } of unknown) {
-      const name = this.unknownTypes.has(type) || this.unknownTypes.size < mostUnknownTypes ? type : '(others)'
-      const seen = this.unknownTypes.get(name) ?? 0
-      this.unknownTypes.set(name, seen + 1)
-      if (seen > 0) continue
-      this.#emitter.emit('event.unknown', { subscription: name, type, eventId, position })
-      if (this.subscription.unknown === 'warn') {
-        this.#logger.warn(
-          { subscription: name, type, eventId, position },
-          'an event of a type that the catalog does not know',
-        )
-      }
+      if (this.#countUnknown(type) > 1) continue
+      this.#emitter.emit('event.unknown', { subscription, type, eventId, position })
+      if (this.subscription.unknown !== 'warn') continue
+      this.#logger.warn({ subscription, type, eventId, position }, 'an event of a type that the catalog does not know')
     }
+  }
+
+  #countUnknown(type: string): number {
+    const name = this.unknownTypes.has(type) || this.unknownTypes.size < mostUnknownTypes ? type : '(others)'
+    const seen = (this.unknownTypes.get(name) ?? 0) + 1
+    this.unknownTypes.set(name, seen)
+    return seen
   }
 
   async #rest(why: 'idle' | 'paused'): Promise<void> {
@@ -389,33 +384,19 @@ export class Worker {
     this.#lease = undefined
   }
 
-  /**
-   * Runs something that needs the store until it works: for ever, with growing pauses. No event is to blame for what a store
-   * does, so none is held and no attempt is counted. Undefined when the engine was stopped meanwhile.
-   */
-  async #untilStoreWorks<T>(run: () => Promise<T>): Promise<T | undefined> {
-    for (let failures = 0; !this.#stopping.signal.aborted; failures++) {
-      try {
-        return await run()
-      } catch (error) {
-        if (this.#stopping.signal.aborted) return undefined
-        if (error instanceof HoldfastError && !(error instanceof StoreError)) throw error
-        const waitMs = this.#backoffMs(failures)
-        const retryAt = this.#runtime.clock.now() + waitMs
-        const attempts = failures + 1
-        this.#enter({ state: 'blocked', error, attempts, retryAt })
-        const { name } = this.subscription
-        this.#emitter.emit('store.failed', { subscription: name, error, attempt: attempts, retryInMs: waitMs })
-        await this.#nap.take(waitMs)
-      }
-    }
-    return undefined
-  }
-
-  /** Doubles up to ten seconds, between half and all of it, so that processes that failed together don't come back together. */
-  #backoffMs(failures: number): number {
-    const full = Math.min(firstBackoffMs * 2 ** Math.min(failures, 20), longestBackoffMs)
-    return Math.ceil(full / 2 + (full / 2) * (this.#runtime.random.u32() / 2 ** 32))
+  /** No event is to blame for what a store does, so none is held and no attempt is counted. Undefined when the engine stopped. */
+  #untilStoreWorks<T>(run: () => Promise<T>): Promise<T | undefined> {
+    return persist(run, {
+      signal: this.#stopping.signal,
+      random: this.#runtime.random,
+      nap: this.#nap,
+      isFinal: (error) => error instanceof HoldfastError && !(error instanceof StoreError),
+      failed: (error, attempts, waitMs) => {
+        this.#enter({ state: 'blocked', error, attempts, retryAt: this.#runtime.clock.now() + waitMs })
+        const { name: subscription } = this.subscription
+        this.#emitter.emit('store.failed', { subscription, error, attempt: attempts, retryInMs: waitMs })
+      },
+    })
   }
 
   #enter(next: NextState): void {

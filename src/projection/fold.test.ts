@@ -98,6 +98,7 @@ describe('a fold', () => {
     )
     again.fold(1)
     expect(again.write().json).toBe('{"count":-0,"note":"seen"}')
+    expect(folding(counting, { ...stored, json: '{"count":-0}' }).write().json).toBe('{"count":-0}')
     expect(state.negativeZero).toBe(false)
   })
 

@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import type { Commit } from '../../subscription/subscription-store.ts'
+import { noCounts } from '../../subscription/checkpoint.ts'
+import {
+  type Case,
+  table,
+  limits,
+  leaseMs,
+  newEvent,
+  claimBy,
+  claimed,
+  begin,
+  at,
+  commitOf,
+  row,
+  letter,
+} from './fixtures.ts'
+
+export const commitCases: Record<string, Case> = {
+  'commits rows, letters, lanes, counts and checkpoint together': async (store, runtime) => {
+    const lease = await begin(store.subscriptions)
+    const commit: Commit = {
+      ...commitOf(lease),
+      to: { position: 3, eventId: 'e3', eventType: 'T', eventTime: '2026-01-01T00:00:00.000Z' },
+      counts: { applied: 1, duplicate: 1, filtered: 0, held: 1, discarded: 0 },
+      rows: [row('a', 1)],
+      held: [letter('b', 1, 'parked')],
+      lanes: [
+        { lane: 'b', hold: { lane: 'b', status: 'parked', since: 5, done: undefined, head: 1 }, done: undefined },
+      ],
+    }
+    assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed', pause: undefined })
+    const state = await store.subscriptions.load('s', 0)
+    assert.deepEqual(state?.checkpoint, { start: 0, ...commit.to, committedAt: commit.at, counts: commit.counts })
+    assert.deepEqual((await store.rows.load(table, ['a'])).get('a'), {
+      key: 'a',
+      version: 1,
+      position: 1,
+      json: '{"balance":1}',
+    })
+    assert.deepEqual(await store.letters.heldLanes('s', 0), [commit.lanes[0]?.hold])
+    assert.equal((await store.letters.queue('s', 'b', 10)).length, 1)
+    // A commit renews the lease too.
+    await runtime.advance(leaseMs - 1)
+    assert.equal((await store.subscriptions.claim(claimBy('two'))).outcome, 'owned')
+  },
+
+  'adds counts up over commits': async ({ subscriptions }) => {
+    const lease = await begin(subscriptions)
+    await subscriptions.commit({
+      ...commitOf(lease),
+      to: at(5),
+      counts: { applied: 1, duplicate: 2, filtered: 3, held: 4, discarded: 5 },
+    })
+    await subscriptions.commit({
+      ...commitOf(lease),
+      from: 5,
+      to: at(5),
+      counts: { applied: 4, duplicate: 0, filtered: 0, held: -4, discarded: 0 },
+    })
+    const state = await subscriptions.load('s', 0)
+    assert.deepEqual(state?.checkpoint.counts, { applied: 5, duplicate: 2, filtered: 3, held: 0, discarded: 5 })
+  },
+
+  'writes nothing for an owner of the past': async (store, runtime) => {
+    const old = await begin(store.subscriptions)
+    await runtime.advance(leaseMs)
+    const now = claimed(await store.subscriptions.claim(claimBy('two')))
+    const outcome = await store.subscriptions.commit({
+      ...commitOf(old),
+      rows: [row('a', 1)],
+      held: [letter('b', 1, 'parked')],
+      counts: { ...noCounts(), applied: 1 },
+    })
+    assert.deepEqual(outcome, { outcome: 'fenced', epoch: now.epoch, owner: 'two' })
+    const state = await store.subscriptions.load('s', 0)
+    assert.equal(state?.checkpoint.position, 0)
+    assert.deepEqual(state?.checkpoint.counts, noCounts())
+    assert.equal((await store.rows.load(table, ['a'])).size, 0)
+    assert.deepEqual(await store.letters.list({ subscription: 's' }), [])
+  },
+
+  'writes nothing when the checkpoint is not where the page began': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.commit({ ...commitOf(lease), to: at(5) })
+    const outcome = await store.subscriptions.commit({ ...commitOf(lease), from: 0, to: at(3), rows: [row('a', 1)] })
+    assert.equal(outcome.outcome, 'fenced')
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 5)
+    assert.equal((await store.rows.load(table, ['a'])).size, 0)
+  },
+
+  'keeps the checkpoint where it was when a letter can not be written': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const twice = [letter('b', 1, 'parked'), letter('b', 1, 'parked')]
+    await assert.rejects(
+      store.subscriptions.commit({ ...commitOf(lease), to: at(9), rows: [row('a', 1)], held: twice }),
+    )
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 0)
+    assert.equal((await store.rows.load(table, ['a'])).size, 0)
+    assert.deepEqual(await store.letters.list({ subscription: 's' }), [])
+    // The store is usable afterwards.
+    assert.equal((await store.subscriptions.commit({ ...commitOf(lease), to: at(9) })).outcome, 'committed')
+  },
+
+  'never puts an older row over a newer one': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.commit({ ...commitOf(lease), to: at(1), rows: [row('a', 3)] })
+    await assert.rejects(store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows: [row('a', 3)] }), {
+      code: 'INTERNAL',
+    })
+    assert.equal((await store.rows.load(table, ['a'])).get('a')?.version, 3)
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
+  },
+
+  'shows one moment in a snapshot, while writers go on': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.log.append('k', [newEvent('1')], 'any')
+    await store.subscriptions.commit({ ...commitOf(lease), to: at(1), rows: [row('a', 1)] })
+    await store.snapshot(async (moment) => {
+      await store.log.append('k', [newEvent('2')], 'any')
+      await store.subscriptions.commit({
+        ...commitOf(lease),
+        from: 1,
+        to: at(2),
+        rows: [row('a', 2)],
+        held: [letter('b', 2, 'parked')],
+      })
+      assert.equal((await moment.log.readAll(0, limits)).length, 1)
+      assert.equal((await moment.partition('s', 0))?.checkpoint.position, 1)
+      assert.equal((await moment.rows.load(table, ['a'])).get('a')?.version, 1)
+      assert.deepEqual(await moment.letters('s', 0, 10), [])
+    })
+    assert.equal((await store.log.readAll(0, limits)).length, 2)
+    assert.equal((await store.rows.load(table, ['a'])).get('a')?.version, 2)
+  },
+}

@@ -1,0 +1,97 @@
+import assert from 'node:assert/strict'
+import type { NewLetter } from '../../dead-letter/letter.ts'
+import type { AppendOutcome, NewEvent } from '../../log/log-store.ts'
+import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
+import type { Store } from '../../store.ts'
+import { noCounts } from '../../subscription/checkpoint.ts'
+import type { ClaimOutcome, Commit, Lease } from '../../subscription/subscription-store.ts'
+import type { VirtualRuntime } from '../virtual.ts'
+
+export type Case = (store: Store, runtime: VirtualRuntime) => Promise<void>
+
+export const table: TableSpec = {
+  name: 'balances',
+  columns: [
+    { name: 'balance', type: 'integer' },
+    { name: 'owner', type: 'text' },
+    { name: 'open', type: 'boolean' },
+  ],
+}
+export const limits = { events: 100, bytes: 1_000_000 }
+export const leaseMs = 10_000
+
+export function newEvent(id: string): NewEvent {
+  return { id, type: 'Touched', schemaVersion: 1, time: '2026-01-01T00:00:00.000Z', body: '{}', metadata: undefined }
+}
+
+export function claimBy(owner: string) {
+  return { subscription: 's', partition: 0, owner, leaseMs }
+}
+
+export function claimed(outcome: ClaimOutcome): Lease {
+  assert.equal(outcome.outcome, 'claimed')
+  return outcome.lease
+}
+
+export async function begin(subscriptions: Store['subscriptions']): Promise<Lease> {
+  await subscriptions.register({ name: 's', table, start: 0 })
+  return claimed(await subscriptions.claim(claimBy('one')))
+}
+
+export function at(position: number): Commit['to'] {
+  return { position, eventId: `e${position}`, eventType: 'T', eventTime: '2026-01-01T00:00:00.000Z' }
+}
+
+export function commitOf(lease: Lease): Commit {
+  return {
+    lease,
+    leaseMs,
+    from: 0,
+    to: at(0),
+    at: 1,
+    counts: noCounts(),
+    table,
+    rows: [],
+    lanes: [],
+    held: [],
+    letters: [],
+  }
+}
+
+export function row(key: string, version: number): RowWrite {
+  return { key, version, position: version, json: `{"balance":${version}}`, columns: [version, null, null] }
+}
+
+export let nextPosition = 1
+
+export function letter(
+  lane: string,
+  sequence: number,
+  status: NewLetter['status'],
+  body: string | Uint8Array = '{"a":"\\u0000"}',
+): NewLetter {
+  return {
+    lane,
+    sequence,
+    status,
+    logged: false,
+    event: {
+      position: nextPosition++,
+      id: `event-${lane}-${sequence}`,
+      type: 'Touched',
+      key: lane,
+      version: sequence,
+      schemaVersion: 1,
+      time: '2026-01-01T00:00:00.000Z',
+      body,
+      metadata: undefined,
+    },
+    failure: undefined,
+    heldAt: 42,
+  }
+}
+
+export function appended(result: AppendOutcome): { version: number; position: number } {
+  assert.equal(result.outcome, 'appended')
+  return { version: result.version, position: result.position }
+}

@@ -1,0 +1,165 @@
+import assert from 'node:assert/strict'
+import type { NewLetter } from '../../dead-letter/letter.ts'
+import { describeFailure } from '../../failure/failure.ts'
+import { noCounts } from '../../subscription/checkpoint.ts'
+import { type Case, limits, newEvent, begin, commitOf, letter } from './fixtures.ts'
+
+let nextId = 1
+
+export const laneCases: Record<string, Case> = {
+  'holds an event to the byte, text or not, with the whole failure': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const failure = describeFailure(
+      new TypeError('no \ud800 such\0thing', { cause: new Error('inner') }),
+      'permanent',
+      'fold',
+    )
+    const text = { ...letter('a', 1, 'parked'), failure }
+    const bytes = letter('b', 2, 'waiting', new Uint8Array([0xff, 0x00, 0x7b]))
+    await store.subscriptions.commit({ ...commitOf(lease), held: [text, bytes] })
+    const [first, second] = await store.letters.list({ subscription: 's' })
+    assert.deepEqual(first?.event, text.event)
+    assert.deepEqual(first?.failure, failure)
+    assert.deepEqual(first?.attempts, [{ at: text.heldAt, failure }])
+    assert.deepEqual(new Uint8Array(second?.event.body as Uint8Array), bytes.event.body)
+    assert.equal(second?.failure, undefined)
+    assert.equal(second?.status, 'waiting')
+  },
+
+  'keeps the letters of a lane in order of sequence, whenever they came': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      held: [letter('a', 5, 'waiting'), letter('b', 1, 'parked'), letter('a', 4, 'queued')],
+    })
+    await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 3, 'queued')] })
+    const sequences = async (limit: number) =>
+      (await store.letters.queue('s', 'a', limit)).map(({ sequence }) => sequence)
+    assert.deepEqual(await sequences(10), [3, 4, 5])
+    assert.deepEqual(await sequences(2), [3, 4])
+  },
+
+  'finds the letters of a lane that the log knows by its key, in order of version': async (store) => {
+    const lease = await begin(store.subscriptions)
+    for (const key of ['a', 'b', 'a', 'a']) await store.log.append(key, [newEvent(`e${nextId++}`)], 'any')
+    const held = (await store.log.readAll(0, limits))
+      .filter(({ key, version }) => key === 'a' && version !== 1)
+      .map((event, i): NewLetter => {
+        const sequence = event.version as number
+        return {
+          lane: 'a',
+          sequence,
+          status: i === 0 ? 'parked' : 'queued',
+          logged: true,
+          event,
+          failure: undefined,
+          heldAt: 1,
+        }
+      })
+    const hold = { lane: 'a', status: 'parked', since: 1, done: undefined, head: 2 } as const
+    const lanes = [{ lane: 'a', hold, done: undefined }]
+    await store.subscriptions.commit({ ...commitOf(lease), held, lanes, counts: { ...noCounts(), held: 2 } })
+    const queue = await store.letters.queue('s', 'a', 10)
+    assert.deepEqual(
+      queue.map(({ event }) => event),
+      held.map(({ event }) => event),
+    )
+    assert.deepEqual(await store.letters.queue('s', 'b', 10), [])
+    assert.equal((await store.letters.summary('s', 1)).oldest[0]?.letters, 2)
+    const due = { change: 'status', lane: 'a', sequence: 2, status: 'retrying' } as const
+    await store.subscriptions.commit({ ...commitOf(lease), letters: [due] })
+    assert.deepEqual(
+      (await store.letters.queue('s', 'a', 1)).map(({ status }) => status),
+      ['retrying'],
+    )
+  },
+
+  'knows which letters it has': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 5, 'waiting')] })
+    const known = { lane: 'a', sequence: 5, eventId: 'event-a-5' }
+    const refs = [known, { ...known, sequence: 6 }, { ...known, eventId: 'x' }, { ...known, lane: 'b' }]
+    assert.deepEqual(await store.letters.present('s', refs), [known])
+    assert.deepEqual(await store.letters.present('other', [known]), [])
+  },
+
+  'moves letters on: due, failed again, resolved': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      held: [letter('a', 1, 'waiting'), letter('a', 2, 'queued')],
+    })
+    const status = async () => (await store.letters.list({ subscription: 's' })).map((held) => held.status)
+    const [first, second] = await store.letters.queue('s', 'a', 2)
+    assert.ok(first && second)
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      letters: [{ change: 'status', lane: 'a', sequence: 1, status: 'retrying' }],
+    })
+    assert.deepEqual(await status(), ['retrying', 'queued'])
+    const failure = describeFailure('no', 'permanent', 'fold')
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      at: 77,
+      letters: [
+        { change: 'resolved', id: first.id, by: 'engine' },
+        { change: 'failed', id: second.id, failure },
+      ],
+    })
+    assert.deepEqual(await status(), ['resolved', 'parked'])
+    const [resolved, parked] = await store.letters.list({ subscription: 's' })
+    assert.deepEqual([resolved?.endedAt, resolved?.endedBy], [77, 'engine'])
+    assert.deepEqual(parked?.attempts, [{ at: 77, failure }])
+    assert.deepEqual(
+      (await store.letters.queue('s', 'a', 9)).map(({ id }) => id),
+      [second.id],
+    )
+    assert.deepEqual(await store.letters.list({ subscription: 's', status: 'parked', lane: 'a' }), [parked])
+    assert.deepEqual(await store.letters.list({ subscription: 's', lane: 'b' }), [])
+    assert.deepEqual(await store.letters.list({ subscription: 's', after: first.id, limit: 1 }), [parked])
+  },
+
+  'releases a lane and remembers how far it was': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const hold = { lane: 'a', status: 'waiting', since: 5, done: 3, head: 5 } as const
+    await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold, done: 3 }] })
+    assert.deepEqual(await store.letters.heldLanes('s', 0), [hold])
+    await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold: undefined, done: 6 }] })
+    assert.deepEqual(await store.letters.heldLanes('s', 0), [])
+    assert.deepEqual(await store.letters.laneVersions('s', ['a', 'b']), new Map([['a', 6]]))
+    await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold: undefined, done: undefined }] })
+    assert.deepEqual(await store.letters.laneVersions('s', ['a']), new Map())
+  },
+
+  'sums up what is held, oldest lanes first': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const hold = (lane: string, since: number, status: 'parked' | 'waiting') => ({
+      lane,
+      status,
+      since,
+      done: undefined,
+      head: 1,
+    })
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      counts: { ...noCounts(), held: 4 },
+      held: [
+        letter('new', 1, 'parked'),
+        letter('old', 1, 'waiting'),
+        letter('old', 2, 'queued'),
+        letter('old', 3, 'queued'),
+      ],
+      lanes: [
+        { lane: 'new', hold: hold('new', 20, 'parked'), done: undefined },
+        { lane: 'old', hold: hold('old', 10, 'waiting'), done: undefined },
+      ],
+    })
+    const summary = await store.letters.summary('s', 1)
+    assert.deepEqual(summary, {
+      lanes: 2,
+      letters: 4,
+      byStatus: { parked: 1, waiting: 1, queued: 2 },
+      oldest: [{ ...hold('old', 10, 'waiting'), letters: 3 }],
+    })
+  },
+}

@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import type { NewEvent } from '../../log/log-store.ts'
+import type { RecordedEvent } from '../../event/event.ts'
+import { type Case, limits, newEvent, appended } from './fixtures.ts'
+
+export const logCases: Record<string, Case> = {
+  'numbers events by position over all keys and by version within a key': async ({ log }) => {
+    await log.append('a', [newEvent('1'), newEvent('2')], 'any')
+    await log.append('b', [newEvent('3')], 'any')
+    await log.append('a', [newEvent('4')], 'any')
+    const all = await log.readAll(0, limits)
+    assert.deepEqual(
+      all.map(({ key, version }) => [key, version]),
+      [
+        ['a', 1],
+        ['a', 2],
+        ['b', 1],
+        ['a', 3],
+      ],
+    )
+    const positions = all.map(({ position }) => position)
+    assert.deepEqual(
+      positions,
+      positions.toSorted((x, y) => x - y),
+    )
+    assert.equal(new Set(positions).size, 4)
+    assert.equal(await log.head(), positions.at(-1))
+  },
+
+  'gives back every field as it was written': async ({ log }) => {
+    const event: NewEvent = {
+      id: 'id-1',
+      type: 'Touched',
+      schemaVersion: 3,
+      time: '2026-01-02T03:04:05.678Z',
+      body: '{ "n":9007199254740993, "z":-0, "s":"\\u0000\\ud800 ü 🦑" }',
+      metadata: '{"tenant":"t"}',
+    }
+    const { position } = appended(await log.append('key', [event], 'new'))
+    const expected: RecordedEvent = { ...event, key: 'key', version: 1, position }
+    assert.deepEqual(await log.readAll(0, limits), [expected])
+    assert.deepEqual(await log.readKey('key', 0, limits), [expected])
+  },
+
+  'lets exactly the expected version through': async ({ log }) => {
+    assert.equal((await log.append('k', [newEvent('1')], 'new')).outcome, 'appended')
+    assert.deepEqual(await log.append('k', [newEvent('2')], 'new'), { outcome: 'version-conflict', actual: 1 })
+    assert.deepEqual(await log.append('k', [newEvent('2')], 0), { outcome: 'version-conflict', actual: 1 })
+    assert.deepEqual(await log.append('k', [newEvent('2')], 2), { outcome: 'version-conflict', actual: 1 })
+    assert.equal((await log.append('k', [newEvent('2')], 1)).outcome, 'appended')
+    assert.equal((await log.readAll(0, limits)).length, 2)
+  },
+
+  'takes one of many appends that expect the same version': async ({ log }) => {
+    const tries = Array.from({ length: 20 }, (_, i) => log.append('k', [newEvent(`e${i}`)], 'new'))
+    const outcomes = (await Promise.all(tries)).map(({ outcome }) => outcome)
+    assert.equal(outcomes.filter((outcome) => outcome === 'appended').length, 1)
+    assert.equal(outcomes.filter((outcome) => outcome === 'version-conflict').length, 19)
+    assert.equal((await log.readAll(0, limits)).length, 1)
+  },
+
+  'absorbs a repeated append, whatever version it expects': async ({ log }) => {
+    const events = [newEvent('1'), newEvent('2')]
+    const first = appended(await log.append('k', events, 'new'))
+    await log.append('k', [newEvent('3')], 'any')
+    assert.deepEqual(await log.append('k', events, 'new'), { ...first, outcome: 'repeated' })
+    assert.equal((await log.readAll(0, limits)).length, 3)
+  },
+
+  'refuses an id that is taken by something else, and writes nothing': async ({ log }) => {
+    await log.append('k', [newEvent('1')], 'any')
+    const conflicts = [
+      await log.append('k', [{ ...newEvent('1'), body: '{"other":true}' }], 'any'),
+      await log.append('k', [{ ...newEvent('1'), type: 'Other' }], 'any'),
+      await log.append('other', [newEvent('1')], 'any'),
+      await log.append('k', [newEvent('1'), newEvent('2')], 'any'),
+      await log.append('k', [newEvent('2'), newEvent('1')], 'any'),
+    ]
+    assert.deepEqual(
+      conflicts.map(({ outcome }) => outcome),
+      conflicts.map(() => 'id-conflict'),
+    )
+    assert.equal((await log.readAll(0, limits)).length, 1)
+  },
+
+  'bounds a page by count and by bytes, and gives at least one event': async ({ log }) => {
+    for (let i = 0; i < 5; i++) await log.append('k', [{ ...newEvent(`e${i}`), body: `"${'x'.repeat(98)}"` }], 'any')
+    assert.equal((await log.readAll(0, { events: 3, bytes: 1_000 })).length, 3)
+    assert.equal((await log.readAll(0, { events: 10, bytes: 250 })).length, 2)
+    assert.equal((await log.readAll(0, { events: 10, bytes: 1 })).length, 1)
+    assert.equal((await log.readKey('k', 1, { events: 10, bytes: 250 })).length, 2)
+    assert.equal((await log.readKey('k', 1, { events: 10, bytes: 1 })).length, 1)
+  },
+
+  'tells how far behind a position is, and since when': async ({ log }) => {
+    assert.deepEqual(await log.lag(0), { events: 0, oldest: undefined })
+    const first: NewEvent = { ...newEvent('1'), time: '2026-01-01T00:00:01.000Z' }
+    const { position } = appended(await log.append('k', [first], 'any'))
+    await log.append('k', [{ ...newEvent('2'), time: '2026-01-01T00:00:02.000Z' }], 'any')
+    assert.deepEqual(await log.lag(0), { events: 2, oldest: '2026-01-01T00:00:01.000Z' })
+    assert.deepEqual(await log.lag(position), { events: 1, oldest: '2026-01-01T00:00:02.000Z' })
+  },
+
+  'wakes who listens, until they stop': async ({ log }) => {
+    let woken = 0
+    const stop = log.onAppend(() => woken++)
+    await log.append('k', [newEvent('1')], 'any')
+    assert.ok(woken > 0)
+    stop()
+    const before = woken
+    await log.append('k', [newEvent('2')], 'any')
+    assert.equal(woken, before)
+  },
+}
