@@ -19,10 +19,10 @@ const balances = defineProjection('balances', {
 
 await using store = await createSqliteStore({ file: process.argv[2] ?? 'quickstart.db' })
 const log = createLog({ store, events: bank })
-await log.append('alice', [{ type: 'FundsCredited', data: { amount: 100 } }])
-await log.append('bob', [{ type: 'FundsDebited', data: { amount: 5 } }]) // can't be applied: held
-await log.append('bob', [{ type: 'FundsCredited', data: { amount: 9 } }]) // waits behind it
-await log.append('alice', [{ type: 'FundsDebited', data: { amount: 30 } }]) // goes on
+await log.append('alice', [{ id: 'a1', type: 'FundsCredited', data: { amount: 100 } }])
+await log.append('bob', [{ id: 'b1', type: 'FundsDebited', data: { amount: 5 } }]) // can't be applied: held
+await log.append('bob', [{ id: 'b2', type: 'FundsCredited', data: { amount: 9 } }]) // waits behind it
+await log.append('alice', [{ id: 'a2', type: 'FundsDebited', data: { amount: 30 } }]) // goes on
 
 await using engine = createEngine({ store, subscriptions: [balances] })
 await engine.start()

@@ -33,6 +33,7 @@ export {
   type AppendOptions,
   createLog,
   type Draft,
+  type DraftOf,
   type Log,
   type Logged,
   type LogOptions,

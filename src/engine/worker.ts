@@ -67,6 +67,7 @@ export class Worker {
   /** How far the partition was when we last heard of it. */
   #position: number | undefined
   #lease: Lease | undefined
+  #pageEvents: number
   #renewedAt = 0
   #due = new Set<string>()
   #pause: Pause | undefined
@@ -81,6 +82,7 @@ export class Worker {
     this.#emitter = emitter
     this.#logger = logger
     this.#nap = new Nap(runtime.timers)
+    this.#pageEvents = settings.pageEvents
     this.#state = { state: 'starting', since: runtime.clock.now(), owner: undefined }
   }
 
@@ -175,12 +177,14 @@ export class Worker {
     this.#lease = claim.lease
     this.#renewedAt = this.#runtime.clock.mono()
     const partition = await this.#untilStoreWorks(() => this.#load(claim.lease))
-    if (partition) this.#enter({ state: 'catching-up' })
-    const { position } = claim.state.checkpoint
+    if (!partition) return undefined
+    this.#enter({ state: 'catching-up' })
+    const { lease, state } = claim
+    const { position } = state.checkpoint
     this.#emitter.emit('partition.claimed', {
       subscription: name,
       partition: thePartition,
-      epoch: claim.lease.epoch,
+      epoch: lease.epoch,
       position,
     })
     return partition
@@ -244,9 +248,10 @@ export class Worker {
       await this.#commit(partition, await processLane(partition, due, lettersPerCommit))
       return 'worked'
     }
-    const { pageEvents, pageBytes } = this.#settings
+    const begun = this.#runtime.clock.mono()
+    const limits = { events: this.#pageEvents, bytes: this.#settings.pageBytes }
     const { position } = this.#checkpoint as Checkpoint
-    const records = await this.source.read(position, { events: pageEvents, bytes: pageBytes }, this.#stopping.signal)
+    const records = await this.source.read(position, limits, this.#stopping.signal)
     const last = records.at(-1)
     if (!last) return 'idle'
     const outcome = await processPage(partition, records)
@@ -255,9 +260,20 @@ export class Worker {
     }
     await this.#commit(partition, outcome, last)
     // A live subscription that is handed full pages is behind.
-    if (this.#lease && (this.#state.state !== 'live' || records.length >= pageEvents))
-      this.#enter({ state: 'catching-up' })
+    const behind = this.#state.state !== 'live' || records.length >= limits.events
+    if (this.#lease && behind) this.#enter({ state: 'catching-up' })
+    this.#fitPage(records.length, this.#runtime.clock.mono() - begun)
     return 'worked'
+  }
+
+  /**
+   * Keeps a page well within the lease. Two processes whose pages take longer than that would take the partition from each other
+   * for ever, each refused with its page in its hands.
+   */
+  #fitPage(events: number, tookMs: number): void {
+    const mostMs = this.#settings.leaseMs / 3
+    const fitting = Math.max(1, Math.floor((events * mostMs) / Math.max(tookMs, 0.001)))
+    this.#pageEvents = tookMs > mostMs ? fitting : Math.min(this.#pageEvents * 2, this.#settings.pageEvents)
   }
 
   async #commit(partition: Partition, outcome: Outcome, last?: RecordedEvent): Promise<void> {

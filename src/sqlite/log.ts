@@ -111,27 +111,35 @@ function append(db: Database, { key, events, expected }: AppendRequest): AppendO
   return { outcome: 'appended', version: actual + events.length, position }
 }
 
-/** The same ids with the same content are the same append; anything in between is a mistake that must be seen. */
+/** The same events in the same order are the same append; anything in between is a mistake that must be seen. */
 function findRepeated(db: Database, key: string, events: readonly NewEvent[]): AppendOutcome | undefined {
-  let found = 0
-  let last = { version: 0, position: 0 }
+  const known: { version: number; position: number }[] = []
   for (const { id, type, body } of events) {
-    const known = db.get<{ key: string; type: string; data: string; version: number; position: number }>(
+    const found = db.get<{ key: string; type: string; data: string; version: number; position: number }>(
       'SELECT key, type, data, version, position FROM holdfast_events WHERE id = ?',
       id,
     )
-    if (!known) continue
-    if (known.key !== key)
-      return { outcome: 'id-conflict', id, why: `it belongs to an event of the key ${JSON.stringify(known.key)}` }
-    if (known.type !== type || known.data !== body)
-      return { outcome: 'id-conflict', id, why: 'it belongs to an event with other content' }
-    found++
-    last = known
+    if (!found) continue
+    const conflict = (why: string): AppendOutcome => ({ outcome: 'id-conflict', id, why })
+    if (found.key !== key) return conflict(`it belongs to an event of the key ${JSON.stringify(found.key)}`)
+    if (found.type !== type || found.data !== body) return conflict('it belongs to an event with other content')
+    known.push(found)
   }
-  if (found === 0) return undefined
-  if (found === events.length) return { outcome: 'repeated', version: last.version, position: last.position }
+  const [first] = known
+  const last = known.at(-1)
+  if (!first || !last) return undefined
   const id = events[0]?.id ?? ''
-  return { outcome: 'id-conflict', id, why: 'some events of this append are in the log already, and others are not' }
+  if (known.length < events.length) {
+    return { outcome: 'id-conflict', id, why: 'some events of this append are in the log already, and others are not' }
+  }
+  if (known.some(({ version }, i) => version !== first.version + i)) {
+    return {
+      outcome: 'id-conflict',
+      id,
+      why: 'the events of this append are in the log already, but not one after the other',
+    }
+  }
+  return { outcome: 'repeated', version: last.version, position: last.position }
 }
 
 function head(db: Database): number {

@@ -1,4 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite'
+import { HoldfastError } from '../errors.ts'
 import type {
   ColumnType,
   ColumnValue,
@@ -48,8 +49,21 @@ export function toSql(value: ColumnValue): SQLInputValue {
 
 export function sqliteRows(db: Database): RowStore {
   return {
-    load: async (table, keys) => load(db, table, keys),
-    list: async (table, query) => list(db, table, query),
+    load: async (table, keys) => ofTable(db, table, () => load(db, table, keys)),
+    list: async (table, query) => ofTable(db, table, () => list(db, table, query)),
+  }
+}
+
+/** Reading before any engine has made the table is a mistake of its own, and deserves its own words. */
+function ofTable<T>(db: Database, { name }: TableSpec, work: () => T): T {
+  try {
+    return work()
+  } catch (error) {
+    if (db.get('SELECT 1 FROM holdfast_subscriptions WHERE table_name = ?', name)) throw error
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `${db.file} has no table ${name} yet.`, {
+      cause: error,
+      hint: 'An engine makes it when it is started with the projection for the first time.',
+    })
   }
 }
 
@@ -83,7 +97,10 @@ interface SqlPart {
 function conditionSql(condition: Condition): SqlPart {
   const column = quote(condition.column)
   if (condition.is !== 'in') return { text: `${column} ${operators[condition.is]} ?`, values: [condition.value] }
-  return { text: `${column} IN (${condition.values.map(() => '?').join(', ')})`, values: condition.values }
+  // `x IN (NULL)` is never true in SQL.
+  const values = condition.values.filter((value) => value !== null)
+  const list = `${column} IN (${values.map(() => '?').join(', ')})`
+  return { text: values.length < condition.values.length ? `(${list} OR ${column} IS NULL)` : list, values }
 }
 
 /** What comes after a row in the order of a column and then of the key. SQLite puts NULL before everything else. */

@@ -87,6 +87,26 @@ test('a process that was stopped past its lease commits nothing when it comes ba
   }
 })
 
+test('two processes whose pages would take longer than the lease get on all the same', {
+  timeout: 60_000,
+}, async () => {
+  const file = join(folder, 'slow.db')
+  await using store = await createSqliteStore({ file })
+  const writer = createWriter(store, seed)
+  while (writer.head < 250) await writer.appendSome()
+  // A full page would take 0.8 s.
+  const settings = { file, lease: '300ms', pageEvents: 100, spinMs: 8 } as const
+  await using a = new EngineProcess({ ...settings, name: 'a' })
+  await using b = new EngineProcess({ ...settings, name: 'b' })
+  for (const engine of [a, b]) engine.send('go')
+  for (const engine of [a, b]) engine.send('drain')
+  await Promise.all([a, b].map((engine) => engine.until('drained', undefined, 0, 40_000)))
+  console.log(JSON.stringify({ events: writer.head, fenced: a.count('fenced') + b.count('fenced') }))
+  await a.stop()
+  await b.stop()
+  expect((await compareWithOracle(file, writer.written)).problems).toEqual([])
+})
+
 test('when one process stops cleanly the other takes over at once', { timeout: 60_000 }, async () => {
   const file = join(folder, 'handover.db')
   await using store = await createSqliteStore({ file })

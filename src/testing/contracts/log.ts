@@ -76,11 +76,13 @@ export const logCases: Record<string, Case> = {
       await log.append('k', [newEvent('1'), newEvent('2')], 'any'),
       await log.append('k', [newEvent('2'), newEvent('1')], 'any'),
     ]
+    await log.append('two', [newEvent('3'), newEvent('4')], 'any')
+    conflicts.push(await log.append('two', [newEvent('4'), newEvent('3')], 'any'))
     assert.deepEqual(
       conflicts.map(({ outcome }) => outcome),
       conflicts.map(() => 'id-conflict'),
     )
-    assert.equal((await log.readAll(0, limits)).length, 1)
+    assert.equal((await log.readAll(0, limits)).length, 3)
   },
 
   'bounds a page by count and by bytes, and gives at least one event': async ({ log }) => {

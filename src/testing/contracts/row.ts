@@ -25,6 +25,8 @@ export const rowCases: Record<string, Case> = {
     assert.equal(await keys({ where: [{ column: 'open', is: 'eq', value: true }] }), 'ad')
     assert.equal(await keys({ where: [{ column: 'key', is: 'in', values: ['b', 'd', 'zz'] }] }), 'bd')
     assert.equal(await keys({ where: [{ column: 'key', is: 'in', values: [] }] }), '')
+    assert.equal(await keys({ where: [{ column: 'owner', is: 'in', values: [null, 'y'] }] }), 'bc')
+    await assert.rejects(store.rows.load({ name: 'unheard_of', columns: [] }, ['a']), { code: 'SUBSCRIPTION_UNKNOWN' })
     const paged = async (direction: 'asc' | 'desc') => {
       let after: { value: string | number | boolean | null; key: string } | undefined
       let seen = ''
