@@ -1,4 +1,12 @@
-import { type Clock, createEngine, type Engine, type EngineOptions, type Projection, type Store, type Subscription } from 'holdfast'
+import {
+  type Clock,
+  createEngine,
+  type Engine,
+  type EngineOptions,
+  type Projection,
+  type Store,
+  type Subscription,
+} from 'holdfast'
 import { createTemporaryStore, createVirtualRuntime, type VirtualRuntime } from 'holdfast/testing'
 import { z } from 'zod'
 import { defineEvents, defineProjection } from '../src/index.ts'
@@ -65,7 +73,7 @@ export async function createWorld(clock?: Clock): Promise<World> {
 }
 
 /** The row of a key in a projection, without its key. */
-export async function rowOf(engine: Engine, key: string, projection: Projection<unknown, unknown> = balances) {
+export async function rowOf(engine: Engine, key: string, projection: Projection = balances) {
   const row = await engine.read(projection).get(key)
   return row && { version: row.version, data: row.data }
 }

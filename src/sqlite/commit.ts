@@ -16,6 +16,9 @@ const letterSql = `
     version, schema_version, time, data, metadata, class, fingerprint, attempts, held_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
+const queuedSql = `
+  INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at) VALUES (?, ?, ?, 'queued', 1, ?)`
+
 const foreignStatusSql = `
   UPDATE holdfast_letters SET status = ?
   WHERE subscription = ? AND lane = ? AND sequence = ? AND logged = 0 AND ended_at IS NULL`
@@ -107,7 +110,12 @@ function writeRows(db: Database, table: TableSpec, rows: readonly RowWrite[]): v
 function writeLetters(db: Database, lease: Lease, letters: readonly NewLetter[]): void {
   if (letters.length === 0) return
   const insert = db.statement(letterSql)
+  const queue = db.statement(queuedSql)
   for (const { lane, sequence, status, logged, event, failure, heldAt } of letters) {
+    if (logged && status === 'queued') {
+      queue.run(lease.subscription, lease.partition, event.position, heldAt)
+      continue
+    }
     insert.run(
       lease.subscription,
       lease.partition,
@@ -126,7 +134,7 @@ function writeLetters(db: Database, lease: Lease, letters: readonly NewLetter[])
       event.metadata ?? null,
       failure?.class ?? null,
       failure?.fingerprint ?? null,
-      failure ? JSON.stringify([{ at: heldAt, failure }]) : '[]',
+      failure ? JSON.stringify([{ at: heldAt, failure }]) : null,
       heldAt,
     )
   }
@@ -145,7 +153,7 @@ function changeLetter(db: Database, { subscription }: Lease, change: LetterChang
     case 'failed': {
       const { failure } = change
       db.run(
-        `UPDATE holdfast_letters SET status = 'parked', class = ?, fingerprint = ?, attempts = json_insert(attempts, '$[#]', json(?))
+        `UPDATE holdfast_letters SET status = 'parked', class = ?, fingerprint = ?, attempts = json_insert(coalesce(attempts, '[]'), '$[#]', json(?))
          WHERE id = ?`,
         failure.class,
         failure.fingerprint,

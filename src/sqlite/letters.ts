@@ -18,23 +18,28 @@ interface LetterRow {
   time: string
   data: string | Uint8Array
   metadata: string | null
-  attempts: string
+  attempts: string | null
   held_at: number
   ended_at: number | null
   ended_by: string | null
 }
 
-const columns = `id, subscription, lane, sequence, status, logged, position, event_id, type, key, version, schema_version, time, data,
-  metadata, attempts, held_at, ended_at, ended_by`
+// What a letter leaves empty is in the log.
+const columns = `l.id, l.subscription, l.status, l.logged, l.position, coalesce(l.lane, e.key) AS lane,
+  coalesce(l.sequence, e.version) AS sequence, coalesce(l.event_id, e.id) AS event_id, coalesce(l.type, e.type) AS type,
+  coalesce(l.key, e.key) AS key, coalesce(l.version, e.version) AS version,
+  coalesce(l.schema_version, e.schema_version) AS schema_version, coalesce(l.time, e.time) AS time, coalesce(l.data, e.data) AS data,
+  coalesce(l.metadata, e.metadata) AS metadata, l.attempts, l.held_at, l.ended_at, l.ended_by`
+const lettersSql =
+  'FROM holdfast_letters AS l LEFT JOIN holdfast_events AS e ON l.logged = 1 AND e.position = l.position'
 const laneColumns = 'lane, status, since, done, head'
 
 // The letters of a lane, on the two ways to find them; `logged` in the schema says when it is which.
-const foreignSql = `FROM holdfast_letters AS l WHERE l.subscription = ?1 AND l.lane = ?2 AND l.logged = 0 AND l.ended_at IS NULL`
+const foreignSql = `${lettersSql} WHERE l.subscription = ?1 AND l.lane = ?2 AND l.logged = 0 AND l.ended_at IS NULL`
 const loggedSql = `
   FROM holdfast_events AS e CROSS JOIN holdfast_letters AS l ON l.subscription = ?1 AND l.partition = 0 AND l.position = e.position
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
-const letterColumns = columns.replace(/\w+/g, 'l.$&')
 
 interface LaneRow extends Omit<HeldLane, 'done'> {
   readonly done: number | null
@@ -82,25 +87,21 @@ export function sqliteLetters(db: Database): LetterStore {
 
 function queue(db: Database, subscription: string, lane: string, limit: number): LetterRow[] {
   const foreign = db.all<LetterRow>(
-    `SELECT ${letterColumns} ${foreignSql} ORDER BY l.sequence, l.id LIMIT ?3`,
+    `SELECT ${columns} ${foreignSql} ORDER BY l.sequence, l.id LIMIT ?3`,
     subscription,
     lane,
     limit,
   )
   if (foreign.length > 0) return foreign
-  return db.all<LetterRow>(
-    `SELECT ${letterColumns} ${loggedSql} ORDER BY e.version LIMIT ?3`,
-    subscription,
-    lane,
-    limit,
-  )
+  return db.all<LetterRow>(`SELECT ${columns} ${loggedSql} ORDER BY e.version LIMIT ?3`, subscription, lane, limit)
 }
 
 function list(db: Database, { subscription, lane, status, after = 0, limit = 100 }: LetterQuery): DeadLetter[] {
   return db
     .all<LetterRow>(
-      `SELECT ${columns} FROM holdfast_letters
-       WHERE subscription = ? AND id > ? AND lane = coalesce(?, lane) AND status = coalesce(?, status) ORDER BY id LIMIT ?`,
+      `SELECT ${columns} ${lettersSql}
+       WHERE l.subscription = ?1 AND l.id > ?2 AND (?3 IS NULL OR coalesce(l.lane, e.key) = ?3) AND (?4 IS NULL OR l.status = ?4)
+       ORDER BY l.id LIMIT ?5`,
       subscription,
       after,
       lane ?? null,
@@ -148,7 +149,8 @@ export function lettersByPosition(
   afterPosition: number,
   limit: number,
 ): DeadLetter[] {
-  const sql = `SELECT ${columns} FROM holdfast_letters WHERE subscription = ? AND partition = 0 AND position > ? ORDER BY position LIMIT ?`
+  const sql = `SELECT ${columns} ${lettersSql}
+    WHERE l.subscription = ? AND l.partition = 0 AND l.position > ? ORDER BY l.position LIMIT ?`
   return db.all<LetterRow>(sql, subscription, afterPosition, limit).map(toLetter)
 }
 
@@ -157,7 +159,7 @@ function toLane({ lane, status, since, done, head }: LaneRow): HeldLane {
 }
 
 function toLetter(row: LetterRow): DeadLetter {
-  const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
+  const attempts = JSON.parse(row.attempts ?? '[]') as DeadLetter['attempts']
   return {
     id: row.id,
     subscription: row.subscription,

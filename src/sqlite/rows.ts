@@ -99,8 +99,8 @@ function conditionSql(condition: Condition): SqlPart {
   if (condition.is !== 'in') return { text: `${column} ${operators[condition.is]} ?`, values: [condition.value] }
   // `x IN (NULL)` is never true in SQL.
   const values = condition.values.filter((value) => value !== null)
-  const list = `${column} IN (${values.map(() => '?').join(', ')})`
-  return { text: values.length < condition.values.length ? `(${list} OR ${column} IS NULL)` : list, values }
+  const among = `${column} IN (${values.map(() => '?').join(', ')})`
+  return { text: values.length < condition.values.length ? `(${among} OR ${column} IS NULL)` : among, values }
 }
 
 /** What comes after a row in the order of a column and then of the key. SQLite puts NULL before everything else. */

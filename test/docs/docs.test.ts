@@ -11,8 +11,12 @@ const firstCells = (markdown: string) => Array.from(markdown.matchAll(/^\| `([^`
 async function pages(folder = ''): Promise<string[]> {
   const entries = await readdir(join(root, folder), { withFileTypes: true })
   const found = entries.filter(({ name }) => !name.startsWith('.') && !['node_modules', 'dist', 'data'].includes(name))
-  const nested = found.map((entry) =>
-    entry.isDirectory() ? pages(join(folder, entry.name)) : entry.name.endsWith('.md') ? [join(folder, entry.name)] : [],
+  const nested = found.map(async (entry) =>
+    entry.isDirectory()
+      ? pages(join(folder, entry.name))
+      : entry.name.endsWith('.md')
+        ? [join(folder, entry.name)]
+        : [],
   )
   return (await Promise.all(nested)).flat()
 }
@@ -33,7 +37,8 @@ describe('the README', () => {
     const readme = await text('README.md')
     const paths = [...readme.matchAll(/npx vitest run ([^`]+)`/g)].flatMap(([, list = '']) => list.split(' '))
     expect(paths.length).toBeGreaterThan(5)
-    for (const path of paths) await expect(readdir(join(root, path.endsWith('.ts') ? dirname(path) : path))).resolves.toBeDefined()
+    for (const path of paths)
+      await expect(readdir(join(root, path.endsWith('.ts') ? dirname(path) : path))).resolves.toBeDefined()
     for (const path of paths.filter((name) => name.endsWith('.ts'))) await expect(text(path)).resolves.toContain('it')
     const { scripts } = JSON.parse(await text('package.json')) as { scripts: Record<string, string> }
     for (const [, script = ''] of readme.matchAll(/npm run (?:-s )?([a-z]+)/g)) expect(scripts).toHaveProperty(script)
@@ -48,7 +53,9 @@ describe('the reference', () => {
   it('has one entry for every event and every state of the engine', async () => {
     const reference = await text('docs/reference/engine.md')
     const events = [...(await text('src/engine/events.ts')).matchAll(/^ {2}'([a-z.]+)':/gm)].map(([, name]) => name)
-    const states = [...(await text('src/engine/state.ts')).matchAll(/readonly state: '([a-z-]+)'/g)].map(([, name]) => name)
+    const states = [...(await text('src/engine/state.ts')).matchAll(/readonly state: '([a-z-]+)'/g)].map(
+      ([, name]) => name,
+    )
     expect(events.length).toBeGreaterThan(5)
     expect(firstCells(reference.split('## Events')[1] ?? '')).toEqual(events)
     expect(firstCells(reference.split('## States')[1]?.split('## Events')[0] ?? '')).toEqual(states)
@@ -63,7 +70,10 @@ describe('every page', () => {
       for (const [, target = ''] of (await text(page)).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
         if (target.startsWith('https://')) continue
         const path = join(dirname(page), target)
-        await expect(readFile(join(root, path)).catch(() => readdir(join(root, path))), `${page} → ${target}`).resolves.toBeDefined()
+        await expect(
+          readFile(join(root, path)).catch(() => readdir(join(root, path))),
+          `${page} → ${target}`,
+        ).resolves.toBeDefined()
       }
     }
   })

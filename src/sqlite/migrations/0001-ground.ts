@@ -64,28 +64,29 @@ CREATE TABLE holdfast_lanes (
 CREATE INDEX holdfast_lanes_held ON holdfast_lanes (subscription, partition, since) WHERE status IS NOT NULL;
 
 -- data is ANY: text or bytes, whichever the event came as, to the byte.
--- logged: the event lies in holdfast_events with the lane as its key and the sequence as its version. The letters of such a lane are
--- found through the log's own index. An index by lane over all letters would dirty a page of its own for nearly every letter.
+-- logged: the event lies in holdfast_events, with the lane as its key and the sequence as its version. The letters of such a lane are
+-- found through the log's own index; an index by lane over all letters would dirty a page of its own for nearly every letter. And one
+-- that only queues there needs no copy: the log never changes. It leaves everything the log knows empty.
 CREATE TABLE holdfast_letters (
   id             INTEGER PRIMARY KEY AUTOINCREMENT,
   subscription   TEXT NOT NULL,
   partition      INTEGER NOT NULL,
-  lane           TEXT NOT NULL,
-  sequence       INTEGER NOT NULL,
-  status         TEXT NOT NULL CHECK (status IN ('parked', 'waiting', 'retrying', 'queued', 'resolved', 'discarded')),
-  logged         INTEGER NOT NULL,
   position       INTEGER NOT NULL,
-  event_id       TEXT NOT NULL,
-  type           TEXT NOT NULL,
-  key            TEXT NOT NULL,
+  status         TEXT NOT NULL CHECK (status IN ('parked', 'waiting', 'retrying', 'queued', 'resolved', 'discarded')),
+  logged         INTEGER NOT NULL CHECK (logged = 1 OR (lane IS NOT NULL AND sequence IS NOT NULL AND data IS NOT NULL)),
+  lane           TEXT,
+  sequence       INTEGER,
+  event_id       TEXT,
+  type           TEXT,
+  key            TEXT,
   version        INTEGER,
-  schema_version INTEGER NOT NULL,
-  time           TEXT NOT NULL,
-  data           ANY NOT NULL,
+  schema_version INTEGER,
+  time           TEXT,
+  data           ANY,
   metadata       TEXT,
   class          TEXT,
   fingerprint    TEXT,
-  attempts       TEXT NOT NULL,
+  attempts       TEXT,
   held_at        INTEGER NOT NULL,
   ended_at       INTEGER,
   ended_by       TEXT
