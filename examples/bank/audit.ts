@@ -108,8 +108,8 @@ async function compareLetters(engine: Engine, expected: ReadonlyMap<string, Expe
   let after = 0
   for (;;) {
     const letters = await engine.letters({ subscription: balances.name, after, limit: 1_000 })
-    for (const { id, lane, event, status, failure } of letters) {
-      after = id
+    for (const { lane, event, status, failure } of letters) {
+      after = event.position
       const ids = held.get(lane) ?? []
       held.set(lane, [...ids, event.id])
       if (status === 'parked') parked++

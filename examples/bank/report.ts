@@ -98,7 +98,7 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
   print()
   print(`The data is in ${strong(file)}. With any SQLite tool:`)
   note('SELECT key, owner, balance FROM account_balances ORDER BY balance DESC LIMIT 5;')
-  note("SELECT lane, type, data, attempts FROM holdfast_letters WHERE status = 'parked';")
+  note("SELECT lane, type, data, attempts FROM holdfast_dead_letters WHERE status = 'parked';")
   print('Next:')
   hint(`npm start -- --seed ${facts.seed + 1}`, 'another bank, another moment of death')
   hint('npm test', 'every promise has its test')

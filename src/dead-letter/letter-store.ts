@@ -4,7 +4,7 @@ export interface LetterQuery {
   readonly subscription: string
   readonly lane?: string
   readonly status?: LetterStatus
-  /** Letters with a higher id. */
+  /** Letters of events that stand behind this position. */
   readonly after?: number
   readonly limit?: number
 }
@@ -32,6 +32,7 @@ export interface LetterStore {
   queue(subscription: string, lane: string, limit: number): Promise<readonly DeadLetter[]>
   /** Which of these are held already. */
   present(subscription: string, letters: readonly LetterRef[]): Promise<readonly LetterRef[]>
+  /** In order of the events' positions. */
   list(query: LetterQuery): Promise<readonly DeadLetter[]>
   summary(subscription: string, oldest: number): Promise<HeldSummary>
 }

@@ -30,10 +30,13 @@ export interface NewLetter {
   readonly heldAt: number
 }
 
-/** An event held in a lane, with everything a person needs to understand it. */
+/**
+ * An event held in a lane, named by its subscription and by where it stands in its source, with everything a person needs to
+ * understand it.
+ */
 export interface DeadLetter extends Omit<NewLetter, 'status'> {
-  readonly id: number
   readonly subscription: string
+  readonly partition: number
   readonly status: LetterStatus
   readonly attempts: readonly Attempt[]
   readonly endedAt: number | undefined

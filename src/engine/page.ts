@@ -60,11 +60,11 @@ export async function processLane(partition: Partition, lane: string, limit: num
   if (!partition.rows.get(lane)) await partition.rows.load([lane])
   const folding = partition.rows.get(lane)
   for (const letter of letters.slice(0, limit)) {
-    const { event: record, id } = letter
+    const { event: record } = letter
     const reducer = reducerOf(partition, record)
     const reading = reducer === undefined ? undefined : await readEvent(subscription, record)
     const item = { record, lane, reducer: reducer === 'none' ? undefined : reducer, reading, folding }
-    if (!work.release(item, id)) return work.outcome()
+    if (!work.release(item)) return work.outcome()
   }
   work.advance(lane, letters[limit]?.sequence)
   return work.outcome()
@@ -174,7 +174,7 @@ class Work {
   }
 
   /** A letter of a held lane whose turn has come. False when the lane goes no further. */
-  release(item: Item, letterId: number): boolean {
+  release(item: Item): boolean {
     const { held } = this.#partition
     const { record, lane } = item
     const hold = held.get(lane) as HeldLane
@@ -194,14 +194,14 @@ class Work {
       const failure = this.#apply(item, folding)
       if (failure) {
         this.counts.held++
-        this.#letters.push({ change: 'failed', id: letterId, failure })
+        this.#letters.push({ change: 'failed', position: record.position, failure })
         this.#rehang({ ...hold, status: 'parked', since: this.#partition.now(), head: sequence })
         this.#stopped.push({ lane, status: 'parked', record, failure })
         return false
       }
       if (version !== undefined) this.#rehang({ ...hold, done: version })
     }
-    this.#letters.push({ change: 'resolved', id: letterId, by: 'engine' })
+    this.#letters.push({ change: 'resolved', position: record.position, by: 'engine' })
     return true
   }
 

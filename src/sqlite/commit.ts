@@ -140,25 +140,29 @@ function writeLetters(db: Database, lease: Lease, letters: readonly NewLetter[])
   }
 }
 
-function changeLetter(db: Database, { subscription }: Lease, change: LetterChange, at: number): void {
+function changeLetter(db: Database, { subscription, partition }: Lease, change: LetterChange, at: number): void {
   switch (change.change) {
     case 'resolved':
       db.run(
-        "UPDATE holdfast_letters SET status = 'resolved', ended_at = ?, ended_by = ? WHERE id = ?",
+        "UPDATE holdfast_letters SET status = 'resolved', ended_at = ?, ended_by = ? WHERE subscription = ? AND partition = ? AND position = ?",
         at,
         change.by,
-        change.id,
+        subscription,
+        partition,
+        change.position,
       )
       return
     case 'failed': {
       const { failure } = change
       db.run(
         `UPDATE holdfast_letters SET status = 'parked', class = ?, fingerprint = ?, attempts = json_insert(coalesce(attempts, '[]'), '$[#]', json(?))
-         WHERE id = ?`,
+         WHERE subscription = ? AND partition = ? AND position = ?`,
         failure.class,
         failure.fingerprint,
         JSON.stringify({ at, failure }),
-        change.id,
+        subscription,
+        partition,
+        change.position,
       )
       return
     }

@@ -7,7 +7,7 @@ import type { Store, StoreMoment } from '../store.ts'
 import { Database } from './database.ts'
 import { isBusy } from './errors.ts'
 import { createHolder, forgetHolder } from './holder.ts'
-import { lettersByPosition, sqliteLetters } from './letters.ts'
+import { listLetters, sqliteLetters } from './letters.ts'
 import { readPage, sqliteLog } from './log.ts'
 import { migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
@@ -84,7 +84,7 @@ async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMom
       log: { readAll: async (after, limits) => readPage(db, after, limits) },
       rows: sqliteRows(db),
       partition: async (subscription, partition) => loadPartition(db, subscription, partition),
-      letters: async (subscription, after, limit) => lettersByPosition(db, subscription, after, limit),
+      letters: async (subscription, after, limit) => listLetters(db, { subscription, after, limit }),
     })
   } finally {
     db.close()

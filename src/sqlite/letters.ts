@@ -3,8 +3,8 @@ import type { HeldSummary, LaneSummary, LetterQuery, LetterStore } from '../dead
 import type { Database } from './database.ts'
 
 interface LetterRow {
-  id: number
   subscription: string
+  partition: number
   lane: string
   sequence: number
   status: LetterStatus
@@ -18,26 +18,21 @@ interface LetterRow {
   time: string
   data: string | Uint8Array
   metadata: string | null
-  attempts: string | null
+  attempts: string
   held_at: number
   ended_at: number | null
   ended_by: string | null
 }
 
-// What a letter leaves empty is in the log.
-const columns = `l.id, l.subscription, l.status, l.logged, l.position, coalesce(l.lane, e.key) AS lane,
-  coalesce(l.sequence, e.version) AS sequence, coalesce(l.event_id, e.id) AS event_id, coalesce(l.type, e.type) AS type,
-  coalesce(l.key, e.key) AS key, coalesce(l.version, e.version) AS version,
-  coalesce(l.schema_version, e.schema_version) AS schema_version, coalesce(l.time, e.time) AS time, coalesce(l.data, e.data) AS data,
-  coalesce(l.metadata, e.metadata) AS metadata, l.attempts, l.held_at, l.ended_at, l.ended_by`
-const lettersSql =
-  'FROM holdfast_letters AS l LEFT JOIN holdfast_events AS e ON l.logged = 1 AND e.position = l.position'
 const laneColumns = 'lane, status, since, done, head'
 
-// The letters of a lane, on the two ways to find them; `logged` in the schema says when it is which.
-const foreignSql = `${lettersSql} WHERE l.subscription = ?1 AND l.lane = ?2 AND l.logged = 0 AND l.ended_at IS NULL`
+// The letters of a lane, on the two ways to find them; the schema says when it is which.
+const foreignSql = `
+  FROM holdfast_dead_letters AS l
+  WHERE l.subscription = ?1 AND l.own_lane = ?2 AND l.logged = 0 AND l.ended_at IS NULL`
 const loggedSql = `
-  FROM holdfast_events AS e CROSS JOIN holdfast_letters AS l ON l.subscription = ?1 AND l.partition = 0 AND l.position = e.position
+  FROM holdfast_events AS e
+  CROSS JOIN holdfast_dead_letters AS l ON l.subscription = ?1 AND l.partition = 0 AND l.position = e.position
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
 
@@ -80,35 +75,27 @@ export function sqliteLetters(db: Database): LetterStore {
             eventId,
           ) !== undefined,
       ),
-    list: async (query) => list(db, query),
+    list: async (query) => listLetters(db, query),
     summary: async (subscription, oldest) => summary(db, subscription, oldest),
   }
 }
 
 function queue(db: Database, subscription: string, lane: string, limit: number): LetterRow[] {
-  const foreign = db.all<LetterRow>(
-    `SELECT ${columns} ${foreignSql} ORDER BY l.sequence, l.id LIMIT ?3`,
-    subscription,
-    lane,
-    limit,
-  )
-  if (foreign.length > 0) return foreign
-  return db.all<LetterRow>(`SELECT ${columns} ${loggedSql} ORDER BY e.version LIMIT ?3`, subscription, lane, limit)
+  const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?3`
+  const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?3`
+  const letters = db.all<LetterRow>(foreign, subscription, lane, limit)
+  return letters.length > 0 ? letters : db.all<LetterRow>(logged, subscription, lane, limit)
 }
 
-function list(db: Database, { subscription, lane, status, after = 0, limit = 100 }: LetterQuery): DeadLetter[] {
-  return db
-    .all<LetterRow>(
-      `SELECT ${columns} ${lettersSql}
-       WHERE l.subscription = ?1 AND l.id > ?2 AND (?3 IS NULL OR coalesce(l.lane, e.key) = ?3) AND (?4 IS NULL OR l.status = ?4)
-       ORDER BY l.id LIMIT ?5`,
-      subscription,
-      after,
-      lane ?? null,
-      status ?? null,
-      limit,
-    )
-    .map(toLetter)
+export function listLetters(
+  db: Database,
+  { subscription, lane, status, after = 0, limit = 100 }: LetterQuery,
+): DeadLetter[] {
+  const sql = `
+    SELECT * FROM holdfast_dead_letters
+    WHERE subscription = ?1 AND partition = 0 AND position > ?2 AND (?3 IS NULL OR lane = ?3) AND (?4 IS NULL OR status = ?4)
+    ORDER BY position LIMIT ?5`
+  return db.all<LetterRow>(sql, subscription, after, lane ?? null, status ?? null, limit).map(toLetter)
 }
 
 /** Costs as much as there are held lanes, however many letters stand in them. */
@@ -143,26 +130,15 @@ function count(db: Database, subscription: string, lane: string): number {
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-export function lettersByPosition(
-  db: Database,
-  subscription: string,
-  afterPosition: number,
-  limit: number,
-): DeadLetter[] {
-  const sql = `SELECT ${columns} ${lettersSql}
-    WHERE l.subscription = ? AND l.partition = 0 AND l.position > ? ORDER BY l.position LIMIT ?`
-  return db.all<LetterRow>(sql, subscription, afterPosition, limit).map(toLetter)
-}
-
 function toLane({ lane, status, since, done, head }: LaneRow): HeldLane {
   return { lane, status, since, done: done ?? undefined, head }
 }
 
 function toLetter(row: LetterRow): DeadLetter {
-  const attempts = JSON.parse(row.attempts ?? '[]') as DeadLetter['attempts']
+  const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
   return {
-    id: row.id,
     subscription: row.subscription,
+    partition: row.partition,
     lane: row.lane,
     sequence: row.sequence,
     status: row.status,

@@ -51,8 +51,8 @@ export interface LaneWrite {
 }
 
 export type LetterChange =
-  | { readonly change: 'resolved'; readonly id: number; readonly by: string }
-  | { readonly change: 'failed'; readonly id: number; readonly failure: Failure }
+  | { readonly change: 'resolved'; readonly position: number; readonly by: string }
+  | { readonly change: 'failed'; readonly position: number; readonly failure: Failure }
   /** A head of a lane that takes another place: due now, waiting again, or behind a new head. */
   | {
       readonly change: 'status'

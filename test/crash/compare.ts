@@ -33,7 +33,7 @@ export async function compareWithOracle(file: string, written: Written, shuffleS
     if (shuffleSeed !== undefined) compareSubscription(db, 'shuffled', expectFromShuffle(shuffleSeed, head), problems)
     const integrity = db.prepare('PRAGMA integrity_check').get() as { integrity_check: string }
     if (integrity.integrity_check !== 'ok') problems.push(`SQLite: ${integrity.integrity_check}`)
-    const healed = db.prepare("SELECT count(*) AS healed FROM holdfast_letters WHERE status = 'resolved'").get()
+    const healed = db.prepare("SELECT count(*) AS healed FROM holdfast_dead_letters WHERE status = 'resolved'").get()
     problems.push(...(await verify(file)))
     const { applied, held } = expected.counts
     const healedEvents = (healed as { healed: number }).healed
@@ -140,7 +140,7 @@ function compareSubscription(db: DatabaseSync, name: string, expected: Expected,
 
   const open = new Map<string, { sequence: number; id: string; status: string; attempts: number }[]>()
   const letters = db.prepare(
-    `SELECT lane, sequence, event_id AS id, status, json_array_length(attempts) AS attempts FROM holdfast_letters
+    `SELECT lane, sequence, event_id AS id, status, json_array_length(attempts) AS attempts FROM holdfast_dead_letters
      WHERE subscription = ? AND ended_at IS NULL ORDER BY lane, sequence, id`,
   )
   for (const row of letters.all(name)) {
@@ -168,7 +168,9 @@ function compareSubscription(db: DatabaseSync, name: string, expected: Expected,
   expectSame('the held lanes', found.toSorted(byLane), lanes.toSorted(byLane))
 
   const twice = db
-    .prepare('SELECT event_id FROM holdfast_letters WHERE subscription = ? GROUP BY event_id, lane HAVING count(*) > 1')
+    .prepare(
+      'SELECT event_id FROM holdfast_dead_letters WHERE subscription = ? GROUP BY event_id, lane HAVING count(*) > 1',
+    )
     .all(name)
   for (const { event_id } of twice) complain(`${String(event_id)} was held twice`)
 

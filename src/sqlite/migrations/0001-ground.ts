@@ -63,17 +63,17 @@ CREATE TABLE holdfast_lanes (
 
 CREATE INDEX holdfast_lanes_held ON holdfast_lanes (subscription, partition, since) WHERE status IS NOT NULL;
 
--- data is ANY: text or bytes, whichever the event came as, to the byte.
+-- A letter is named by where its event stands in its source. data is ANY: text or bytes, whichever it came as, to the byte.
 -- logged: the event lies in holdfast_events, with the lane as its key and the sequence as its version. The letters of such a lane are
 -- found through the log's own index; an index by lane over all letters would dirty a page of its own for nearly every letter. And one
 -- that only queues there needs no copy: the log never changes. It leaves everything the log knows empty.
 CREATE TABLE holdfast_letters (
-  id             INTEGER PRIMARY KEY AUTOINCREMENT,
   subscription   TEXT NOT NULL,
   partition      INTEGER NOT NULL,
   position       INTEGER NOT NULL,
-  status         TEXT NOT NULL CHECK (status IN ('parked', 'waiting', 'retrying', 'queued', 'resolved', 'discarded')),
+  status         TEXT NOT NULL,
   logged         INTEGER NOT NULL CHECK (logged = 1 OR (lane IS NOT NULL AND sequence IS NOT NULL AND data IS NOT NULL)),
+  held_at        INTEGER NOT NULL,
   lane           TEXT,
   sequence       INTEGER,
   event_id       TEXT,
@@ -87,12 +87,22 @@ CREATE TABLE holdfast_letters (
   class          TEXT,
   fingerprint    TEXT,
   attempts       TEXT,
-  held_at        INTEGER NOT NULL,
   ended_at       INTEGER,
-  ended_by       TEXT
-) STRICT;
+  ended_by       TEXT,
+  PRIMARY KEY (subscription, partition, position)
+) STRICT, WITHOUT ROWID;
 
-CREATE UNIQUE INDEX holdfast_letters_position ON holdfast_letters (subscription, partition, position);
 CREATE UNIQUE INDEX holdfast_letters_foreign ON holdfast_letters (subscription, lane, sequence, event_id)
   WHERE logged = 0 AND ended_at IS NULL;
+
+-- Letters as people read them, whole.
+CREATE VIEW holdfast_dead_letters AS
+SELECT l.subscription, l.partition, l.position, l.status,
+  coalesce(l.lane, e.key) AS lane, coalesce(l.sequence, e.version) AS sequence, coalesce(l.event_id, e.id) AS event_id,
+  coalesce(l.type, e.type) AS type, coalesce(l.key, e.key) AS key, coalesce(l.version, e.version) AS version,
+  coalesce(l.schema_version, e.schema_version) AS schema_version, coalesce(l.time, e.time) AS time,
+  coalesce(l.data, e.data) AS data, coalesce(l.metadata, e.metadata) AS metadata,
+  l.class, l.fingerprint, coalesce(l.attempts, '[]') AS attempts, l.held_at, l.ended_at, l.ended_by,
+  l.logged, l.lane AS own_lane
+FROM holdfast_letters AS l LEFT JOIN holdfast_events AS e ON l.logged = 1 AND e.position = l.position;
 `

@@ -102,8 +102,8 @@ export const laneCases: Record<string, Case> = {
       ...commitOf(lease),
       at: 77,
       letters: [
-        { change: 'resolved', id: first.id, by: 'engine' },
-        { change: 'failed', id: second.id, failure },
+        { change: 'resolved', position: first.event.position, by: 'engine' },
+        { change: 'failed', position: second.event.position, failure },
       ],
     })
     assert.deepEqual(await status(), ['resolved', 'parked'])
@@ -111,12 +111,12 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual([resolved?.endedAt, resolved?.endedBy], [77, 'engine'])
     assert.deepEqual(parked?.attempts, [{ at: 77, failure }])
     assert.deepEqual(
-      (await store.letters.queue('s', 'a', 9)).map(({ id }) => id),
-      [second.id],
+      (await store.letters.queue('s', 'a', 9)).map(({ event }) => event),
+      [second.event],
     )
     assert.deepEqual(await store.letters.list({ subscription: 's', status: 'parked', lane: 'a' }), [parked])
     assert.deepEqual(await store.letters.list({ subscription: 's', lane: 'b' }), [])
-    assert.deepEqual(await store.letters.list({ subscription: 's', after: first.id, limit: 1 }), [parked])
+    assert.deepEqual(await store.letters.list({ subscription: 's', after: first.event.position, limit: 1 }), [parked])
   },
 
   'releases a lane and remembers how far it was': async (store) => {
