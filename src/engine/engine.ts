@@ -24,7 +24,7 @@ export interface EngineOptions extends Partial<Runtime> {
   readonly lease?: Duration
   /** How often to look for events that nobody announced. '100ms' unless you say otherwise. */
   readonly poll?: Duration
-  /** How much is taken at a time. 2,000 events and 4 MiB unless you say otherwise. */
+  /** How much is taken at a time. 1,000 events and 4 MiB unless you say otherwise. */
   readonly page?: { readonly events?: number; readonly bytes?: number }
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
   readonly cacheBytes?: number
@@ -209,7 +209,7 @@ function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings 
     owner: name ?? `engine-${createIds(runtime.clock, runtime.random)()}`,
     leaseMs: positive(toMs(lease, 'lease'), 'lease'),
     pollMs: positive(toMs(poll, 'poll'), 'poll'),
-    pageEvents: positive(page.events ?? 2_000, 'page.events'),
+    pageEvents: positive(page.events ?? 1_000, 'page.events'),
     pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
     cacheBytes,
   }
