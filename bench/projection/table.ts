@@ -1,10 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
+import { pragmas } from '../../src/sqlite/database.ts'
 
-// Word for word those of src/sqlite/index.ts: what is compared with the engine must be as durable, and have the same cache.
-const pragmas =
-  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 4000;'
-
-/** The store's file, without the store. */
+/** The store's file, without the store, and with its pragmas: what is compared must be as durable, and have the same cache. */
 export function openFile(file: string): DatabaseSync {
   const db = new DatabaseSync(file)
   db.exec(pragmas)

@@ -26,8 +26,6 @@ export interface NewLetter {
   readonly event: RecordedEvent
   /** Undefined for a letter that only waits for another. */
   readonly failure: Failure | undefined
-  /** Milliseconds since 1970. */
-  readonly heldAt: number
 }
 
 /**
@@ -39,6 +37,8 @@ export interface DeadLetter extends Omit<NewLetter, 'status'> {
   readonly partition: number
   readonly status: LetterStatus
   readonly attempts: readonly Attempt[]
+  /** Milliseconds since 1970. */
+  readonly heldAt: number
   readonly endedAt: number | undefined
   readonly endedBy: string | undefined
 }

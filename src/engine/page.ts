@@ -280,8 +280,8 @@ class Work {
   #keep({ record, lane }: Item, status: HeldStatus, failure: Failure | undefined): void {
     this.counts.held++
     const sequence = sequenceIn(this.#partition, record)
-    const { logged, now } = this.#partition
-    this.#held.push({ lane, sequence, status, logged, event: record, failure, heldAt: now() })
+    const { logged } = this.#partition
+    this.#held.push({ lane, sequence, status, logged, event: record, failure })
   }
 
   /** The missing version came. If what waits is next, it is due. */

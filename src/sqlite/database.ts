@@ -8,6 +8,11 @@ export interface OpenOptions {
   readonly busyMs: number
 }
 
+// FULL: a commit that was reported survives a power cut. At a thousand events a commit it costs four per cent.
+// 16 MB of cache: with 32 the engine took more memory and was no faster.
+export const pragmas =
+  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;'
+
 // Every table has a handful of statements; a hundred serves dozens of projections.
 const mostStatements = 100
 

@@ -4,7 +4,7 @@ import { type Duration, toMs } from '../runtime/duration.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store, StoreMoment } from '../store.ts'
-import { Database } from './database.ts'
+import { Database, pragmas } from './database.ts'
 import { isBusy } from './errors.ts'
 import { createHolder, forgetHolder } from './holder.ts'
 import { listLetters, sqliteLetters } from './letters.ts'
@@ -22,9 +22,6 @@ export interface SqliteStoreOptions {
   readonly clock?: Clock
 }
 
-// FULL: a commit that was reported survives a power cut. At a thousand events a commit it costs four per cent.
-const pragmas =
-  'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768; PRAGMA wal_autocheckpoint = 4000;'
 const openTries = 50
 
 /** Opens a store in a file, and brings its schema up to date. */

@@ -87,7 +87,6 @@ export function letter(
       metadata: undefined,
     },
     failure: undefined,
-    heldAt: 42,
   }
 }
 
