@@ -11,9 +11,8 @@ const bench = (...args: string[]) =>
 it('measures all ways on the same events, and prints one object last', { timeout: 120_000 }, async () => {
   const { stdout } = await bench('projection', '--store', 'sqlite', '--events', '4000', '--rounds', '1', '--json')
   const result = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, number>
-  for (const field of ['eventsPerSecond', 'ratioToLimit', 'ratioToNaive', 'poisonRatio', 'rssMb', 'poisonHeldEvents']) {
-    expect(result[field], field).toBeGreaterThan(0)
-  }
+  const fields = ['eventsPerSecond', 'ratioToLimit', 'ratioToNaive', 'poisonRatio', 'rssMb', 'poisonHeldEvents']
+  expect(fields.filter((field) => !((result[field] ?? 0) > 0))).toEqual([])
 })
 
 it('refuses what it does not know', async () => {

@@ -63,6 +63,16 @@ async function measureRound(
   say('engine', enginePerSecond)
   const engineTable = await inspect({ what: 'verify', file }, signal)
 
+  file = await workspace.copyOf(poisoned)
+  const poison = await inChild<EngineTask, EngineRun>(
+    new URL('engine.ts', import.meta.url),
+    { file },
+    profiled('poison'),
+  )
+  const poisonPerSecond = perSecond(events, poison)
+  say('poison', poisonPerSecond)
+  const { counts } = await inspect({ what: 'verify', file }, signal)
+
   file = await workspace.copyOf(healthy)
   const { pageEvents } = engine
   const limit = await inChild<LimitTask, LimitRun>(
@@ -73,16 +83,6 @@ async function measureRound(
   const limitPerSecond = perSecond(events, limit)
   say('limit', limitPerSecond)
   mustEqual('The SQL statement', await inspect({ what: 'checksum', file }, signal), 'the engine', engineTable)
-
-  file = await workspace.copyOf(poisoned)
-  const poison = await inChild<EngineTask, EngineRun>(
-    new URL('engine.ts', import.meta.url),
-    { file },
-    profiled('poison'),
-  )
-  const poisonPerSecond = perSecond(events, poison)
-  say('poison', poisonPerSecond)
-  const { counts } = await inspect({ what: 'verify', file }, signal)
 
   file = await workspace.copyOf(healthy)
   const naiveEvents = Math.min(events, mostNaiveEvents)
