@@ -1,4 +1,4 @@
-import type { DeadLetter } from './dead-letter/letter.ts'
+import type { DeadLetter, HeldLane } from './dead-letter/letter.ts'
 import type { LetterStore } from './dead-letter/letter-store.ts'
 import type { LogStore } from './log/log-store.ts'
 import type { RowStore } from './projection/row-store.ts'
@@ -22,6 +22,7 @@ export interface StoreMoment {
   readonly log: Pick<LogStore, 'readAll'>
   readonly rows: RowStore
   partition(subscription: string, partition: number): Promise<PartitionState | undefined>
+  heldLanes(subscription: string, partition: number): Promise<readonly HeldLane[]>
   /** Letters of a partition in order of the events' positions, whatever their status. */
   letters(subscription: string, afterPosition: number, limit: number): Promise<readonly DeadLetter[]>
 }

@@ -23,8 +23,8 @@ async function prepare({ file, ...spec }: PrepareTask): Promise<Prepared> {
   // Nobody needs half a log after a crash, so nothing here waits for the disk. The cache holds the index of keys.
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144;')
   const insert = db.prepare(`
-    INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata)
-    VALUES (?, ?, ?, ?, 1, ?, ?, NULL)`)
+    INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata, appended_at)
+    VALUES (?, ?, ?, ?, 1, ?, ?, NULL, 0)`)
   let written = 0
   let bytes = 0
   db.exec('BEGIN IMMEDIATE')

@@ -1,3 +1,4 @@
+import type { PageLimits } from '../log/log-store.ts'
 import type { DeadLetter, HeldLane, LetterStatus } from './letter.ts'
 
 export interface LetterQuery {
@@ -28,13 +29,19 @@ export interface LetterStore {
   heldLanes(subscription: string, partition: number): Promise<readonly HeldLane[]>
   /** The last version that was finished in lanes whose row doesn't tell, because what was finished changed no row. */
   laneVersions(subscription: string, lanes: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** The letters of a held lane in order, head first. */
-  queue(subscription: string, lane: string, limit: number): Promise<readonly DeadLetter[]>
+  /** The letters of a held lane in order, head first, within the limits; at least one if there is one. */
+  queue(subscription: string, lane: string, limits: PageLimits): Promise<LetterQueue>
   /** Which of these are held already. */
   present(subscription: string, letters: readonly LetterRef[]): Promise<readonly LetterRef[]>
   /** In order of the events' positions. */
   list(query: LetterQuery): Promise<readonly DeadLetter[]>
   summary(subscription: string, oldest: number): Promise<HeldSummary>
+}
+
+export interface LetterQueue {
+  readonly letters: readonly DeadLetter[]
+  /** The first that the limits left out. */
+  readonly next: { readonly sequence: number; readonly position: number } | undefined
 }
 
 export interface LetterRef {

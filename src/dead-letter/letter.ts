@@ -51,6 +51,7 @@ export interface HeldLane {
   readonly since: number
   /** The last version this subscription is done with, where versions count. */
   readonly done: number | undefined
-  /** The sequence of the first letter. */
+  /** The sequence of the first letter, and the position of its event. */
   readonly head: number
+  readonly headPosition: number
 }

@@ -5,6 +5,7 @@ import { createIds } from '../event/identity.ts'
 import type { Projection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
+import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
@@ -50,12 +51,30 @@ export interface Engine extends AsyncDisposable {
   on<Name extends EngineEventName>(name: Name, listener: Listener<Name>): () => void
 }
 
+const optionNames = [
+  'store',
+  'subscriptions',
+  'name',
+  'lease',
+  'poll',
+  'page',
+  'cacheBytes',
+  'logger',
+  'clock',
+  'timers',
+  'random',
+]
+
 /**
  *     new ──start──► running ──stop──► stopped
  *
  * An engine runs once: to run again, make a new one.
  */
 export function createEngine(options: EngineOptions): Engine {
+  checkOptions(options, 'createEngine', optionNames)
+  checkStore(options.store, 'createEngine')
+  if (!Array.isArray(options.subscriptions))
+    throw new HoldfastError('OPTION_INVALID', 'createEngine needs a list of subscriptions.')
   const { store, logger = warningLogger } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
@@ -92,7 +111,12 @@ export function createEngine(options: EngineOptions): Engine {
     },
     status: () => readStatus(store, [...workers.values()], runtime.clock),
     verify: (name) => verifySubscription(store, workerOf(name).subscription),
-    letters: (query) => store.letters.list(query),
+    letters: async (query) => {
+      const { subscription, after = 0, limit = 100 } = query
+      workerOf(subscription)
+      if (!Number.isSafeInteger(after)) throw new HoldfastError('OPTION_INVALID', `after is ${after}; give a position.`)
+      return store.letters.list({ ...query, after, limit: positive(limit, 'limit') })
+    },
     read: (projection) => read(store, projection),
     on: (name, listener) => emitter.on(name, listener),
     [Symbol.asyncDispose]: async () => {
@@ -122,7 +146,7 @@ export function createEngine(options: EngineOptions): Engine {
       await worker.register()
       return true
     } catch (error) {
-      if (error instanceof StoreError) return false
+      if (error instanceof StoreError && error.code !== 'STORE_REFUSED') return false
       running = undefined
       throw error
     }
@@ -147,6 +171,8 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   async function drain({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
+    if (signal !== undefined && !(signal instanceof AbortSignal))
+      throw new HoldfastError('OPTION_INVALID', 'signal is no AbortSignal.')
     if (!running || stopped)
       throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
     await Promise.all(Array.from(workers.values(), (worker) => reachHead(worker, signal)))
@@ -170,13 +196,12 @@ async function reachHead(worker: Worker, signal: AbortSignal | undefined): Promi
         signal?.removeEventListener('abort', look)
         settle()
       }
-      const { state } = worker
+      const { state, pause } = worker
       if (worker.reached(target)) end(resolve)
       else if (signal?.aborted) end(() => reject(signal.reason as Error))
       else if (state.state === 'failed')
         end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
-      else if (state.state === 'paused')
-        end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_PAUSED', `it is paused: ${state.reason}`)))
+      else if (pause) end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
       else if (state.state === 'stopped') end(() => reject(cannotDrain(worker, 'ENGINE_STATE', 'it was stopped')))
     }
     const unwatch = worker.watch(look)
@@ -205,17 +230,20 @@ function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runt
 
 function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings {
   const { name, lease = '10s', poll = '100ms', page = {}, cacheBytes = 33_554_432 } = options
+  checkOptions(page, 'page', ['events', 'bytes'])
+  if (name !== undefined && (typeof name !== 'string' || name === ''))
+    throw new HoldfastError('OPTION_INVALID', 'name is no text.')
   return {
     owner: name ?? `engine-${createIds(runtime.clock, runtime.random)()}`,
     leaseMs: positive(toMs(lease, 'lease'), 'lease'),
     pollMs: positive(toMs(poll, 'poll'), 'poll'),
     pageEvents: positive(page.events ?? 1_000, 'page.events'),
     pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
-    cacheBytes,
+    cacheBytes: cacheBytes === 0 ? 0 : positive(cacheBytes, 'cacheBytes'),
   }
 }
 
 function positive(value: number, what: string): number {
-  if (Number.isFinite(value) && value >= 1) return value
-  throw new HoldfastError('OPTION_INVALID', `${what} is ${value}; it must be at least 1.`)
+  if (Number.isSafeInteger(value) && value >= 1) return value
+  throw new HoldfastError('OPTION_INVALID', `${what} is ${value}; it must be a whole number from 1.`)
 }

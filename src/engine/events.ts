@@ -17,7 +17,7 @@ export interface EngineEvents {
     readonly epoch: number
     readonly position: number
   }
-  /** A commit was refused because another process owns the partition. Nothing of it was written. */
+  /** Found at a commit or at a renewal: another process owns the partition. Nothing was written. */
   'partition.fenced': {
     readonly subscription: string
     readonly partition: number

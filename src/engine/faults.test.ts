@@ -125,6 +125,19 @@ describe('when the store fails', () => {
     expect(await rowOf(first, 'a')).toMatchObject({ version: 1 })
   })
 
+  it('does not try sooner because events come in', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1)])
+    let attempts = 0
+    const engine = world.engine([balances], { store: faulty(world.store, () => 'before') })
+    engine.on('store.failed', () => attempts++)
+    await engine.start()
+    for (let i = 0; i < 50; i++) await log.append('a', [credited(1)])
+    await world.runtime.advance(0)
+    expect(attempts).toBe(1)
+  })
+
   it('does not move when a letter can not be written, and writes it when it can', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })

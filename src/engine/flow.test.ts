@@ -111,6 +111,48 @@ describe('a fold projection on the log', () => {
     expect(await rowOf(engine, 'a', sums)).toEqual({ version: 1, data: { sum: 0 } })
   })
 
+  it('holds an event whose code is asynchronous, and survives what that code does later', async () => {
+    await using world = await createWorld()
+    const late = async () => {
+      throw new Error('too late')
+    }
+    const folds = defineProjection('folds', {
+      events: bank,
+      initial: () => ({}),
+      on: { Credited: () => late() as never },
+    })
+    const keys = defineProjection('keys', {
+      events: bank,
+      key: late as never,
+      initial: () => ({}),
+      on: { Credited: (row) => row },
+    })
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1)])
+    const engine = world.engine([folds, keys])
+    await world.settle(engine)
+    expect(await heldOf(engine, 'folds')).toMatchObject([{ failure: { code: 'FOLD_STATE' } }])
+    expect(await heldOf(engine, 'keys')).toMatchObject([{ failure: { code: 'FOLD_KEY' } }])
+  })
+
+  it('holds a row that is too large, and the others go on', async () => {
+    await using world = await createWorld()
+    const huge = defineProjection('huge', {
+      events: bank,
+      initial: () => ({ list: [] as string[] }),
+      on: { Credited: (row, { data }) => ({ list: [...row.list, 'x'.repeat(data.amount)] }) },
+    })
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(9_000_000), credited(9_000_000)])
+    await log.append('b', [credited(1)])
+    const engine = world.engine([huge])
+    await world.settle(engine)
+    expect(await heldOf(engine, 'huge')).toMatchObject([
+      { lane: 'a', event: { version: 2 }, failure: { code: 'FOLD_STATE' } },
+    ])
+    expect(await rowOf(engine, 'b', huge)).toMatchObject({ version: 1 })
+  })
+
   it('writes nothing where nothing changed', async () => {
     await using world = await createWorld()
     const owners = defineProjection('owners', {

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { balances, countsOf, createWorld, heldOf, rowOf } from '../../test/fixtures.ts'
+import { balances, bank, countsOf, createWorld, heldOf, rowOf } from '../../test/fixtures.ts'
 import { defineEvents, defineProjection, defineSubscription, evolved } from '../index.ts'
 import { createScriptedSource, type ScriptedEvent } from '../testing/source.ts'
 
@@ -19,6 +19,13 @@ const debit = (key: string, version: number, amount: number): ScriptedEvent => (
 })
 const statuses = (letters: { status: string; sequence: number }[]) =>
   letters.map(({ status, sequence }) => `${status} ${sequence}`)
+
+/** Remembers the order in which it was told. */
+const trails = defineProjection('trails', {
+  events: bank,
+  initial: () => ({ trail: [] as number[] }),
+  on: { Credited: (row, { data }) => ({ trail: [...row.trail, data.amount] }) },
+})
 
 async function createScripted(from: 'beginning' | { position: number } = 'beginning') {
   const world = await createWorld()
@@ -152,6 +159,86 @@ describe('a source that repeats, reorders and withholds versions', () => {
     expect(await rowOf(engine, 'a')).toBeUndefined()
   })
 
+  it('parks poison that is delivered twice in one page once, and goes on', async () => {
+    await using setup = await createScripted()
+    const { world, source, engine } = setup
+    source.deliver(debit('a', 1, 5), debit('a', 1, 5), credit('b', 1), credit('a', 2), debit('a', 1, 5), credit('a', 2))
+    await world.settle(engine)
+    expect(statuses(await heldOf(engine))).toEqual(['parked 1', 'queued 2'])
+    expect(await countsOf(engine)).toEqual({ applied: 1, duplicate: 3, filtered: 0, held: 2, discarded: 0 })
+  })
+
+  it('applies one of two events that claim the same version, the first that came', async () => {
+    await using setup = await createScripted()
+    const { world, source, engine } = setup
+    source.deliver(credit('a', 2, 10), { ...credit('a', 2, 20), id: 'other' }, credit('a', 3, 1))
+    await world.settle(engine)
+    expect(statuses(await heldOf(engine))).toEqual(['waiting 2', 'queued 2', 'queued 3'])
+    source.deliver(credit('a', 1, 0))
+    await world.settle(engine)
+    expect(await rowOf(engine, 'a')).toEqual({ version: 3, data: { balance: 11, seen: 3 } })
+    expect(await countsOf(engine)).toEqual({ applied: 3, duplicate: 1, filtered: 0, held: 0, discarded: 0 })
+  })
+
+  it('does not hold keys that its filter is not about', async () => {
+    await using world = await createWorld()
+    const source = createScriptedSource()
+    const engine = world.engine([defineSubscription(balances, { source, filter: { keyPrefix: 'a' } })])
+    source.deliver(credit('b', 7), credit('a', 1))
+    await world.settle(engine)
+    expect(await heldOf(engine)).toEqual([])
+    expect(await countsOf(engine)).toMatchObject({ applied: 1, filtered: 1 })
+  })
+
+  it.for([
+    [
+      'a position that does not grow',
+      [
+        { ...credit('a', 1), position: 1 },
+        { ...credit('a', 2), position: 1 },
+      ],
+    ],
+    ['a version below 1', [credit('a', 0)]],
+    ['half a version', [credit('a', 1.5)]],
+    ['no version', [{ key: 'a', type: 'Credited', data: { amount: 1 } }]],
+    ['half a character in a key', [credit('a\ud800', 1)]],
+  ] as const)('stops loudly, with nothing taken, at %s', async ([, events]) => {
+    await using setup = await createScripted()
+    const { world, source, engine } = setup
+    source.deliver(...events)
+    await engine.start()
+    await world.runtime.advance(1_000)
+    const [status] = (await engine.status()).subscriptions
+    expect(status?.state).toMatchObject({ state: 'failed', error: { code: 'SOURCE_INVALID' } })
+    expect(status?.stored?.checkpoint.position).toBe(0)
+  })
+
+  it('takes events without versions in order of position, where the source has none', async () => {
+    await using world = await createWorld()
+    const source = { ...createScriptedSource(), versions: 'none' as const }
+    const engine = world.engine([defineSubscription(balances, { source })])
+    const event = (amount: number): ScriptedEvent => ({
+      key: 'a',
+      type: amount > 0 ? 'Credited' : 'Debited',
+      data: { amount: Math.abs(amount) },
+    })
+    source.deliver(event(1), event(2), event(-9), event(3))
+    await world.settle(engine)
+    await engine.stop()
+    const second = world.engine([defineSubscription(balances, { source })])
+    source.deliver(event(4))
+    await world.settle(second)
+    expect(await rowOf(second, 'a')).toEqual({ version: 2, data: { balance: 3, seen: 2 } })
+    expect((await heldOf(second)).map(({ status }) => status)).toEqual(['parked', 'queued', 'queued'])
+  })
+
+  it('is refused for a projection with a key of its own', () => {
+    const own = defineProjection('own', { events: bank, key: () => 'one', initial: () => 0, on: {} })
+    expect(() => defineSubscription(own, { source: createScriptedSource() })).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID' }),
+    )
+  })
+
   it('stops at poison in the queue of a lane that heals, and keeps the rest', async () => {
     await using setup = await createScripted()
     const { world, source, engine } = setup
@@ -257,11 +344,12 @@ describe('a source that repeats, reorders and withholds versions', () => {
         fc.integer({ min: 1, max: 9 }),
         fc.nat(60),
         async (script, page, restartAt) => {
-          await using setup = await createScripted()
-          const { world, source, subscription } = setup
+          await using world = await createWorld()
+          const source = createScriptedSource()
+          const subscription = defineSubscription(trails, { source })
           // In the end every version comes at least once.
           const rest = ['a', 'b'].flatMap((key) => Array.from({ length: 12 }, (_, i) => ({ key, version: i + 1 })))
-          const events = [...script, ...rest].map(({ key, version }) => credit(key, version, 10 ** (version % 5)))
+          const events = [...script, ...rest].map(({ key, version }) => credit(key, version))
           let engine = world.engine([subscription], { page: { events: page } })
           for (const [i, event] of events.entries()) {
             source.deliver(event)
@@ -271,15 +359,12 @@ describe('a source that repeats, reorders and withholds versions', () => {
             engine = world.engine([subscription], { page: { events: page } })
           }
           await world.settle(engine)
-          const balance = Array.from({ length: 12 }, (_, i) => 10 ** ((i + 1) % 5)).reduce(
-            (sum, amount) => sum + amount,
-            0,
-          )
+          const trail = Array.from({ length: 12 }, (_, i) => i + 1)
           for (const key of ['a', 'b'])
-            expect(await rowOf(engine, key)).toEqual({ version: 12, data: { balance, seen: 12 } })
-          const counts = await countsOf(engine)
+            expect(await rowOf(engine, key, trails)).toEqual({ version: 12, data: { trail } })
+          const counts = await countsOf(engine, 'trails')
           expect(counts).toEqual({ applied: 24, duplicate: script.length, filtered: 0, held: 0, discarded: 0 })
-          expect(await heldOf(engine)).toEqual([])
+          expect(await heldOf(engine, 'trails')).toEqual([])
         },
       ),
       { numRuns: 60 },

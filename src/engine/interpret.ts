@@ -1,14 +1,15 @@
 import { HoldfastError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
-import { describeFailure, type Failure } from '../failure/failure.ts'
+import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
 import type { Reducer } from '../projection/projection.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 
-/** What an event is to a subscription, before any of its data is looked at. */
-export type Relevance = 'filtered' | 'unknown' | Reducer
+/** What an event is to a subscription, before any of its data is looked at. `outside`: so are all others of its key. */
+export type Relevance = 'outside' | 'filtered' | 'unknown' | Reducer
 
 export function relevanceOf(subscription: Subscription, record: RecordedEvent): Relevance {
+  if (!subscription.admitsKey(record.key)) return 'outside'
   if (!subscription.admits(record)) return 'filtered'
   const reducer = subscription.projection.reducers.get(record.type)
   if (reducer) return reducer
@@ -29,7 +30,7 @@ export function readEvent(subscription: Subscription, record: RecordedEvent): Re
     const entry = subscription.projection.events.entry(record.type)
     if (!entry) {
       throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The catalog has no type ${JSON.stringify(record.type)}.`, {
-        hint: 'Add it to defineEvents and start again.',
+        hint: 'Add it to defineEvents.',
       })
     }
     const data = readData(entry, record.schemaVersion, parseBody(record.body))
@@ -66,6 +67,7 @@ function unreadable(record: RecordedEvent, thrown: unknown): Reading {
 
 function rowKey(keyOf: (event: Event) => string, event: Event): string {
   const key: unknown = keyOf(event)
+  disarm(key)
   if (typeof key === 'string' && key.length > 0 && key.length <= 512 && key.isWellFormed() && !key.includes('\0'))
     return key
   throw new HoldfastError(

@@ -111,6 +111,25 @@ describe('the life of an engine', () => {
       expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
     await expect(world.engine().pause('nobody', 'x')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
+    await expect(world.engine().letters({ subscription: 'nobody' })).rejects.toMatchObject({
+      code: 'SUBSCRIPTION_UNKNOWN',
+    })
+    for (const options of [
+      { leese: '1s' },
+      { page: { events: 1.5 } },
+      { page: 5 },
+      { cacheBytes: Number.NaN },
+      { name: '' },
+      { lease: 0.5 },
+    ]) {
+      expect(() => world.engine([balances], options as never)).toThrow(
+        expect.objectContaining({ code: 'OPTION_INVALID' }),
+      )
+    }
+    const waiting = { store: Promise.resolve(world.store), subscriptions: [balances] } as never
+    expect(() => createEngine(waiting)).toThrow(
+      expect.objectContaining({ message: expect.stringContaining('await') as string }),
+    )
   })
 
   it('survives whoever listens to it', async () => {
@@ -159,7 +178,7 @@ describe('a pause', () => {
       stored: { lag: { events: 1 } },
     })
     await second.resume('balances')
-    await world.runtime.advance(1_000)
+    await second.drain()
     expect(await rowOf(second, 'a')).toMatchObject({ version: 1 })
     await expect(second.pause('balances', ' ')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
@@ -171,11 +190,14 @@ describe('a pause', () => {
     const operator = world.engine([balances], { name: 'operator' })
     await operator.pause('balances', 'look at this')
     await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
-    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
-    await world.runtime.advance(4_000)
+    await world.runtime.advance(1_000)
+    // It was in force when it was answered: what came after it is not applied.
+    expect(await rowOf(worker, 'a')).toBeUndefined()
+    expect((await operator.status()).subscriptions[0]?.stored?.pause).toMatchObject({ reason: 'look at this' })
     expect((await worker.status()).subscriptions[0]?.state).toMatchObject({ state: 'paused', reason: 'look at this' })
     await operator.resume('balances')
     await world.runtime.advance(1_000)
+    expect(await rowOf(worker, 'a')).toMatchObject({ version: 1 })
     expect((await worker.status()).subscriptions[0]?.state).toMatchObject({ state: 'live' })
   })
 })
@@ -223,7 +245,17 @@ describe('where a subscription begins', () => {
     expect(await rowOf(second, 'a')).toMatchObject({ data: { balance: 1_112 } })
   })
 
+  it('is refused beyond the end', async () => {
+    await using at = await start({ from: { position: 5 } })
+    await expect(at.engine.start()).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  })
+
   it('is refused when it is none of these', () => {
+    for (const filter of [{ prefix: 'a' }, { types: ['Typo'] }, { types: 'Credited' }, { tenant: 5 }] as never[]) {
+      expect(() => defineSubscription(balances, { filter })).toThrow(
+        expect.objectContaining({ code: 'OPTION_INVALID' }),
+      )
+    }
     for (const from of ['somewhere', { position: -1 }, { position: 1.5 }] as never[]) {
       expect(() => defineSubscription(balances, { from })).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
     }

@@ -1,11 +1,14 @@
 import type { HeldLane, HeldStatus, NewLetter } from '../dead-letter/letter.ts'
+import type { LetterQueue } from '../dead-letter/letter-store.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
+import type { PageLimits } from '../log/log-store.ts'
 import { type Folding, foldEvent } from '../projection/fold.ts'
 import type { Reducer } from '../projection/projection.ts'
 import { type MutableCounts, noCounts } from '../subscription/checkpoint.ts'
+import type { Subscription } from '../subscription/subscription.ts'
 import type { Commit, LaneWrite, LetterChange } from '../subscription/subscription-store.ts'
-import { type Reading, readEvent, relevanceOf } from './interpret.ts'
+import { type Reading, type Relevance, readEvent, relevanceOf } from './interpret.ts'
 import { doneIn, type Partition, place, sequenceIn, versionIn } from './partition.ts'
 
 /** The outcome of some events, ready to be committed, and what to tell when it was. */
@@ -52,31 +55,26 @@ export async function processPage(partition: Partition, records: readonly Record
  * Takes the letters of a held lane, in order, as far as they go. Stops at the first that fails, which is parked, or whose
  * predecessor is missing, which waits; the rest stay behind it.
  */
-export async function processLane(partition: Partition, lane: string, limit: number): Promise<Outcome> {
+export async function processLane(partition: Partition, lane: string, limits: PageLimits): Promise<Outcome> {
   const { store, subscription } = partition
   const work = new Work(partition)
-  // One more than we take, to know who is the head afterwards.
-  const letters = await store.letters.queue(subscription.name, lane, limit + 1)
+  const { letters, next } = await store.letters.queue(subscription.name, lane, limits)
   if (!partition.rows.get(lane)) await partition.rows.load([lane])
   const folding = partition.rows.get(lane)
-  for (const letter of letters.slice(0, limit)) {
-    const { event: record } = letter
-    const reducer = reducerOf(partition, record)
+  for (const { event: record } of letters) {
+    const reducer = reducerOf(subscription, relevanceOf(subscription, record))
     const reading = reducer === undefined ? undefined : await readEvent(subscription, record)
     const item = { record, lane, reducer: reducer === 'none' ? undefined : reducer, reading, folding }
     if (!work.release(item)) return work.outcome()
   }
-  work.advance(lane, letters[limit]?.sequence)
+  work.advance(lane, next)
   return work.outcome()
 }
 
 /** The reducer of an event; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
-function reducerOf({ subscription }: Partition, record: RecordedEvent, work?: Work): Reducer | 'none' | undefined {
-  const relevance = relevanceOf(subscription, record)
-  if (relevance === 'filtered') return undefined
-  if (relevance !== 'unknown') return relevance
-  work?.unknown.push(record)
-  return subscription.unknown === 'hold' ? 'none' : undefined
+function reducerOf(subscription: Subscription, relevance: Relevance): Reducer | 'none' | undefined {
+  if (typeof relevance === 'function') return relevance
+  return relevance === 'unknown' && subscription.unknown === 'hold' ? 'none' : undefined
 }
 
 async function sortOut(partition: Partition, records: readonly RecordedEvent[], work: Work): Promise<Item[]> {
@@ -84,8 +82,10 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
   const laneIsKey = subscription.projection.keyOf === undefined
   const items: Item[] = []
   for (const record of records) {
-    const found = reducerOf(partition, record, work)
-    if (found === undefined && !(watchesGaps && versionIn(partition, record) !== undefined)) {
+    const relevance = relevanceOf(subscription, record)
+    if (relevance === 'unknown') work.unknown.push(record)
+    const found = reducerOf(subscription, relevance)
+    if (relevance === 'outside' || (found === undefined && !watchesGaps)) {
       work.counts.filtered++
       continue
     }
@@ -157,8 +157,10 @@ class Work {
     }
     if (placement === 'apply') {
       const failure = this.#apply(item, folding as Folding)
-      if (failure) this.#hold(item, 'parked', failure)
-      else if (hold) this.#heal(lane, hold, record)
+      if (failure) {
+        present.add(letterName(lane, sequenceIn(this.#partition, record), record.id))
+        this.#hold(item, 'parked', failure)
+      } else if (hold) this.#heal(hold, record)
       return
     }
     if (watchesGaps) {
@@ -183,8 +185,8 @@ class Work {
     const done = doneIn(this.#partition, hold, folding)
     const sequence = sequenceIn(this.#partition, record)
     if (version !== undefined && done !== undefined && version > done + 1) {
-      this.#rehang({ ...hold, status: 'waiting', head: sequence })
-      this.#letters.push({ change: 'status', lane, sequence, status: 'waiting' })
+      this.#rehang({ ...hold, status: 'waiting', head: sequence, headPosition: record.position })
+      this.#letters.push({ change: 'status', position: record.position, status: 'waiting' })
       return false
     }
     this.counts.held--
@@ -195,7 +197,14 @@ class Work {
       if (failure) {
         this.counts.held++
         this.#letters.push({ change: 'failed', position: record.position, failure })
-        this.#rehang({ ...hold, status: 'parked', since: this.#partition.now(), head: sequence })
+        const { position } = record
+        this.#rehang({
+          ...hold,
+          status: 'parked',
+          since: this.#partition.now(),
+          head: sequence,
+          headPosition: position,
+        })
         this.#stopped.push({ lane, status: 'parked', record, failure })
         return false
       }
@@ -206,9 +215,9 @@ class Work {
   }
 
   /** All that was taken of a lane is applied: the next letter is its head, or the lane flows again. */
-  advance(lane: string, next: number | undefined): void {
+  advance(lane: string, next: LetterQueue['next']): void {
     const { held } = this.#partition
-    if (next !== undefined) return this.#rehang({ ...(held.get(lane) as HeldLane), head: next })
+    if (next) return this.#rehang({ ...(held.get(lane) as HeldLane), head: next.sequence, headPosition: next.position })
     held.delete(lane)
     this.#rehung.add(lane)
     this.#released.push(lane)
@@ -256,7 +265,7 @@ class Work {
     const { held, rows, watchesGaps } = this.#partition
     const before = held.get(item.lane)
     const done = watchesGaps ? doneIn(this.#partition, before, rows.get(item.lane)) : undefined
-    if (before) this.#letters.push({ change: 'status', lane: item.lane, sequence: before.head, status: 'queued' })
+    if (before) this.#letters.push({ change: 'status', position: before.headPosition, status: 'queued' })
     this.#keep(item, status, failure)
     this.#stopped.push({ lane: item.lane, status, record: item.record, failure })
     this.#rehang({
@@ -265,16 +274,17 @@ class Work {
       since: this.#partition.now(),
       done,
       head: sequenceIn(this.#partition, item.record),
+      headPosition: item.record.position,
     })
   }
 
   #queue(item: Item, hold: HeldLane): void {
     const sequence = sequenceIn(this.#partition, item.record)
-    if (hold.status !== 'waiting' || sequence > hold.head) return this.#keep(item, 'queued', undefined)
+    if (hold.status !== 'waiting' || sequence >= hold.head) return this.#keep(item, 'queued', undefined)
     // A version between the missing one and those that wait: it is the new head, and waits just the same.
-    this.#letters.push({ change: 'status', lane: item.lane, sequence: hold.head, status: 'queued' })
+    this.#letters.push({ change: 'status', position: hold.headPosition, status: 'queued' })
     this.#keep(item, 'waiting', undefined)
-    this.#rehang({ ...hold, head: sequence })
+    this.#rehang({ ...hold, head: sequence, headPosition: item.record.position })
   }
 
   #keep({ record, lane }: Item, status: HeldStatus, failure: Failure | undefined): void {
@@ -285,11 +295,11 @@ class Work {
   }
 
   /** The missing version came. If what waits is next, it is due. */
-  #heal(lane: string, hold: HeldLane, record: RecordedEvent): void {
+  #heal(hold: HeldLane, record: RecordedEvent): void {
     const done = record.version as number
     const due = hold.head === done + 1
     this.#rehang({ ...hold, done, status: due ? 'retrying' : 'waiting' })
-    if (due) this.#letters.push({ change: 'status', lane, sequence: hold.head, status: 'retrying' })
+    if (due) this.#letters.push({ change: 'status', position: hold.headPosition, status: 'retrying' })
   }
 
   #rehang(hold: HeldLane): void {

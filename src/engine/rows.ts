@@ -5,7 +5,7 @@ import type { Store } from '../store.ts'
 
 /**
  * The rows of the keys at hand, kept from page to page: the owner of a partition is the only one who writes them, so what it
- * wrote last is what the store has. That stops being true when a commit fails or the lease is lost; then `forget` everything.
+ * wrote last is what the store has. That stops being true when a commit fails or the lease is lost; then it is thrown away as a whole, and a new one begins.
  */
 export class RowCache {
   readonly #store: Store
@@ -58,10 +58,5 @@ export class RowCache {
       this.#rows.delete(key)
       this.#bytes -= folding.size
     }
-  }
-
-  forget(): void {
-    this.#rows.clear()
-    this.#bytes = 0
   }
 }

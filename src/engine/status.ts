@@ -2,6 +2,7 @@ import type { HeldSummary, LaneSummary } from '../dead-letter/letter-store.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type { Store } from '../store.ts'
 import type { Checkpoint } from '../subscription/checkpoint.ts'
+import type { Pause } from '../subscription/subscription-store.ts'
 import type { SubscriptionState } from './state.ts'
 import type { Worker } from './worker.ts'
 
@@ -22,8 +23,10 @@ export interface LaneStatus extends LaneSummary {
 export interface StoredStatus {
   readonly owner: string | undefined
   readonly epoch: number
+  /** Set by a person, whichever process they asked. */
+  readonly pause: Pause | undefined
   readonly checkpoint: Checkpoint
-  /** `seconds` is the age of the first event that has no outcome yet: it grows while nothing moves, and is 0 at the head. */
+  /** `seconds` is how long ago the first event without an outcome was appended: it grows while nothing moves, and is 0 at the head. */
   readonly lag: { readonly events: number; readonly seconds: number }
   /** Undefined when there is nothing to do, or nothing moves. */
   readonly etaSeconds: number | undefined
@@ -35,7 +38,7 @@ export interface SubscriptionStatus {
   readonly state: SubscriptionState
   /** By this process, over the last seconds. */
   readonly eventsPerSecond: number
-  /** How often a commit of this process was refused because another owned the partition. */
+  /** How often this process found, at a commit or a renewal, that another owns the partition. */
   readonly fenced: number
   /** Types that the catalog doesn't know, and how many events of each this process saw. */
   readonly unknownTypes: Readonly<Record<string, number>>
@@ -76,14 +79,15 @@ async function storedStatus(
   const { name } = worker.subscription
   const state = await store.subscriptions.load(name, 0)
   if (!state) return undefined
-  const { events, oldest } = await worker.source.lag(state.checkpoint.position)
+  const { events, since } = await worker.source.lag(state.checkpoint.position)
   const held = await store.letters.summary(name, shownLanes)
   const now = clock.now()
   return {
     owner: state.owner,
     epoch: state.epoch,
+    pause: state.pause,
     checkpoint: state.checkpoint,
-    lag: { events, seconds: oldest === undefined ? 0 : secondsSince(Date.parse(oldest), now) },
+    lag: { events, seconds: since === undefined ? 0 : secondsSince(since, now) },
     etaSeconds: events > 0 && perSecond > 0 ? events / perSecond : undefined,
     held: { ...held, oldest: held.oldest.map((lane) => laneStatus(lane, now)) },
   }

@@ -17,6 +17,22 @@ const tamperings = {
     "UPDATE holdfast_letters SET data = '{\"amount\":6}' WHERE status = 'parked'",
     { kind: 'event', lane: 'b' },
   ],
+  'a promoted column that was changed': ["UPDATE balances SET balance = 99 WHERE key = 'a'", { kind: 'row', key: 'a' }],
+  'a row at another position': ["UPDATE balances SET position = 1 WHERE key = 'a'", { kind: 'row', key: 'a' }],
+  'a lane that would flow': ['DELETE FROM holdfast_lanes', { kind: 'lane', lane: 'b' }],
+  'a lane held for nothing': [
+    "INSERT INTO holdfast_lanes VALUES ('balances', 'a', 0, NULL, 'parked', 1, 1, 1)",
+    { kind: 'lane', lane: 'a' },
+  ],
+  'letters without a head': ["UPDATE holdfast_letters SET status = 'queued'", { kind: 'event', lane: 'b' }],
+  'a letter that was discarded by nobody': [
+    "UPDATE holdfast_letters SET status = 'discarded', ended_at = 1 WHERE status = 'queued'",
+    { kind: 'event', lane: 'b' },
+  ],
+  'a letter beyond the checkpoint': [
+    "INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at) VALUES ('balances', 0, 5, 'queued', 1, 1)",
+    { kind: 'event', lane: 'c' },
+  ],
   'a count that is off': [
     'UPDATE holdfast_partitions SET applied = applied + 1',
     { kind: 'count', outcome: 'applied' },

@@ -2,6 +2,7 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
+import type { RowWrite } from '../projection/row-store.ts'
 import type { Store, StoreMoment } from '../store.ts'
 import { type Counts, type MutableCounts, noCounts, outcomes } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -23,6 +24,8 @@ export type Difference =
       readonly lane: string
       readonly what: string
     }
+  /** A lane is held without a letter at its head, or has letters and is not held, or is not held as they say. */
+  | { readonly kind: 'lane'; readonly lane: string; readonly what: string }
   /** A count of the checkpoint is not the number of events with that outcome. */
   | { readonly kind: 'count'; readonly outcome: keyof Counts; readonly expected: number; readonly actual: number }
 
@@ -68,7 +71,8 @@ class Verifier {
   readonly #moment: StoreMoment
   readonly #counts: MutableCounts = noCounts()
   readonly #rows = new Map<string, Folding>()
-  readonly #heldLanes = new Set<string>()
+  /** The first open letter of each lane that has one. */
+  readonly #heads = new Map<string, DeadLetter>()
   readonly #differences: Difference[] = []
   #differenceCount = 0
 
@@ -92,6 +96,7 @@ class Verifier {
         this.#differ({ kind: 'count', outcome, expected: this.#counts[outcome], actual: counts[outcome] })
       }
     }
+    await this.#compareLanes()
     const rows = await this.#compareRows()
     return {
       subscription: name,
@@ -110,28 +115,35 @@ class Verifier {
     let events = 0
     let after = start
     while (after < position) {
-      const records = await this.#moment.log.readAll(after, pageLimits)
-      if (records.length === 0) break
-      for (const record of records) {
-        if (record.position > position) return events
-        events++
-        await this.#account(record, await letters(record.position))
-      }
-      after = (records.at(-1) as RecordedEvent).position
+      const records = (await this.#moment.log.readAll(after, pageLimits)).filter(
+        (record) => record.position <= position,
+      )
+      const last = records.at(-1)
+      if (!last) break
+      for (const record of records) await this.#account(record, await letters(record.position))
+      events += records.length
+      after = last.position
+    }
+    for (const letter of await this.#moment.letters(this.#subscription.name, position, 10)) {
+      this.#wrong(letter.event, letter.lane, 'it is held although the checkpoint has not passed it')
     }
     return events
   }
 
   async #account(record: RecordedEvent, letter: DeadLetter | undefined): Promise<void> {
     const relevance = relevanceOf(this.#subscription, record)
-    const subscribed = relevance !== 'filtered' && (relevance !== 'unknown' || this.#subscription.unknown === 'hold')
+    const subscribed =
+      typeof relevance === 'function' || (relevance === 'unknown' && this.#subscription.unknown === 'hold')
     if (letter && !isSameEvent(letter.event, record))
       this.#wrong(record, letter.lane, 'its letter has other bytes than the log')
     if (letter && letter.status === 'discarded') {
       this.#counts.discarded++
+      if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded by nobody')
     } else if (letter && letter.status !== 'resolved') {
       this.#counts.held++
-      this.#heldLanes.add(letter.lane)
+      const isHead = !this.#heads.has(letter.lane)
+      if (isHead) this.#heads.set(letter.lane, letter)
+      if (isHead === (letter.status === 'queued')) this.#wrong(record, letter.lane, `it is ${letter.status}`)
     } else if (!subscribed) {
       this.#counts.filtered++
     } else {
@@ -144,14 +156,26 @@ class Verifier {
     const { projection } = this.#subscription
     const reading = await readEvent(this.#subscription, record)
     const { lane } = reading
-    if (this.#heldLanes.has(lane))
-      this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
+    if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
     if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
     const reducer = projection.reducers.get(record.type)
     const folding = this.#rows.get(lane) ?? beginFold(projection, lane, undefined)
     this.#rows.set(lane, folding)
     const failure = reducer && foldEvent(projection, folding, reducer, reading.event, record.position)
     if (failure) this.#wrong(record, lane, `it can't have been applied: ${failure.message}`)
+  }
+
+  async #compareLanes(): Promise<void> {
+    const held = new Map((await this.#moment.heldLanes(this.#subscription.name, 0)).map((lane) => [lane.lane, lane]))
+    for (const lane of new Set(held.keys()).union(this.#heads)) {
+      const hold = held.get(lane)
+      const head = this.#heads.get(lane)
+      if (!hold) this.#differ({ kind: 'lane', lane, what: 'it has letters, and is not held' })
+      else if (!head) this.#differ({ kind: 'lane', lane, what: 'it is held, and has no letters' })
+      else if (hold.headPosition !== head.event.position || hold.status !== head.status) {
+        this.#differ({ kind: 'lane', lane, what: 'it is not held as its first letter says' })
+      }
+    }
   }
 
   async #compareRows(): Promise<number> {
@@ -198,8 +222,9 @@ class Verifier {
   }
 }
 
-function show({ version, json }: { version: number; json: string }): string {
-  return `version ${version}: ${json}`
+function show({ version, position, json, columns }: RowWrite): string {
+  const promoted = columns.length > 0 ? ` ${JSON.stringify(columns)}` : ''
+  return `version ${version}, position ${position}: ${json}${promoted}`
 }
 
 function isSameEvent(a: RecordedEvent, b: RecordedEvent): boolean {

@@ -1,11 +1,11 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Runtime } from '../runtime/ports.ts'
-import { logSource, type Source } from '../source/source.ts'
+import { checkPage, logSource, type Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
 import { addCounts, type Checkpoint, totalOf } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
-import type { Lease, PartitionState, Pause } from '../subscription/subscription-store.ts'
+import type { Lease, Pause } from '../subscription/subscription-store.ts'
 import type { EngineEmitter, Logger } from './events.ts'
 import { Nap } from './nap.ts'
 import { type Outcome, processLane, processPage } from './page.ts'
@@ -38,6 +38,9 @@ const lettersPerCommit = 500
 // Whoever writes events chooses their types; they must not be able to fill our memory with them.
 const mostUnknownTypes = 1_000
 
+/** How a step ended. `refused`: it came to nothing, because somebody paused the subscription. */
+type Step = 'worked' | 'idle' | 'paused' | 'refused' | 'lost'
+
 /**
  * Runs one partition of one subscription:
  *
@@ -59,6 +62,8 @@ export class Worker {
   readonly #emitter: EngineEmitter
   readonly #logger: Logger
   readonly #nap: Nap
+  /** Apart from the other: appends end a rest, but must not shorten the wait for a store that fails. */
+  readonly #backoff: Nap
   readonly #stopping = new AbortController()
   readonly #forced = new AbortController()
   readonly #watchers = new Set<() => void>()
@@ -72,6 +77,8 @@ export class Worker {
   #due = new Set<string>()
   #pause: Pause | undefined
   #fenced = 0
+  #heldUntold = 0
+  #nextHeldWarning = 0
 
   constructor({ store, subscription, runtime, settings, emitter, logger }: WorkerParts) {
     this.subscription = subscription
@@ -82,12 +89,17 @@ export class Worker {
     this.#emitter = emitter
     this.#logger = logger
     this.#nap = new Nap(runtime.timers)
+    this.#backoff = new Nap(runtime.timers)
     this.#pageEvents = settings.pageEvents
     this.#state = { state: 'starting', since: runtime.clock.now(), owner: undefined }
   }
 
   get state(): SubscriptionState {
     return this.#state
+  }
+
+  get pause(): Pause | undefined {
+    return this.#pause
   }
 
   get fenced(): number {
@@ -113,11 +125,13 @@ export class Worker {
   stop(): void {
     this.#stopping.abort()
     this.#nap.wake()
+    this.#backoff.wake()
   }
 
   /** From now on it commits nothing, even if a page that hangs comes back. */
   force(): void {
     this.#forced.abort()
+    this.#enter({ state: 'stopped' })
   }
 
   setPause(pause: Pause | undefined): void {
@@ -128,15 +142,18 @@ export class Worker {
   /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
   async register(): Promise<void> {
     const { name, projection, from } = this.subscription
-    const start =
-      from === 'checkpoint'
-        ? 'existing'
-        : from === 'end'
-          ? await this.source.head()
-          : from === 'beginning'
-            ? 0
-            : from.position
+    const start = from === 'checkpoint' ? 'existing' : await this.#startOf(from)
     await this.#store.subscriptions.register({ name, table: projection.table, start })
+  }
+
+  async #startOf(from: Exclude<Subscription['from'], 'checkpoint'>): Promise<number> {
+    if (from === 'beginning') return 0
+    const head = await this.source.head()
+    if (from === 'end' || from.position <= head) return from === 'end' ? head : from.position
+    throw new HoldfastError(
+      'OPTION_INVALID',
+      `${this.subscription.name} begins after position ${from.position}, but its source ends at ${head}.`,
+    )
   }
 
   /** Resolves when the worker was stopped, or has failed for good. Never rejects. */
@@ -168,7 +185,9 @@ export class Worker {
     )
     if (!claim) return undefined
     if (claim.outcome === 'owned') {
-      this.#position = claim.position
+      // Lanes that it still has to let go are not done, wherever its checkpoint is.
+      this.#position = claim.due ? undefined : claim.state.checkpoint.position
+      this.#pause = claim.state.pause
       this.#due = new Set()
       this.#enter({ state: 'starting', owner: claim.owner })
       await this.#nap.take(Math.min(claim.forMs, Math.max(pollMs, 50)))
@@ -229,7 +248,8 @@ export class Worker {
       const known = partition
       partition = undefined
       const done = known && this.#lease ? await this.#step(known) : 'lost'
-      partition = known
+      // A page that was refused is in memory all the same, and must go.
+      if (done !== 'refused') partition = known
       return done
     }
     while (!this.#stopping.signal.aborted) {
@@ -239,31 +259,32 @@ export class Worker {
     }
   }
 
-  async #step(partition: Partition): Promise<'worked' | 'idle' | 'paused' | 'lost'> {
+  async #step(partition: Partition): Promise<Step> {
     await this.#keepLease()
     if (!this.#lease) return 'lost'
     if (this.#pause) return 'paused'
+    if (this.#state.state === 'paused') this.#enter({ state: 'catching-up' })
+    const begun = this.#runtime.clock.mono()
+    const { pageBytes: bytes } = this.#settings
     const [due] = this.#due
     if (due !== undefined) {
-      await this.#commit(partition, await processLane(partition, due, lettersPerCommit))
-      return 'worked'
+      return this.#commit(partition, await processLane(partition, due, { events: lettersPerCommit, bytes }), begun)
     }
-    const begun = this.#runtime.clock.mono()
-    const limits = { events: this.#pageEvents, bytes: this.#settings.pageBytes }
+    const limits = { events: this.#pageEvents, bytes }
     const { position } = this.#checkpoint as Checkpoint
     const records = await this.source.read(position, limits, this.#stopping.signal)
     const last = records.at(-1)
     if (!last) return 'idle'
+    if (this.subscription.source) checkPage(this.source, position, records)
     const outcome = await processPage(partition, records)
     if (totalOf(outcome.counts) !== records.length) {
       throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
     }
-    await this.#commit(partition, outcome, last)
+    const done = await this.#commit(partition, outcome, begun, last)
     // A live subscription that is handed full pages is behind.
-    const behind = this.#state.state !== 'live' || records.length >= limits.events
-    if (this.#lease && behind) this.#enter({ state: 'catching-up' })
+    if (done === 'worked' && records.length >= limits.events) this.#enter({ state: 'catching-up' })
     this.#fitPage(records.length, this.#runtime.clock.mono() - begun)
-    return 'worked'
+    return done
   }
 
   /**
@@ -276,13 +297,12 @@ export class Worker {
     this.#pageEvents = tookMs > mostMs ? fitting : Math.min(this.#pageEvents * 2, this.#settings.pageEvents)
   }
 
-  async #commit(partition: Partition, outcome: Outcome, last?: RecordedEvent): Promise<void> {
+  async #commit(partition: Partition, outcome: Outcome, begun: number, last?: RecordedEvent): Promise<Step> {
     this.#forced.signal.throwIfAborted()
     const { clock, timers } = this.#runtime
     const { name, projection } = this.subscription
     const lease = this.#lease as Lease
     const before = this.#checkpoint as Checkpoint
-    const begun = clock.mono()
     const to = last ? { position: last.position, eventId: last.id, eventType: last.type, eventTime: last.time } : before
     const at = clock.now()
     const { counts, rows, lanes, held, letters } = outcome
@@ -299,7 +319,14 @@ export class Worker {
       held,
       letters,
     })
-    if (result.outcome === 'fenced') return this.#lost(result)
+    if (result.outcome === 'fenced') {
+      this.#lost(result)
+      return 'lost'
+    }
+    if (result.outcome === 'paused') {
+      this.#pause = result.pause
+      return 'refused'
+    }
     this.#renewedAt = clock.mono()
     this.#checkpoint = {
       ...before,
@@ -309,13 +336,12 @@ export class Worker {
       counts: addCounts(before.counts, counts),
     }
     this.#position = to.position
-    this.#pause = result.pause
     for (const { lane, hold } of lanes) {
       if (hold?.status === 'retrying') this.#due.add(lane)
       else this.#due.delete(lane)
     }
     partition.rows.trim()
-    const events = last ? totalOf(counts) : letters.length
+    const events = last ? totalOf(counts) : -counts.held
     const ended = clock.mono()
     this.rate.add(begun, ended, events)
     this.#emitter.emit('page.committed', {
@@ -326,8 +352,10 @@ export class Worker {
       durationMs: ended - begun,
     })
     this.#tell(outcome)
+    if (this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
     this.#notify()
     await timers.yield()
+    return 'worked'
   }
 
   #tell({ stopped, released, unknown }: Outcome): void {
@@ -336,6 +364,7 @@ export class Worker {
       const { id: eventId, type: eventType, position } = record
       this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure })
     }
+    this.#warnOfHeld(stopped)
     for (const lane of released) this.#emitter.emit('lane.released', { subscription, lane })
     for (const { id: eventId, type, position } of unknown) {
       if (this.#countUnknown(type) > 1) continue
@@ -343,6 +372,19 @@ export class Worker {
       if (this.subscription.unknown !== 'warn') continue
       this.#logger.warn({ subscription, type, eventId, position }, 'an event of a type that the catalog does not know')
     }
+  }
+
+  /** At most one line in ten seconds: a bad release can hold thousands of lanes in one. */
+  #warnOfHeld(stopped: Outcome['stopped']): void {
+    this.#heldUntold += stopped.length
+    const now = this.#runtime.clock.mono()
+    const [first] = stopped
+    if (!first || now < this.#nextHeldWarning) return
+    const { lane, status, record, failure } = first
+    const fields = { subscription: this.subscription.name, lanes: this.#heldUntold, lane, status, eventId: record.id }
+    this.#logger.warn({ ...fields, error: failure?.message }, 'lanes are held; the others go on')
+    this.#heldUntold = 0
+    this.#nextHeldWarning = now + 10_000
   }
 
   #countUnknown(type: string): number {
@@ -356,8 +398,7 @@ export class Worker {
     if (why === 'paused') this.#enter({ state: 'paused', reason: this.#pause?.reason ?? '' })
     else this.#enter({ state: 'live' })
     await this.#nap.take(this.#settings.pollMs)
-    if (why !== 'paused' || this.#pause === undefined) return
-    // Another process may have let it go on.
+    // Another process may have paused it, or let it go on.
     const state = await this.#untilStoreWorks(() =>
       this.#store.subscriptions.load(this.subscription.name, thePartition),
     )
@@ -372,9 +413,7 @@ export class Worker {
     else this.#lost(await this.#store.subscriptions.load(this.subscription.name, thePartition))
   }
 
-  #lost(
-    now: Pick<PartitionState, 'epoch' | 'owner'> | { epoch: number | undefined; owner: string | undefined } | undefined,
-  ): void {
+  #lost(now: { readonly epoch: number | undefined; readonly owner: string | undefined } | undefined): void {
     const epoch = this.#lease?.epoch ?? 0
     this.#lease = undefined
     this.#fenced++
@@ -405,11 +444,13 @@ export class Worker {
     return persist(run, {
       signal: this.#stopping.signal,
       random: this.#runtime.random,
-      nap: this.#nap,
+      nap: this.#backoff,
       isFinal: (error) => error instanceof HoldfastError && !(error instanceof StoreError),
       failed: (error, attempts, waitMs) => {
         this.#enter({ state: 'blocked', error, attempts, retryAt: this.#runtime.clock.now() + waitMs })
         const { name: subscription } = this.subscription
+        if (attempts === 1)
+          this.#logger.warn({ subscription, error }, 'the subscription is blocked; it waits and tries again')
         this.#emitter.emit('store.failed', { subscription, error, attempt: attempts, retryInMs: waitMs })
       },
     })

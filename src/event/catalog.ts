@@ -1,4 +1,5 @@
 import { HoldfastError, InvalidEventError } from '../errors.ts'
+import { disarm } from '../failure/failure.ts'
 import type { Event } from './event.ts'
 import { checkTypeName } from './names.ts'
 import {
@@ -93,6 +94,13 @@ function upcast(entry: CatalogEntry, schemaVersion: number, recorded: unknown): 
       throw new HoldfastError('EVENT_UPCAST', `The step from schema version ${version} to ${version + 1} threw.`, {
         cause,
       })
+    }
+    if (data instanceof Promise) {
+      disarm(data)
+      throw new HoldfastError(
+        'EVENT_UPCAST',
+        `The step from schema version ${version} to ${version + 1} is asynchronous.`,
+      )
     }
   }
   return data

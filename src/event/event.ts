@@ -1,4 +1,5 @@
 import type { Json } from './json.ts'
+import { parseJson } from './parse.ts'
 
 /** What travels with an event without being part of what happened. */
 export interface Metadata {
@@ -46,12 +47,12 @@ export interface RecordedEvent {
 const noMetadata: Metadata = Object.freeze({})
 
 export function parseMetadata(text: string | undefined): Metadata {
-  return text === undefined ? noMetadata : (JSON.parse(text) as Metadata)
+  return text === undefined ? noMetadata : (parseJson(text) as Metadata)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The body as a value. Throws on what is not UTF-8 or not JSON. */
 export function parseBody(body: string | Uint8Array): unknown {
-  return JSON.parse(typeof body === 'string' ? body : utf8.decode(body))
+  return parseJson(typeof body === 'string' ? body : utf8.decode(body))
 }

@@ -30,7 +30,7 @@ function hex(value: number, digits: number): string {
 }
 
 /**
- * The id of a foreign event that came without one: equal content, equal id, so that a second delivery is seen as one. Every
+ * The id of a foreign event that came without one: equal content, equal id, so that a second delivery can be told from a second event. Every
  * part is written as JSON, so that no two different events can run together into the same text.
  */
 export function contentId(event: Pick<RecordedEvent, 'type' | 'key' | 'version' | 'time' | 'body'>): string {

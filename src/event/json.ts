@@ -1,4 +1,5 @@
 import { HoldfastError, InvalidEventError } from '../errors.ts'
+import { parseJson } from './parse.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
 
@@ -38,7 +39,7 @@ export function checkJsonText(text: unknown, path: string, limits: JsonLimits): 
   checkSize(text, path, limits)
   let value: unknown
   try {
-    value = JSON.parse(text)
+    value = parseJson(text)
   } catch (cause) {
     throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} is not JSON.`, { cause })
   }
@@ -157,8 +158,10 @@ function notJson(path: string, what: string): InvalidEventError {
 
 /** Plain in any realm: the prototype is null, or is itself the root of a prototype chain. */
 function isPlain(object: object): boolean {
-  const prototype = Object.getPrototypeOf(object)
-  return prototype === null || Object.getPrototypeOf(prototype) === null
+  const prototype: unknown = Object.getPrototypeOf(object)
+  if (prototype === null || prototype === Object.prototype) return true
+  // The Object.prototype of another realm.
+  return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
 }
 
 /** No subclass, in any realm: `Array.prototype` is an array itself, and the prototype of a class is not. */
@@ -171,37 +174,63 @@ function className(object: object): string {
   return typeof name === 'string' && name ? name : 'a class'
 }
 
+/** What a sealed state is like: whether a -0 is in it, which `JSON.stringify` would lose, and about how long its text will be. */
+export interface Seal {
+  negativeZero: boolean
+  size: number
+}
+
+const longestState = 16_777_216
+
 /**
  * Checks that a fold's new state is exactly what the store will give back, and freezes it, so that a reducer which changes
- * its row in place and then throws can't leave half a change behind. Returns whether a -0 is in it: `JSON.stringify` would
- * lose that.
+ * its row in place and then throws can't leave half a change behind.
  */
-export function sealState(value: unknown, path: string, depth = 0): boolean {
+export function sealState(value: unknown, path: string): Seal {
+  const seal: Seal = { negativeZero: false, size: 0 }
+  sealValue(seal, value, path, 0)
+  return seal
+}
+
+function sealValue(seal: Seal, value: unknown, path: string, depth: number): void {
   if (typeof value === 'number') {
     if (!Number.isFinite(value)) throw badState(path, String(value))
-    return value === 0 && Object.is(value, -0)
+    if (Object.is(value, -0)) seal.negativeZero = true
+    seal.size += 8
+  } else if (typeof value === 'string') {
+    seal.size += value.length
+  } else if (typeof value === 'object' && value !== null) {
+    if (depth === dataLimits.depth) throw badState(path, `nested deeper than ${depth} levels`)
+    if (Array.isArray(value)) sealArray(seal, value, path, depth + 1)
+    else sealObject(seal, value, path, depth + 1)
+    Object.freeze(value)
+  } else if (typeof value !== 'boolean' && value !== null) {
+    throw badState(path, typeof value === 'bigint' ? 'a bigint' : typeof value)
   }
-  if (typeof value === 'string' || typeof value === 'boolean' || value === null) return false
-  if (typeof value !== 'object') throw badState(path, typeof value === 'bigint' ? 'a bigint' : typeof value)
-  if (depth === dataLimits.depth) throw badState(path, `nested deeper than ${depth} levels`)
-  let negativeZero = false
-  if (Array.isArray(value)) {
-    if (!isPlainArray(value)) throw badState(path, `an instance of ${className(value)}`)
-    for (let i = 0; i < value.length; i++)
-      negativeZero = sealState(value[i], `${path}[${i}]`, depth + 1) || negativeZero
-  } else {
-    if (!isPlain(value)) throw badState(path, `an instance of ${className(value)}`)
-    if (Object.getOwnPropertySymbols(value).length > 0) throw badState(path, 'an object with symbol keys')
-    for (const key of Object.keys(value)) {
-      if (key === '__proto__') throw badState(path, 'an object with a key "__proto__"')
-      const child = (value as Record<string, unknown>)[key]
-      // The most common leaves, without a call and without building a path.
-      if (typeof child === 'string' || (typeof child === 'number' && child - child === 0 && child !== 0)) continue
-      negativeZero = sealState(child, `${path}.${key}`, depth + 1) || negativeZero
-    }
+  if (seal.size > longestState)
+    throw badState(path, `part of more than ${longestState.toLocaleString('en')} characters`)
+}
+
+function sealArray(seal: Seal, array: readonly unknown[], path: string, depth: number): void {
+  if (!isPlainArray(array)) throw badState(path, `an instance of ${className(array)}`)
+  // Own keys beside the items (those of a regular expression's match, for one), and holes, would not come back.
+  if (Reflect.ownKeys(array).length !== array.length + 1)
+    throw badState(path, 'a list with more or less than its items')
+  for (let i = 0; i < array.length; i++) sealValue(seal, array[i], `${path}[${i}]`, depth)
+}
+
+function sealObject(seal: Seal, object: object, path: string, depth: number): void {
+  if (!isPlain(object)) throw badState(path, `an instance of ${className(object)}`)
+  const keys = Object.keys(object)
+  if (Reflect.ownKeys(object).length !== keys.length) throw badState(path, 'an object with hidden or symbol keys')
+  for (const key of keys) {
+    if (key === '__proto__') throw badState(path, 'an object with a key "__proto__"')
+    seal.size += key.length
+    const child = (object as Record<string, unknown>)[key]
+    // The most common leaf, without a call and without building a path.
+    if (typeof child === 'number' && child - child === 0 && child !== 0) seal.size += 8
+    else sealValue(seal, child, `${path}.${key}`, depth)
   }
-  Object.freeze(value)
-  return negativeZero
 }
 
 function badState(path: string, what: string): HoldfastError {

@@ -41,6 +41,15 @@ export function describeFailure(thrown: unknown, failureClass: FailureClass, rul
   }
 }
 
+/**
+ * Takes the sting out of a promise that was returned where none is wanted. It is refused in any case; but if nobody listens to it,
+ * its rejection would end the process.
+ */
+export function disarm(returned: unknown): void {
+  const then = field(returned, 'then')
+  if (typeof then === 'function') Promise.resolve(returned).catch(() => undefined)
+}
+
 function describe(thrown: unknown): { errorType: string; message: string } {
   const name = text(field(thrown, 'name')) ?? text(field(field(thrown, 'constructor'), 'name'))
   return {

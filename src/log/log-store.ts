@@ -25,6 +25,12 @@ export interface PageLimits {
   readonly bytes: number
 }
 
+/** How many events lie above a position, and when the first of them was appended, in milliseconds since 1970. */
+export interface Lag {
+  readonly events: number
+  readonly since: number | undefined
+}
+
 /**
  * Keeps the events and hands out positions and versions. What is allowed in is the log's job (`createLog`), not the store's.
  */
@@ -35,8 +41,7 @@ export interface LogStore {
   readKey(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The highest position, 0 for an empty log. */
   head(): Promise<number>
-  /** How many events lie above a position, and the time of the first of them. */
-  lag(after: number): Promise<{ readonly events: number; readonly oldest: string | undefined }>
+  lag(after: number): Promise<Lag>
   /** Calls back when something may have been appended. A hint: readers poll as well. */
   onAppend(wake: () => void): () => void
 }

@@ -4,6 +4,8 @@ import { type Event, type Metadata, parseBody, parseMetadata, type RecordedEvent
 import { createIds } from '../event/identity.ts'
 import { checkJsonText, dataLimits, encodeJson, metadataLimits } from '../event/json.ts'
 import { checkReadable, checkTypeName } from '../event/names.ts'
+import { parseJson } from '../event/parse.ts'
+import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { ExpectedVersion, LogStore, NewEvent, PageLimits } from './log-store.ts'
@@ -77,6 +79,8 @@ const idLength = 128
 const page: PageLimits = { events: 1_000, bytes: 4_194_304 }
 
 export function createLog<const C extends EventCatalog | undefined = undefined>(options: LogOptions<C>): Log<C> {
+  checkOptions(options, 'createLog', ['store', 'events', 'clock', 'timers', 'random'])
+  checkStore(options.store, 'createLog')
   const { store, events: catalog, clock = systemRuntime.clock, random = systemRuntime.random } = options
   const nextId = createIds(clock, random)
 
@@ -84,7 +88,9 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
 
   function makeLog<K extends EventCatalog | undefined>(known: K | undefined): Log<K> {
     return {
-      append: async (key, drafts, { expectedVersion = 'any' } = {}) => {
+      append: async (key, drafts, appendOptions = {}) => {
+        checkOptions(appendOptions, 'append', ['expectedVersion'])
+        const { expectedVersion = 'any' } = appendOptions
         checkReadable(key, 'key', keyLength)
         checkExpected(expectedVersion)
         checkDrafts(drafts)
@@ -157,7 +163,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
       throw new InvalidEventError('EVENT_SCHEMA', `${path}.data`, `${path} (${type}) is refused. ${why}`, { cause })
     }
     try {
-      const checked = readData(entry, entry.schemaVersion, JSON.parse(body))
+      const checked = readData(entry, entry.schemaVersion, parseJson(body))
       if (!(checked instanceof Promise)) return entry.schemaVersion
       const answer = checked.catch(refuse)
       // If another event of this append is refused first, nobody waits for this answer any more.
@@ -178,10 +184,17 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
 }
 
 // Date.parse alone would take 'order 12' for a day in 2001, and a time without a zone for another moment on every machine.
-const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+const isoTime = /^(\d{4})-(\d\d)-(\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 
 function parseTime(time: string): number {
-  return isoTime.test(time) ? Date.parse(time) : Number.NaN
+  const [, year, month, day] = isoTime.exec(time) ?? []
+  // Date.parse would make the 2nd of March of a 30th of February.
+  if (
+    day === undefined ||
+    new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)
+  )
+    return Number.NaN
+  return Date.parse(time)
 }
 
 function readMetadata(metadata: Metadata | undefined, path: string): string | undefined {
@@ -235,6 +248,7 @@ function settle(key: string, expected: ExpectedVersion, result: Awaited<ReturnTy
 
 /** A place that is none, such as NaN, would find nothing, and look like the end of the log. */
 function checkRead(read: ReadOptions): ReadOptions {
+  checkOptions(read, 'Reading', ['after', 'limit', 'signal'])
   const { after = 0, limit = 0 } = read
   if (!isCount(after)) throw badRead('after', after)
   if (!isCount(limit) && limit !== Number.POSITIVE_INFINITY) throw badRead('limit', limit)

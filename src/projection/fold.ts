@@ -1,7 +1,8 @@
 import { HoldfastError } from '../errors.ts'
 import type { Event } from '../event/event.ts'
 import { encodeState, sealState } from '../event/json.ts'
-import { describeFailure, type Failure } from '../failure/failure.ts'
+import { parseJson } from '../event/parse.ts'
+import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
 import type { Projection, Reducer } from './projection.ts'
 import type { ColumnSpec, ColumnValue, RowWrite, StoredRow } from './row-store.ts'
 
@@ -37,8 +38,8 @@ export function beginFold(projection: Projection, key: string, stored: StoredRow
       size: folderSize,
     }
   }
-  const row: unknown = JSON.parse(stored.json)
-  const negativeZero = sealState(row, 'row')
+  const row: unknown = parseJson(stored.json)
+  const { negativeZero } = sealState(row, 'row')
   const done = projection.keyOf ? undefined : stored.version
   const size = folderSize + 2 * stored.json.length
   return { key, row, version: stored.version, position: stored.position, done, negativeZero, changed: false, size }
@@ -66,9 +67,10 @@ export function foldEvent(
   }
   let negativeZero: boolean
   try {
-    negativeZero = sealState(after, 'row')
+    negativeZero = sealState(after, 'row').negativeZero
     for (const column of projection.table.columns) columnValue(column, after)
   } catch (thrown) {
+    disarm(after)
     return describeFailure(thrown, 'permanent', 'row')
   }
   folding.row = after

@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { DataOf, EventCatalog, EventOf, TypeName } from '../event/catalog.ts'
 import type { Event } from '../event/event.ts'
 import { checkColumnName, checkName } from '../event/names.ts'
+import { checkOptions } from '../runtime/options.ts'
 import type { ColumnSpec, ColumnType, TableSpec } from './row-store.ts'
 
 /** The kinds of column a field of a row can be promoted to. */
@@ -60,7 +61,11 @@ export function defineProjection<
   const Columns extends ColumnsOf<Row> = Record<never, never>,
 >(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns> {
   const table = tableName(checkName(name, 'The projection'))
+  checkOptions(definition, `The projection ${name}`, ['events', 'key', 'initial', 'on', 'columns'])
   const { events, key, initial, on, columns } = definition
+  if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
+    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and its folds in on.`)
+  }
   const reducers = new Map<string, Reducer>()
   for (const [type, reducer] of Object.entries(on)) {
     if (!events.entry(type)) {

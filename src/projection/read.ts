@@ -1,4 +1,6 @@
 import { HoldfastError } from '../errors.ts'
+import { parseJson } from '../event/parse.ts'
+import { checkOptions } from '../runtime/options.ts'
 import type { Projection } from './projection.ts'
 import type { ColumnValue, Comparison, Condition, ListedRow, RowStore, StoredRow } from './row-store.ts'
 
@@ -54,12 +56,15 @@ export function read<Row, Columns>(
   const columns = new Set(['key', ...table.columns.map(({ name }) => name)])
 
   return {
-    get: async (key) => typed((await store.rows.load(table, [key])).get(key)),
+    get: async (key) => typed((await store.rows.load(table, [checkKey(key)])).get(key)),
     getMany: async (keys) => {
+      for (const key of keys) checkKey(key)
       const rows = await store.rows.load(table, keys)
       return keys.map((key) => typed(rows.get(key)))
     },
-    list: async ({ where = {}, orderBy = {}, limit = 100, after } = {}) => {
+    list: async (options = {}) => {
+      checkOptions(options, 'list', ['where', 'orderBy', 'limit', 'after'])
+      const { where = {}, orderBy = {}, limit = 100, after } = options
       if (!Number.isSafeInteger(limit) || limit < 1 || limit > mostRows)
         throw badList(`limit is ${limit}`, `Give 1 to ${mostRows}.`)
       const order = orderOf(orderBy)
@@ -83,7 +88,7 @@ export function read<Row, Columns>(
   }
 
   function typed(row: StoredRow | undefined): ReadRow<Row> | undefined {
-    return row && { key: row.key, version: row.version, data: JSON.parse(row.json) as Row }
+    return row && { key: row.key, version: row.version, data: parseJson(row.json) as Row }
   }
 
   function orderOf(orderBy: object): { column: string; direction: 'asc' | 'desc' } {
@@ -97,10 +102,13 @@ export function read<Row, Columns>(
   function conditionsOf(where: object): Condition[] {
     return fieldsOf(where, 'where').flatMap(([name, wanted]): Condition[] => {
       const column = checkColumn(name)
-      if (wanted === undefined) return []
+      // A condition that fell out of the caller's hands must not become "all rows".
+      if (wanted === undefined) throw badList(`where.${column} is undefined`, 'Leave it out, or give null.')
       if (typeof wanted !== 'object' || wanted === null)
         return [{ column, is: 'eq', value: checkValue(column, wanted) }]
-      return fieldsOf(wanted, `where.${column}`).map(([is, value]): Condition => {
+      const comparing = fieldsOf(wanted, `where.${column}`)
+      if (comparing.length === 0) throw badList(`where.${column} is empty`, 'Leave it out, or give a value.')
+      return comparing.map(([is, value]): Condition => {
         if (is === 'in' && Array.isArray(value) && value.length <= mostRows)
           return { column, is, values: value.map((item) => checkValue(column, item)) }
         if (comparisons.has(is)) return { column, is: is as Comparison, value: checkValue(column, value) }
@@ -119,6 +127,11 @@ export function read<Row, Columns>(
       `It has ${[...columns].join(', ')}; add others to its columns.`,
     )
   }
+}
+
+function checkKey(key: unknown): string {
+  if (typeof key === 'string') return key
+  throw new HoldfastError('OPTION_INVALID', `A key is of type ${typeof key}.`, { hint: 'Give a string.' })
 }
 
 function checkValue(column: string, value: unknown): ColumnValue {

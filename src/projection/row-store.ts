@@ -41,8 +41,8 @@ export interface RowQuery {
   readonly limit: number
 }
 
-/** A stored row with the value it is ordered by. */
-export interface ListedRow extends StoredRow {
+/** A row with its promoted columns, and the value it is ordered by. */
+export interface ListedRow extends RowWrite {
   readonly orderValue: ColumnValue
 }
 

@@ -1,5 +1,6 @@
+import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
-import type { LogStore, PageLimits } from '../log/log-store.ts'
+import type { Lag, LogStore, PageLimits } from '../log/log-store.ts'
 
 /**
  * Where a subscription reads. A source gives events in order of position and nothing else: batching, checkpoints, retries and
@@ -9,13 +10,40 @@ export interface Source {
   readonly name: string
   /**
    * `contiguous`: the versions of a key come one after the other, each once, so there is nothing to check. `unordered`: they may
-   * repeat, come late or be missing; the engine waits for a missing one and skips a repeated one.
+   * repeat, come late or be missing; the engine waits for a missing one and skips a repeated one. `none`: its events have no
+   * versions; they are taken in order of position, and a repeat can't be told.
    */
-  readonly versions: 'contiguous' | 'unordered'
+  readonly versions: 'contiguous' | 'unordered' | 'none'
   read(after: number, limits: PageLimits, signal: AbortSignal): Promise<readonly RecordedEvent[]>
   head(): Promise<number>
-  lag(after: number): Promise<{ readonly events: number; readonly oldest: string | undefined }>
+  lag(after: number): Promise<Lag>
   onAppend(wake: () => void): () => void
+}
+
+/**
+ * Checks that a page keeps what its source promised. A page that doesn't can't be held event by event, because it is the order,
+ * the identity or the version of its events that is wrong; so the subscription stops, before anything of the page is taken.
+ */
+export function checkPage({ name, versions }: Source, after: number, records: readonly RecordedEvent[]): void {
+  let last = after
+  for (const { position, id, type, key, version, body } of records) {
+    const refuse = (what: string) =>
+      new HoldfastError('SOURCE_INVALID', `The source ${name} gave an event after position ${last} ${what}.`, {
+        hint: 'Mend the source; the checkpoint has not moved.',
+      })
+    if (!Number.isSafeInteger(position) || position <= last)
+      throw refuse(`at position ${position}, which is not higher`)
+    if (![id, type, key].every(isText)) throw refuse('whose id, type or key is no text that can be stored')
+    if (typeof body === 'string' && !body.isWellFormed()) throw refuse('whose body is no well-formed text; give bytes')
+    if (versions === 'none' ? version !== undefined : !Number.isSafeInteger(version) || (version as number) < 1) {
+      throw refuse(`with version ${version}, though its versions are '${versions}'`)
+    }
+    last = position
+  }
+}
+
+function isText(text: unknown): boolean {
+  return typeof text === 'string' && text.length > 0 && text.isWellFormed() && !text.includes('\0')
 }
 
 export function logSource(log: LogStore): Source {

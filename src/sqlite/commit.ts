@@ -1,7 +1,14 @@
 import type { NewLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
-import type { Commit, CommitOutcome, LaneWrite, Lease, LetterChange } from '../subscription/subscription-store.ts'
+import type {
+  Commit,
+  CommitOutcome,
+  LaneWrite,
+  Lease,
+  LetterChange,
+  Pause,
+} from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import { toSql, upsertSql } from './rows.ts'
 
@@ -21,19 +28,10 @@ const queuedSql = `
   INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at)
   SELECT ?, ?, value, 'queued', 1, ? FROM json_each(?)`
 
-const foreignStatusSql = `
-  UPDATE holdfast_letters SET status = ?
-  WHERE subscription = ? AND lane = ? AND sequence = ? AND logged = 0 AND ended_at IS NULL`
-
-const loggedStatusSql = `
-  UPDATE holdfast_letters SET status = ?
-  WHERE subscription = ? AND position = (SELECT position FROM holdfast_events WHERE key = ? AND version = ?)
-    AND logged = 1 AND ended_at IS NULL`
-
 const laneSql = `
-  INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head) VALUES (?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (subscription, lane) DO UPDATE SET
-    done = excluded.done, status = excluded.status, since = excluded.since, head = excluded.head`
+  INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head, head_position) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+  ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status, since = excluded.since,
+    head = excluded.head, head_position = excluded.head_position`
 
 /**
  * The one rule, in one transaction. The checkpoint goes first: if the epoch is not ours any more, it changes no row, and
@@ -41,7 +39,10 @@ const laneSql = `
  */
 export function commitPage(db: Database, commit: Commit, now: number): CommitOutcome {
   const { lease } = commit
-  return db.transaction(() => {
+  return db.transaction((): CommitOutcome => {
+    // Here and not only between pages: when a pause was answered, nothing is applied any more.
+    const pause = readPause(db, lease.subscription)
+    if (pause) return { outcome: 'paused', pause }
     if (!moveCheckpoint(db, commit, now)) {
       const owner = db.get<{ epoch: number; owner: string | null }>(
         'SELECT epoch, owner FROM holdfast_partitions WHERE subscription = ? AND partition = ?',
@@ -54,15 +55,15 @@ export function commitPage(db: Database, commit: Commit, now: number): CommitOut
     writeLetters(db, lease, commit.held, commit.at)
     for (const change of commit.letters) changeLetter(db, lease, change, commit.at)
     writeLanes(db, lease, commit.lanes)
-    const pause = db.get<{ paused_at: number | null; pause_reason: string }>(
-      'SELECT paused_at, pause_reason FROM holdfast_subscriptions WHERE name = ?',
-      lease.subscription,
-    )
-    return {
-      outcome: 'committed',
-      pause: pause && pause.paused_at !== null ? { reason: pause.pause_reason, at: pause.paused_at } : undefined,
-    }
+    return { outcome: 'committed' }
   })
+}
+
+function readPause(db: Database, subscription: string): Pause | undefined {
+  const sql =
+    'SELECT paused_at AS at, pause_reason AS reason FROM holdfast_subscriptions WHERE name = ? AND paused_at IS NOT NULL'
+  const pause = db.get<Pause>(sql, subscription)
+  return pause && { at: pause.at, reason: pause.reason }
 }
 
 function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts }: Commit, now: number): boolean {
@@ -175,10 +176,14 @@ function changeLetter(db: Database, { subscription, partition }: Lease, change: 
       return
     }
     case 'status':
-      for (const sql of [foreignStatusSql, loggedStatusSql]) {
-        if (db.run(sql, change.status, subscription, change.lane, change.sequence) > 0) return
-      }
-      throw new HoldfastError('INTERNAL', `The lane ${JSON.stringify(change.lane)} has no letter ${change.sequence}.`)
+      db.run(
+        'UPDATE holdfast_letters SET status = ? WHERE subscription = ? AND partition = ? AND position = ?',
+        change.status,
+        subscription,
+        partition,
+        change.position,
+      )
+      return
     default:
       change satisfies never
   }
@@ -198,6 +203,7 @@ function writeLanes(db: Database, { subscription, partition }: Lease, lanes: rea
         hold?.status ?? null,
         hold?.since ?? null,
         hold?.head ?? null,
+        hold?.headPosition ?? null,
       )
   }
 }

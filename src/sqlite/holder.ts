@@ -5,19 +5,23 @@ import { hostname } from 'node:os'
 export interface Holder {
   readonly host: string
   readonly pid: number
+  /** When the process began, in milliseconds since 1970, to tell it from another that had the same number before. */
+  readonly began: number
   readonly store: string
 }
 
-const openStores = new Set<string>()
+// Only of this thread, and of this copy of the package: other stores of the process are not known here.
+const closedStores = new Set<string>()
+
+const beganWithinMs = 2_000
 
 export function createHolder(): Holder {
-  const store = randomUUID()
-  openStores.add(store)
-  return { host: hostname(), pid: process.pid, store }
+  const began = Math.round(Date.now() - process.uptime() * 1_000)
+  return { host: hostname(), pid: process.pid, began, store: randomUUID() }
 }
 
 export function forgetHolder({ store }: Holder): void {
-  openStores.delete(store)
+  closedStores.add(store)
 }
 
 /**
@@ -26,10 +30,10 @@ export function forgetHolder({ store }: Holder): void {
  */
 export function isGone(holder: string | null, self: Holder): boolean {
   if (holder === null) return false
-  const { host, pid, store } = JSON.parse(holder) as Holder
+  const { host, pid, began, store } = JSON.parse(holder) as Holder
   if (host !== self.host) return false
-  // Our own number but not a store of ours: a process before us had it, as in a container, where it is always the same.
-  if (pid === self.pid) return !openStores.has(store)
+  // Our own number: this process, or one before us that had it, as in a container, where it is always the same.
+  if (pid === self.pid) return closedStores.has(store) || Math.abs(began - self.began) > beganWithinMs
   try {
     process.kill(pid, 0)
     return false

@@ -1,15 +1,17 @@
+import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { HoldfastError } from '../errors.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
+import { checkOptions } from '../runtime/options.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store, StoreMoment } from '../store.ts'
 import { Database, pragmas } from './database.ts'
 import { isBusy } from './errors.ts'
 import { createHolder, forgetHolder } from './holder.ts'
-import { listLetters, sqliteLetters } from './letters.ts'
+import { heldLanes, listLetters, sqliteLetters } from './letters.ts'
 import { readPage, sqliteLog } from './log.ts'
-import { migrate } from './migrate.ts'
+import { migrate, refuseForeign } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { sqliteRows } from './rows.ts'
 import { loadPartition, sqliteSubscriptions } from './subscriptions.ts'
@@ -25,18 +27,18 @@ export interface SqliteStoreOptions {
 const openTries = 50
 
 /** Opens a store in a file, and brings its schema up to date. */
-export async function createSqliteStore({
-  file,
-  busyTimeout = '1s',
-  clock = systemRuntime.clock,
-}: SqliteStoreOptions): Promise<Store> {
-  if (typeof file !== 'string' || file === '' || file === ':memory:') {
+export async function createSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+  checkOptions(options, 'createSqliteStore', ['file', 'busyTimeout', 'clock'])
+  const { file, busyTimeout = '1s', clock = systemRuntime.clock } = options
+  if (typeof file !== 'string' || file === '' || file.includes(':memory:')) {
     throw new HoldfastError('OPTION_INVALID', `The file of a SQLite store is ${JSON.stringify(file)}.`, {
       hint: 'Give the path of a file. For a test, createTemporaryStore() of holdfast/testing makes one and removes it.',
     })
   }
   const busyMs = toMs(busyTimeout, 'busyTimeout')
-  const db = await open(file, busyMs, clock)
+  // Once: the process may change its folder before a snapshot opens the file again.
+  const path = resolve(file)
+  const db = await open(path, busyMs, clock)
   const holder = createHolder()
 
   const close = async () => {
@@ -44,11 +46,11 @@ export async function createSqliteStore({
     db.close()
   }
   return {
-    log: sqliteLog(db),
+    log: sqliteLog(db, clock),
     subscriptions: sqliteSubscriptions(db, clock, holder),
     letters: sqliteLetters(db),
     rows: sqliteRows(db),
-    snapshot: (read) => snapshot(file, busyMs, read),
+    snapshot: (read) => snapshot(path, busyMs, read),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -58,6 +60,8 @@ async function open(file: string, busyMs: number, clock: Clock): Promise<Databas
   for (let tries = 1; ; tries++) {
     const db = new Database(file, { busyMs })
     try {
+      // Before anything is changed, the mode of the file included.
+      refuseForeign(db, migrations)
       db.exec(pragmas)
       migrate(db, migrations, clock.now())
       return db
@@ -81,6 +85,7 @@ async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMom
       log: { readAll: async (after, limits) => readPage(db, after, limits) },
       rows: sqliteRows(db),
       partition: async (subscription, partition) => loadPartition(db, subscription, partition),
+      heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
       letters: async (subscription, after, limit) => listLetters(db, { subscription, after, limit }),
     })
   } finally {

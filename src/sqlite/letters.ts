@@ -1,5 +1,6 @@
 import type { DeadLetter, HeldLane, LetterStatus } from '../dead-letter/letter.ts'
-import type { HeldSummary, LaneSummary, LetterQuery, LetterStore } from '../dead-letter/letter-store.ts'
+import type { HeldSummary, LaneSummary, LetterQuery, LetterQueue, LetterStore } from '../dead-letter/letter-store.ts'
+import type { PageLimits } from '../log/log-store.ts'
 import type { Database } from './database.ts'
 
 interface LetterRow {
@@ -24,7 +25,7 @@ interface LetterRow {
   ended_by: string | null
 }
 
-const laneColumns = 'lane, status, since, done, head'
+const laneColumns = 'lane, status, since, done, head, head_position AS headPosition'
 
 // The letters of a lane, on the two ways to find them; the schema says when it is which.
 const foreignSql = `
@@ -42,14 +43,7 @@ interface LaneRow extends Omit<HeldLane, 'done'> {
 
 export function sqliteLetters(db: Database): LetterStore {
   return {
-    heldLanes: async (subscription, partition) =>
-      db
-        .all<LaneRow>(
-          `SELECT ${laneColumns} FROM holdfast_lanes WHERE subscription = ? AND partition = ? AND status IS NOT NULL`,
-          subscription,
-          partition,
-        )
-        .map(toLane),
+    heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
     laneVersions: async (subscription, lanes) => {
       const versions = new Map<string, number>()
       for (const lane of lanes) {
@@ -62,7 +56,7 @@ export function sqliteLetters(db: Database): LetterStore {
       }
       return versions
     },
-    queue: async (subscription, lane, limit) => queue(db, subscription, lane, limit).map(toLetter),
+    queue: async (subscription, lane, limits) => queue(db, subscription, lane, limits),
     present: async (subscription, letters) =>
       letters.filter(
         ({ lane, sequence, eventId }) =>
@@ -80,11 +74,30 @@ export function sqliteLetters(db: Database): LetterStore {
   }
 }
 
-function queue(db: Database, subscription: string, lane: string, limit: number): LetterRow[] {
+export function heldLanes(db: Database, subscription: string, partition: number): HeldLane[] {
+  const sql = `SELECT ${laneColumns} FROM holdfast_lanes WHERE subscription = ? AND partition = ? AND status IS NOT NULL`
+  return db.all<LaneRow>(sql, subscription, partition).map(toLane)
+}
+
+function queue(db: Database, subscription: string, lane: string, limits: PageLimits): LetterQueue {
   const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?3`
   const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?3`
-  const letters = db.all<LetterRow>(foreign, subscription, lane, limit)
-  return letters.length > 0 ? letters : db.all<LetterRow>(logged, subscription, lane, limit)
+  for (const sql of [foreign, logged]) {
+    const letters: DeadLetter[] = []
+    let bytes = 0
+    let next: LetterQueue['next']
+    // One more than asked for, to know who is next.
+    for (const row of db.each<LetterRow>(sql, subscription, lane, limits.events + 1)) {
+      bytes += Buffer.byteLength(row.data)
+      if (letters.length === limits.events || (bytes > limits.bytes && letters.length > 0)) {
+        next = { sequence: row.sequence, position: row.position }
+        break
+      }
+      letters.push(toLetter(row))
+    }
+    if (letters.length > 0) return { letters, next }
+  }
+  return { letters: [], next: undefined }
 }
 
 export function listLetters(
@@ -130,8 +143,8 @@ function count(db: Database, subscription: string, lane: string): number {
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-function toLane({ lane, status, since, done, head }: LaneRow): HeldLane {
-  return { lane, status, since, done: done ?? undefined, head }
+function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
+  return { lane, status, since, done: done ?? undefined, head, headPosition }
 }
 
 function toLetter(row: LetterRow): DeadLetter {

@@ -1,6 +1,7 @@
 import { setImmediate } from 'node:timers/promises'
 import type { RecordedEvent } from '../event/event.ts'
 import type { AppendOutcome, ExpectedVersion, LogStore, NewEvent, PageLimits } from '../log/log-store.ts'
+import type { Clock } from '../runtime/ports.ts'
 import type { Database } from './database.ts'
 import { isBusy } from './errors.ts'
 
@@ -12,7 +13,8 @@ const sizeSql =
   'SELECT sum(octet_length(data)) FROM (SELECT data FROM holdfast_events WHERE position > ? ORDER BY position LIMIT ?)'
 const readKeySql = `SELECT ${columns} FROM holdfast_events WHERE key = ? AND version > ? ORDER BY version LIMIT ?`
 const insertSql = `
-  INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+  INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata, appended_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 /** Appends that are asked for in the same moment share one transaction, and so one wait for the disk. */
 const mostAppendsPerCommit = 1_000
@@ -27,7 +29,7 @@ interface AppendRequest {
   readonly reject: (error: unknown) => void
 }
 
-export function sqliteLog(db: Database): LogStore {
+export function sqliteLog(db: Database, clock: Clock): LogStore {
   const listeners = new Set<() => void>()
   let requests: AppendRequest[] = []
   let flushing = false
@@ -42,12 +44,12 @@ export function sqliteLog(db: Database): LogStore {
     readKey: async (key, afterVersion, limits) => within(db, limits, readKeySql, key, afterVersion),
     head: async () => head(db),
     lag: async (after) => {
-      const first = db.get<{ time: string }>(
-        'SELECT time FROM holdfast_events WHERE position > ? ORDER BY position LIMIT 1',
+      const first = db.get<{ since: number }>(
+        'SELECT appended_at AS since FROM holdfast_events WHERE position > ? ORDER BY position LIMIT 1',
         after,
       )
       // One writer, and a rolled-back insert gives its number back: positions have no holes.
-      return { events: Math.max(0, head(db) - after), oldest: first?.time }
+      return { events: Math.max(0, head(db) - after), since: first?.since }
     },
     onAppend: (wake) => {
       listeners.add(wake)
@@ -69,8 +71,11 @@ export function sqliteLog(db: Database): LogStore {
 
   async function commit(batch: readonly AppendRequest[]): Promise<void> {
     try {
-      const outcomes = await whenFree(() => db.transaction(() => batch.map((request) => append(db, request))))
-      for (const wake of listeners) wake()
+      const outcomes = await whenFree(() =>
+        db.transaction(() => batch.map((request) => append(db, request, clock.now()))),
+      )
+      // On their own, so that one who throws can't spoil an append that is done.
+      for (const wake of listeners) queueMicrotask(wake)
       for (const [i, { resolve }] of batch.entries()) resolve(outcomes[i] as AppendOutcome)
     } catch (error) {
       const [first] = batch
@@ -93,7 +98,7 @@ async function whenFree<T>(work: () => T): Promise<T> {
   }
 }
 
-function append(db: Database, { key, events, expected }: AppendRequest): AppendOutcome {
+function append(db: Database, { key, events, expected }: AppendRequest, now: number): AppendOutcome {
   const repeated = findRepeated(db, key, events)
   if (repeated) return repeated
   const { version: actual } = db.get<{ version: number }>(
@@ -105,7 +110,17 @@ function append(db: Database, { key, events, expected }: AppendRequest): AppendO
   const insert = db.statement(insertSql)
   let position = 0
   for (const [i, { id, type, schemaVersion, time, body, metadata }] of events.entries()) {
-    const { lastInsertRowid } = insert.run(id, key, actual + i + 1, type, schemaVersion, time, body, metadata ?? null)
+    const { lastInsertRowid } = insert.run(
+      id,
+      key,
+      actual + i + 1,
+      type,
+      schemaVersion,
+      time,
+      body,
+      metadata ?? null,
+      now,
+    )
     position = Number(lastInsertRowid)
   }
   return { outcome: 'appended', version: actual + events.length, position }

@@ -30,8 +30,16 @@ export function migrate(db: Database, migrations: readonly Migration[], now: num
 
 /** Without a write, so that opening a store that is up to date needs no lock. */
 function isCurrent(db: Database, migrations: readonly Migration[]): boolean {
-  const table = db.get("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migrations'")
-  return table !== undefined && check(db, migrations) === migrations.length
+  return hasSchema(db) && check(db, migrations) === migrations.length
+}
+
+/** Throws for a schema that this program can't know, without touching it. */
+export function refuseForeign(db: Database, migrations: readonly Migration[]): void {
+  if (hasSchema(db)) check(db, migrations)
+}
+
+function hasSchema(db: Database): boolean {
+  return db.get("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migrations'") !== undefined
 }
 
 /** How many are applied. Refuses a schema that this program can't know. */

@@ -47,6 +47,10 @@ export function toSql(value: ColumnValue): SQLInputValue {
   return typeof value === 'boolean' ? Number(value) : value
 }
 
+function fromSql(value: ColumnValue, type: ColumnType | undefined): ColumnValue {
+  return type === 'boolean' && value !== null ? value === 1 : value
+}
+
 export function sqliteRows(db: Database): RowStore {
   return {
     load: async (table, keys) => ofTable(db, table, () => load(db, table, keys)),
@@ -82,11 +86,17 @@ function list(db: Database, table: TableSpec, { where, orderBy, after, limit }: 
   const column = quote(orderBy.column)
   const conditions = where.map(conditionSql)
   if (after) conditions.push(afterSql(column, orderBy.direction, after))
+  const columns = table.columns.map(({ name }) => `, ${quote(name)}`).join('')
   const sql = `
-    SELECT key, version, position, data AS json, ${column} AS orderValue FROM ${quote(table.name)}
+    SELECT key, version, position, data, ${column}${columns} FROM ${quote(table.name)}
     ${conditions.length > 0 ? `WHERE ${conditions.map(({ text }) => text).join(' AND ')}` : ''}
     ORDER BY ${column} ${orderBy.direction}, key ${orderBy.direction} LIMIT ?`
-  return db.all<ListedRow>(sql, ...conditions.flatMap(({ values }) => values.map(toSql)), limit)
+  type Values = [string, number, number, string, ColumnValue, ...ColumnValue[]]
+  const rows = db.values<Values>(sql, ...conditions.flatMap(({ values }) => values.map(toSql)), limit)
+  return rows.map(([key, version, position, json, orderValue, ...promoted]) => {
+    const values = promoted.map((value, i) => fromSql(value, table.columns[i]?.type))
+    return { key, version, position, json, columns: values, orderValue }
+  })
 }
 
 interface SqlPart {

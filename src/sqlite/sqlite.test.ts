@@ -220,6 +220,9 @@ describe('the holder of a lease', () => {
     expect(isGone(holder.replace(self.host, 'elsewhere'), self)).toBe(false)
     expect(isGone(null, self)).toBe(false)
     expect(isGone(JSON.stringify(self), self)).toBe(false)
+    // Another thread, or another copy of the package, of this very process.
+    expect(isGone(JSON.stringify({ ...self, store: 'theirs' }), self)).toBe(false)
+    expect(isGone(JSON.stringify({ ...self, store: 'theirs', began: self.began - 60_000 }), self)).toBe(true)
     forgetHolder(self)
     expect(isGone(JSON.stringify(self), self)).toBe(true)
   })

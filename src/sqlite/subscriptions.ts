@@ -89,7 +89,8 @@ export function loadPartition(db: Database, subscription: string, partition: num
 }
 
 function register(db: Database, { name, table, start }: SubscriptionSpec, now: number): void {
-  const columns = JSON.stringify(table.columns)
+  // In order of name: to declare them in another order is no change.
+  const columns = JSON.stringify(table.columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
   const known = db.get<{ columns: string }>('SELECT columns FROM holdfast_subscriptions WHERE name = ?', name)
   if (known) {
     if (known.columns === columns) return
@@ -140,14 +141,27 @@ function claim(db: Database, request: ClaimRequest, now: number, self: Holder): 
 
 function owned(
   db: Database,
-  { subscription, partition }: ClaimRequest,
+  { subscription, partition, owner }: ClaimRequest,
   now: number,
   self: Holder,
 ): ClaimOutcome | undefined {
   const row = db.get<PartitionRow>(loadSql, subscription, partition)
   if (!row) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
   if (row.owner === null || row.lease_until <= now || isGone(row.holder, self)) return undefined
-  return { outcome: 'owned', owner: row.owner, forMs: row.lease_until - now, position: row.position }
+  // Our own claim, whose answer never reached us.
+  if (row.owner === owner && row.holder === JSON.stringify(self)) return undefined
+  const due = db.get(
+    "SELECT 1 FROM holdfast_lanes WHERE subscription = ? AND partition = ? AND status = 'retrying' LIMIT 1",
+    subscription,
+    partition,
+  )
+  return {
+    outcome: 'owned',
+    owner: row.owner,
+    forMs: row.lease_until - now,
+    state: toState(row),
+    due: due !== undefined,
+  }
 }
 
 function take(

@@ -40,8 +40,14 @@ export interface ClaimRequest {
 
 export type ClaimOutcome =
   | { readonly outcome: 'claimed'; readonly lease: Lease; readonly state: PartitionState }
-  /** `position` is how far that owner is. */
-  | { readonly outcome: 'owned'; readonly owner: string; readonly forMs: number; readonly position: number }
+  /** `state` is how far that owner is; `due` whether it still has lanes to let go. */
+  | {
+      readonly outcome: 'owned'
+      readonly owner: string
+      readonly forMs: number
+      readonly state: PartitionState
+      readonly due: boolean
+    }
 
 /** What a lane becomes. `hold` undefined: it flows again. `done` is kept where no row tells it. */
 export interface LaneWrite {
@@ -56,8 +62,7 @@ export type LetterChange =
   /** A head of a lane that takes another place: due now, waiting again, or behind a new head. */
   | {
       readonly change: 'status'
-      readonly lane: string
-      readonly sequence: number
+      readonly position: number
       readonly status: 'retrying' | 'waiting' | 'queued'
     }
 
@@ -81,7 +86,9 @@ export interface Commit {
 }
 
 export type CommitOutcome =
-  | { readonly outcome: 'committed'; readonly pause: Pause | undefined }
+  | { readonly outcome: 'committed' }
+  /** Somebody paused the subscription meanwhile. Nothing was written. */
+  | { readonly outcome: 'paused'; readonly pause: Pause }
   /** Another owner has the partition, or the checkpoint is not where it was. Nothing was written. */
   | { readonly outcome: 'fenced'; readonly epoch: number | undefined; readonly owner: string | undefined }
 

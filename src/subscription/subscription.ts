@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { parseMetadata } from '../event/event.ts'
 import type { Projection } from '../projection/projection.ts'
+import { checkOptions } from '../runtime/options.ts'
 import type { Source } from '../source/source.ts'
 
 /** Which events a subscription is about. What it leaves out is counted as filtered, not lost. */
@@ -30,17 +31,15 @@ export interface Subscription extends Required<Omit<SubscriptionOptions, 'source
   readonly name: string
   readonly projection: Projection
   readonly source: Source | undefined
-  /** Whether the filter lets an event through. */
+  /** Whether the filter is about a key at all, and whether it lets an event through. */
+  readonly admitsKey: (key: string) => boolean
   readonly admits: (event: RecordedEvent) => boolean
 }
 
-const optionNames = new Set(['from', 'filter', 'unknown', 'source'])
-
 export function defineSubscription(projection: Projection, options: SubscriptionOptions = {}): Subscription {
-  const { from = 'beginning', filter = {}, unknown = 'ignore', source } = options
   const { name } = projection
-  const wrong = Object.keys(options).find((option) => !optionNames.has(option))
-  if (wrong) throw refused(name, `has no option ${JSON.stringify(wrong)}`, [...optionNames].join(', '))
+  checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source'])
+  const { from = 'beginning', filter = {}, unknown = 'ignore', source } = options
   if (!['ignore', 'warn', 'hold'].includes(unknown))
     throw refused(name, `unknown is ${JSON.stringify(unknown)}`, 'ignore, warn, hold')
   if (
@@ -54,16 +53,45 @@ export function defineSubscription(projection: Projection, options: Subscription
       'checkpoint, beginning, end, { position: a whole number from 0 }',
     )
   }
-  return { kind: 'subscription', name, projection, from, filter, unknown, source, admits: admits(filter) }
+  checkFilter(projection, filter)
+  if (
+    source !== undefined &&
+    !(typeof source.read === 'function' && typeof source.head === 'function' && typeof source.onAppend === 'function')
+  ) {
+    throw refused(name, 'source is no source', 'an object with read, head, lag and onAppend')
+  }
+  if (projection.keyOf && source?.versions === 'unordered') {
+    // The versions of several keys meet in one row; which of them is missing or repeated could not be told there.
+    throw refused(name, 'it has a key of its own, and its source is unordered', 'a projection by the key of its events')
+  }
+  const { keyPrefix = '' } = filter
+  return {
+    kind: 'subscription',
+    name,
+    projection,
+    from,
+    filter,
+    unknown,
+    source,
+    admitsKey: (key) => key.startsWith(keyPrefix),
+    admits: admits(filter),
+  }
 }
 
-function admits({ types, keyPrefix, tenant }: Filter): (event: RecordedEvent) => boolean {
-  if (!types && keyPrefix === undefined && tenant === undefined) return () => true
+function checkFilter({ name, events }: Projection, filter: Filter): void {
+  checkOptions(filter, `The filter of ${name}`, ['types', 'keyPrefix', 'tenant'])
+  const { types = [], keyPrefix = '', tenant = '' } = filter
+  const unheard = Array.isArray(types) ? types.find((type) => !events.entry(type)) : String(types)
+  // A filter that matches nothing would pass over everything, quietly.
+  if (unheard !== undefined)
+    throw refused(name, `filter.types has ${JSON.stringify(unheard)}`, Object.keys(events.types).join(', '))
+  if (typeof keyPrefix !== 'string' || typeof tenant !== 'string')
+    throw refused(name, 'keyPrefix or tenant is no string', 'a string')
+}
+
+function admits({ types, tenant }: Filter): (event: RecordedEvent) => boolean {
   const wanted = types && new Set(types)
-  return (event) =>
-    (!wanted || wanted.has(event.type)) &&
-    (keyPrefix === undefined || event.key.startsWith(keyPrefix)) &&
-    (tenant === undefined || isOfTenant(event, tenant))
+  return (event) => (!wanted || wanted.has(event.type)) && (tenant === undefined || isOfTenant(event, tenant))
 }
 
 function isOfTenant(event: RecordedEvent, tenant: string): boolean {

@@ -13,6 +13,8 @@ export interface ScriptedEvent {
   readonly schemaVersion?: number
   readonly metadata?: string
   readonly time?: string
+  /** One that is not the next, for a source that breaks its promise. */
+  readonly position?: number
 }
 
 export interface ScriptedSource extends Source {
@@ -38,7 +40,10 @@ export function createScriptedSource(name = 'scripted'): ScriptedSource {
       return page
     },
     head: async () => records.length,
-    lag: async (after) => ({ events: records.length - after, oldest: records[after]?.time }),
+    lag: async (after) => {
+      const first = records[after]
+      return { events: records.length - after, since: first && Date.parse(first.time) }
+    },
     onAppend: (wake) => {
       listeners.add(wake)
       return () => void listeners.delete(wake)
@@ -62,5 +67,11 @@ function toRecord(scripted: ScriptedEvent, position: number): RecordedEvent {
     time = '2026-01-01T00:00:00.000Z',
   } = scripted
   const event = { key, type, version, time, body }
-  return { ...event, position, id: scripted.id ?? contentId(event), schemaVersion, metadata }
+  return {
+    ...event,
+    position: scripted.position ?? position,
+    id: scripted.id ?? contentId(event),
+    schemaVersion,
+    metadata,
+  }
 }

@@ -11,7 +11,7 @@ export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = 
   let time = now
   let sleepers: { readonly due: number; readonly wake: () => void }[] = []
 
-  return {
+  const runtime: Runtime = {
     clock: { now: () => Math.floor(time), mono: () => time - begin },
     timers: {
       sleep: (ms, signal) =>
@@ -29,19 +29,22 @@ export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = 
       yield: turn,
     },
     random: createRandom(seed),
-    async advance(ms) {
-      const until = time + ms
+  }
+  // Not a part of the runtime, so it stays behind when that is spread into options.
+  return Object.defineProperty(runtime, 'advance', { value: advance }) as VirtualRuntime
+
+  async function advance(ms: number): Promise<void> {
+    const until = time + ms
+    await settle()
+    for (;;) {
+      const [next] = sleepers.filter(({ due }) => due <= until).toSorted((a, b) => a.due - b.due)
+      if (!next) break
+      time = Math.max(time, next.due)
+      next.wake()
       await settle()
-      for (;;) {
-        const [next] = sleepers.filter(({ due }) => due <= until).toSorted((a, b) => a.due - b.due)
-        if (!next) break
-        time = Math.max(time, next.due)
-        next.wake()
-        await settle()
-      }
-      time = until
-      await settle()
-    },
+    }
+    time = until
+    await settle()
   }
 }
 

@@ -124,7 +124,7 @@ export function shuffledSource(seed: number, head: () => Promise<number>): Sourc
         metadata: undefined,
       }))
     },
-    lag: async (after) => ({ events: Math.max(0, (await head()) - after), oldest: undefined }),
+    lag: async (after) => ({ events: Math.max(0, (await head()) - after), since: undefined }),
     onAppend: () => () => undefined,
   }
 }

@@ -39,7 +39,8 @@ describe('the README', () => {
     expect(paths.length).toBeGreaterThan(5)
     for (const path of paths)
       await expect(readdir(join(root, path.endsWith('.ts') ? dirname(path) : path))).resolves.toBeDefined()
-    for (const path of paths.filter((name) => name.endsWith('.ts'))) await expect(text(path)).resolves.toContain('it')
+    for (const path of paths.filter((name) => name.endsWith('.ts')))
+      await expect(text(path)).resolves.toContain("from 'vitest'")
     const { scripts } = JSON.parse(await text('package.json')) as { scripts: Record<string, string> }
     for (const [, script = ''] of readme.matchAll(/npm run (?:-s )?([a-z]+)/g)) expect(scripts).toHaveProperty(script)
   })

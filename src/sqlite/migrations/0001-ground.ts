@@ -10,6 +10,7 @@ CREATE TABLE holdfast_events (
   time           TEXT NOT NULL,
   data           TEXT NOT NULL,
   metadata       TEXT,
+  appended_at    INTEGER NOT NULL,
   UNIQUE (key, version)
 ) STRICT;
 
@@ -51,13 +52,14 @@ CREATE TABLE holdfast_partitions (
 
 -- A lane has a row while it is held, or when it is further than its projection's row tells.
 CREATE TABLE holdfast_lanes (
-  subscription TEXT NOT NULL,
-  lane         TEXT NOT NULL,
-  partition    INTEGER NOT NULL,
-  done         INTEGER,
-  status       TEXT CHECK (status IN ('parked', 'waiting', 'retrying')),
-  since        INTEGER,
-  head         INTEGER,
+  subscription  TEXT NOT NULL,
+  lane          TEXT NOT NULL,
+  partition     INTEGER NOT NULL,
+  done          INTEGER,
+  status        TEXT CHECK (status IN ('parked', 'waiting', 'retrying')),
+  since         INTEGER,
+  head          INTEGER,
+  head_position INTEGER,
   PRIMARY KEY (subscription, lane)
 ) STRICT, WITHOUT ROWID;
 

@@ -26,10 +26,14 @@ export const commitCases: Record<string, Case> = {
       rows: [row('a', 1)],
       held: [letter('b', 1, 'parked')],
       lanes: [
-        { lane: 'b', hold: { lane: 'b', status: 'parked', since: 5, done: undefined, head: 1 }, done: undefined },
+        {
+          lane: 'b',
+          hold: { lane: 'b', status: 'parked', since: 5, done: undefined, head: 1, headPosition: 1 },
+          done: undefined,
+        },
       ],
     }
-    assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed', pause: undefined })
+    assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed' })
     const state = await store.subscriptions.load('s', 0)
     assert.deepEqual(state?.checkpoint, { start: 0, ...commit.to, committedAt: commit.at, counts: commit.counts })
     assert.deepEqual((await store.rows.load(table, ['a'])).get('a'), {
@@ -39,7 +43,7 @@ export const commitCases: Record<string, Case> = {
       json: '{"balance":1}',
     })
     assert.deepEqual(await store.letters.heldLanes('s', 0), [commit.lanes[0]?.hold])
-    assert.equal((await store.letters.queue('s', 'b', 10)).length, 1)
+    assert.equal((await store.letters.queue('s', 'b', limits)).letters.length, 1)
     // A commit renews the lease too.
     await runtime.advance(leaseMs - 1)
     assert.equal((await store.subscriptions.claim(claimBy('two'))).outcome, 'owned')

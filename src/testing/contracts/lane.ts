@@ -33,10 +33,13 @@ export const laneCases: Record<string, Case> = {
       held: [letter('a', 5, 'waiting'), letter('b', 1, 'parked'), letter('a', 4, 'queued')],
     })
     await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 3, 'queued')] })
-    const sequences = async (limit: number) =>
-      (await store.letters.queue('s', 'a', limit)).map(({ sequence }) => sequence)
+    const sequences = async (events: number) =>
+      (await store.letters.queue('s', 'a', { events, bytes: 1_000 })).letters.map(({ sequence }) => sequence)
     assert.deepEqual(await sequences(10), [3, 4, 5])
     assert.deepEqual(await sequences(2), [3, 4])
+    const some = await store.letters.queue('s', 'a', { events: 10, bytes: 20 })
+    assert.deepEqual([some.letters.length, some.next?.sequence], [1, 4])
+    assert.equal((await store.letters.queue('s', 'a', { events: 3, bytes: 1_000 })).next, undefined)
   },
 
   'finds the letters of a lane that the log knows by its key, in order of version': async (store) => {
@@ -55,20 +58,20 @@ export const laneCases: Record<string, Case> = {
           failure: undefined,
         }
       })
-    const hold = { lane: 'a', status: 'parked', since: 1, done: undefined, head: 2 } as const
+    const hold = { lane: 'a', status: 'parked', since: 1, done: undefined, head: 2, headPosition: 2 } as const
     const lanes = [{ lane: 'a', hold, done: undefined }]
     await store.subscriptions.commit({ ...commitOf(lease), held, lanes, counts: { ...noCounts(), held: 2 } })
-    const queue = await store.letters.queue('s', 'a', 10)
+    const { letters: queue } = await store.letters.queue('s', 'a', limits)
     assert.deepEqual(
       queue.map(({ event }) => event),
       held.map(({ event }) => event),
     )
-    assert.deepEqual(await store.letters.queue('s', 'b', 10), [])
+    assert.deepEqual(await store.letters.queue('s', 'b', limits), { letters: [], next: undefined })
     assert.equal((await store.letters.summary('s', 1)).oldest[0]?.letters, 2)
-    const due = { change: 'status', lane: 'a', sequence: 2, status: 'retrying' } as const
+    const due = { change: 'status', position: held[0]?.event.position ?? 0, status: 'retrying' } as const
     await store.subscriptions.commit({ ...commitOf(lease), letters: [due] })
     assert.deepEqual(
-      (await store.letters.queue('s', 'a', 1)).map(({ status }) => status),
+      (await store.letters.queue('s', 'a', limits)).letters.slice(0, 1).map(({ status }) => status),
       ['retrying'],
     )
   },
@@ -89,11 +92,11 @@ export const laneCases: Record<string, Case> = {
       held: [letter('a', 1, 'waiting'), letter('a', 2, 'queued')],
     })
     const status = async () => (await store.letters.list({ subscription: 's' })).map((held) => held.status)
-    const [first, second] = await store.letters.queue('s', 'a', 2)
+    const [first, second] = (await store.letters.queue('s', 'a', limits)).letters
     assert.ok(first && second)
     await store.subscriptions.commit({
       ...commitOf(lease),
-      letters: [{ change: 'status', lane: 'a', sequence: 1, status: 'retrying' }],
+      letters: [{ change: 'status', position: first.event.position, status: 'retrying' }],
     })
     assert.deepEqual(await status(), ['retrying', 'queued'])
     const failure = describeFailure('no', 'permanent', 'fold')
@@ -110,7 +113,7 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual([resolved?.endedAt, resolved?.endedBy], [77, 'engine'])
     assert.deepEqual(parked?.attempts, [{ at: 77, failure }])
     assert.deepEqual(
-      (await store.letters.queue('s', 'a', 9)).map(({ event }) => event),
+      (await store.letters.queue('s', 'a', limits)).letters.map(({ event }) => event),
       [second.event],
     )
     assert.deepEqual(await store.letters.list({ subscription: 's', status: 'parked', lane: 'a' }), [parked])
@@ -120,7 +123,7 @@ export const laneCases: Record<string, Case> = {
 
   'releases a lane and remembers how far it was': async (store) => {
     const lease = await begin(store.subscriptions)
-    const hold = { lane: 'a', status: 'waiting', since: 5, done: 3, head: 5 } as const
+    const hold = { lane: 'a', status: 'waiting', since: 5, done: 3, head: 5, headPosition: 5 } as const
     await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold, done: 3 }] })
     assert.deepEqual(await store.letters.heldLanes('s', 0), [hold])
     await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold: undefined, done: 6 }] })
@@ -138,6 +141,7 @@ export const laneCases: Record<string, Case> = {
       since,
       done: undefined,
       head: 1,
+      headPosition: 1,
     })
     await store.subscriptions.commit({
       ...commitOf(lease),

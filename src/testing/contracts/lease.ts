@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
-import { type Case, table, leaseMs, claimBy, claimed, begin, commitOf } from './fixtures.ts'
+import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf } from './fixtures.ts'
 
 export const leaseCases: Record<string, Case> = {
   'begins a subscription where it is told, once': async ({ subscriptions }) => {
@@ -32,7 +32,9 @@ export const leaseCases: Record<string, Case> = {
     await subscriptions.register({ name: 's', table, start: 0 })
     const first = claimed(await subscriptions.claim(claimBy('one')))
     const second = await subscriptions.claim(claimBy('two'))
-    assert.deepEqual(second, { outcome: 'owned', owner: 'one', forMs: leaseMs, position: 0 })
+    assert.equal(second.outcome, 'owned')
+    assert.deepEqual([second.owner, second.forMs, second.due], ['one', leaseMs, false])
+    assert.equal(second.state.checkpoint.position, 0)
     await runtime.advance(leaseMs - 1)
     assert.equal((await subscriptions.claim(claimBy('two'))).outcome, 'owned')
     await runtime.advance(1)
@@ -61,15 +63,15 @@ export const leaseCases: Record<string, Case> = {
     claimed(await subscriptions.claim(claimBy('two')))
   },
 
-  'remembers a pause, and tells it with every commit': async ({ subscriptions }) => {
+  'remembers a pause, and lets no commit through until it ends': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
     await subscriptions.pause('s', { reason: 'a bug', at: 5 })
     assert.deepEqual((await subscriptions.load('s', 0))?.pause, { reason: 'a bug', at: 5 })
-    assert.deepEqual(await subscriptions.commit(commitOf(lease)), {
-      outcome: 'committed',
-      pause: { reason: 'a bug', at: 5 },
-    })
+    const commit = { ...commitOf(lease), to: at(3) }
+    assert.deepEqual(await subscriptions.commit(commit), { outcome: 'paused', pause: { reason: 'a bug', at: 5 } })
+    assert.equal((await subscriptions.load('s', 0))?.checkpoint.position, 0)
     await subscriptions.resume('s')
+    assert.deepEqual(await subscriptions.commit(commit), { outcome: 'committed' })
     assert.equal((await subscriptions.load('s', 0))?.pause, undefined)
     await assert.rejects(subscriptions.pause('unknown', { reason: 'x', at: 1 }), { code: 'SUBSCRIPTION_UNKNOWN' })
   },

@@ -94,13 +94,16 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.readKey('k', 1, { events: 10, bytes: 1 })).length, 1)
   },
 
-  'tells how far behind a position is, and since when': async ({ log }) => {
-    assert.deepEqual(await log.lag(0), { events: 0, oldest: undefined })
-    const first: NewEvent = { ...newEvent('1'), time: '2026-01-01T00:00:01.000Z' }
-    const { position } = appended(await log.append('k', [first], 'any'))
-    await log.append('k', [{ ...newEvent('2'), time: '2026-01-01T00:00:02.000Z' }], 'any')
-    assert.deepEqual(await log.lag(0), { events: 2, oldest: '2026-01-01T00:00:01.000Z' })
-    assert.deepEqual(await log.lag(position), { events: 1, oldest: '2026-01-01T00:00:02.000Z' })
+  'tells how far behind a position is, and since when, by its own time': async ({ log }, runtime) => {
+    assert.deepEqual(await log.lag(0), { events: 0, since: undefined })
+    const begun = runtime.clock.now()
+    const { position } = appended(
+      await log.append('k', [{ ...newEvent('1'), time: '2099-01-01T00:00:00.000Z' }], 'any'),
+    )
+    await runtime.advance(5_000)
+    await log.append('k', [newEvent('2')], 'any')
+    assert.deepEqual(await log.lag(0), { events: 2, since: begun })
+    assert.deepEqual(await log.lag(position), { events: 1, since: begun + 5_000 })
   },
 
   'wakes who listens, until they stop': async ({ log }) => {
