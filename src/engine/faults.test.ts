@@ -229,6 +229,20 @@ function meddle(world: World, sql: string): void {
   db.close()
 }
 
+describe('a store that is closed under a running engine', () => {
+  it('ends the subscription, and keeps no process alive for it', async () => {
+    const world = await createWorld()
+    const engine = world.engine()
+    await world.settle(engine)
+    await world.store.close()
+    await world.runtime.advance(60_000)
+    expect((await engine.status()).subscriptions[0]).toMatchObject({
+      state: { state: 'failed', error: { code: 'STORE_CLOSED' } },
+      unreadable: { code: 'STORE_CLOSED' },
+    })
+  })
+})
+
 describe('two owners', () => {
   it('lets the one that lost its lease commit nothing', async () => {
     await using world = await createWorld()

@@ -445,7 +445,9 @@ export class Worker {
       signal: this.#stopping.signal,
       random: this.#runtime.random,
       nap: this.#backoff,
-      isFinal: (error) => error instanceof HoldfastError && !(error instanceof StoreError),
+      // A store that was closed stays closed.
+      isFinal: (error) =>
+        error instanceof HoldfastError && (!(error instanceof StoreError) || error.code === 'STORE_CLOSED'),
       failed: (error, attempts, waitMs) => {
         this.#enter({ state: 'blocked', error, attempts, retryAt: this.#runtime.clock.now() + waitMs })
         const { name: subscription } = this.subscription

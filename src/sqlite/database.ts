@@ -101,13 +101,14 @@ export class Database {
 
   /** A prepared statement, kept for the next time. Only for loops inside `transaction`, which tells what an error means. */
   statement(sql: string, asArrays = false): StatementSync {
-    let statement = this.#statements.get(sql)
+    const name = asArrays ? `${sql} -- as arrays` : sql
+    let statement = this.#statements.get(name)
     if (!statement) {
       if (this.#statements.size >= mostStatements)
         this.#statements.delete(this.#statements.keys().next().value as string)
       statement = this.#db.prepare(sql)
       statement.setReturnArrays(asArrays)
-      this.#statements.set(sql, statement)
+      this.#statements.set(name, statement)
     }
     return statement
   }
