@@ -14,6 +14,7 @@ import { persist } from './persist.ts'
 import { Rate } from './rate.ts'
 import { RowCache } from './rows.ts'
 import type { NextState, SubscriptionState } from './state.ts'
+import { Teller } from './teller.ts'
 
 export interface WorkerSettings {
   readonly owner: string
@@ -35,8 +36,6 @@ export interface WorkerParts {
 
 const thePartition = 0
 const lettersPerCommit = 500
-// Whoever writes events chooses their types; they must not be able to fill our memory with them.
-const mostUnknownTypes = 1_000
 
 /** How a step ended. `refused`: it came to nothing, because somebody paused the subscription. */
 type Step = 'worked' | 'idle' | 'paused' | 'refused' | 'lost'
@@ -55,12 +54,12 @@ export class Worker {
   readonly subscription: Subscription
   readonly source: Source
   readonly rate = new Rate()
-  readonly unknownTypes = new Map<string, number>()
   readonly #store: Store
   readonly #runtime: Runtime
   readonly #settings: WorkerSettings
   readonly #emitter: EngineEmitter
   readonly #logger: Logger
+  readonly #teller: Teller
   readonly #nap: Nap
   /** Apart from the other: appends end a rest, but must not shorten the wait for a store that fails. */
   readonly #backoff: Nap
@@ -77,8 +76,6 @@ export class Worker {
   #due = new Set<string>()
   #pause: Pause | undefined
   #fenced = 0
-  #heldUntold = 0
-  #nextHeldWarning = 0
 
   constructor({ store, subscription, runtime, settings, emitter, logger }: WorkerParts) {
     this.subscription = subscription
@@ -88,6 +85,7 @@ export class Worker {
     this.#settings = settings
     this.#emitter = emitter
     this.#logger = logger
+    this.#teller = new Teller(subscription, runtime.clock, emitter, logger)
     this.#nap = new Nap(runtime.timers)
     this.#backoff = new Nap(runtime.timers)
     this.#pageEvents = settings.pageEvents
@@ -100,6 +98,10 @@ export class Worker {
 
   get pause(): Pause | undefined {
     return this.#pause
+  }
+
+  get unknownTypes(): ReadonlyMap<string, number> {
+    return this.#teller.unknownTypes
   }
 
   get fenced(): number {
@@ -351,47 +353,11 @@ export class Worker {
       counts,
       durationMs: ended - begun,
     })
-    this.#tell(outcome)
+    this.#teller.tell(outcome)
     if (this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
     this.#notify()
     await timers.yield()
     return 'worked'
-  }
-
-  #tell({ stopped, released, unknown }: Outcome): void {
-    const { name: subscription } = this.subscription
-    for (const { lane, status, record, failure } of stopped) {
-      const { id: eventId, type: eventType, position } = record
-      this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure })
-    }
-    this.#warnOfHeld(stopped)
-    for (const lane of released) this.#emitter.emit('lane.released', { subscription, lane })
-    for (const { id: eventId, type, position } of unknown) {
-      if (this.#countUnknown(type) > 1) continue
-      this.#emitter.emit('event.unknown', { subscription, type, eventId, position })
-      if (this.subscription.unknown !== 'warn') continue
-      this.#logger.warn({ subscription, type, eventId, position }, 'an event of a type that the catalog does not know')
-    }
-  }
-
-  /** At most one line in ten seconds: a bad release can hold thousands of lanes in one. */
-  #warnOfHeld(stopped: Outcome['stopped']): void {
-    this.#heldUntold += stopped.length
-    const now = this.#runtime.clock.mono()
-    const [first] = stopped
-    if (!first || now < this.#nextHeldWarning) return
-    const { lane, status, record, failure } = first
-    const fields = { subscription: this.subscription.name, lanes: this.#heldUntold, lane, status, eventId: record.id }
-    this.#logger.warn({ ...fields, error: failure?.message }, 'lanes are held; the others go on')
-    this.#heldUntold = 0
-    this.#nextHeldWarning = now + 10_000
-  }
-
-  #countUnknown(type: string): number {
-    const name = this.unknownTypes.has(type) || this.unknownTypes.size < mostUnknownTypes ? type : '(others)'
-    const seen = (this.unknownTypes.get(name) ?? 0) + 1
-    this.unknownTypes.set(name, seen)
-    return seen
   }
 
   async #rest(why: 'idle' | 'paused'): Promise<void> {
