@@ -87,7 +87,7 @@ export function createEngine(options: EngineOptions): Engine {
     workers.set(subscription.name, new Worker({ store, subscription, runtime, settings, emitter, logger }))
   }
   let running: Promise<void> | undefined
-  let stopped = false
+  let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
   return {
     start,
@@ -125,35 +125,36 @@ export function createEngine(options: EngineOptions): Engine {
   }
 
   async function start(): Promise<void> {
-    if (running || stopped) {
-      throw new HoldfastError(
-        'ENGINE_STATE',
-        stopped ? 'This engine was stopped.' : 'This engine is running already.',
-        {
-          hint: 'An engine runs once: make a new one.',
-        },
-      )
+    if (phase !== 'new') {
+      const message = phase === 'stopped' ? 'This engine was stopped.' : 'This engine is running already.'
+      throw new HoldfastError('ENGINE_STATE', message, { hint: 'An engine runs once: make a new one.' })
     }
-    running = Promise.resolve()
+    phase = 'starting'
     const registered = new Map<Worker, boolean>()
-    for (const worker of workers.values()) registered.set(worker, await register(worker))
+    try {
+      for (const worker of workers.values()) registered.set(worker, await register(worker))
+    } catch (error) {
+      if (phase === 'starting') phase = 'new'
+      throw error
+    }
+    phase = phase === 'starting' ? 'running' : phase
     running = Promise.all(Array.from(registered, ([worker, done]) => worker.run(done))).then(() => undefined)
   }
 
-  /** False when the store could not be asked; the worker will go on trying. */
+  /** False when the store or the source could not be asked; the worker will go on trying. */
   async function register(worker: Worker): Promise<boolean> {
     try {
       await worker.register()
       return true
     } catch (error) {
+      if (!(error instanceof HoldfastError)) return false
       if (error instanceof StoreError && error.code !== 'STORE_REFUSED') return false
-      running = undefined
       throw error
     }
   }
 
   async function stop({ timeout = '10s' }: { readonly timeout?: Duration } = {}): Promise<{ forced: boolean }> {
-    stopped = true
+    phase = 'stopped'
     for (const worker of workers.values()) worker.stop()
     if (!running) return { forced: false }
     const waited = new AbortController()
@@ -173,7 +174,7 @@ export function createEngine(options: EngineOptions): Engine {
   async function drain({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     if (signal !== undefined && !(signal instanceof AbortSignal))
       throw new HoldfastError('OPTION_INVALID', 'signal is no AbortSignal.')
-    if (!running || stopped)
+    if (phase !== 'running')
       throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
     await Promise.all(Array.from(workers.values(), (worker) => reachHead(worker, signal)))
   }

@@ -202,6 +202,9 @@ describe('a source that repeats, reorders and withholds versions', () => {
     ['half a version', [credit('a', 1.5)]],
     ['no version', [{ key: 'a', type: 'Credited', data: { amount: 1 } }]],
     ['half a character in a key', [credit('a\ud800', 1)]],
+    ['half a character in metadata', [{ ...credit('a', 1), metadata: '{"tenant":"\ud800"}' }]],
+    ['a schema version below 1', [{ ...credit('a', 1), schemaVersion: 0 }]],
+    ['a time that is none', [{ ...credit('a', 1), time: '' }]],
   ] as const)('stops loudly, with nothing taken, at %s', async ([, events]) => {
     await using setup = await createScripted()
     const { world, source, engine } = setup
@@ -211,6 +214,54 @@ describe('a source that repeats, reorders and withholds versions', () => {
     const [status] = (await engine.status()).subscriptions
     expect(status?.state).toMatchObject({ state: 'failed', error: { code: 'SOURCE_INVALID' } })
     expect(status?.stored?.checkpoint.position).toBe(0)
+  })
+
+  it('absorbs a repeat in a held lane, also from a source that promised none', async () => {
+    await using world = await createWorld()
+    const source = { ...createScriptedSource(), versions: 'contiguous' as const }
+    const engine = world.engine([defineSubscription(balances, { source })])
+    source.deliver(debit('a', 1, 5), credit('a', 2))
+    await world.settle(engine)
+    source.deliver(debit('a', 1, 5), credit('a', 2), credit('b', 1))
+    await world.settle(engine)
+    expect(statuses(await heldOf(engine))).toEqual(['parked 1', 'queued 2'])
+    expect(await countsOf(engine)).toEqual({ applied: 1, duplicate: 2, filtered: 0, held: 2, discarded: 0 })
+  })
+
+  it('keeps the head of a lane that was held at its very first event', async () => {
+    await using setup = await createScripted({ position: 1 })
+    const { world, source, engine } = setup
+    source.deliver(credit('z', 1), debit('a', 5, 9), credit('a', 4), credit('a', 6))
+    await world.settle(engine)
+    expect(statuses(await heldOf(engine))).toEqual(['parked 5', 'queued 6'])
+  })
+
+  it('heals a lane that takes longer than a lease, beside a process that would like to have it', {
+    timeout: 60_000,
+  }, async () => {
+    await using world = await createWorld()
+    const { runtime } = world
+    const slow = z.object({ n: z.number() }).refine(() => runtime.timers.sleep(40).then(() => true))
+    const sums = defineProjection('sums', {
+      events: defineEvents({ Slow: slow }),
+      initial: () => ({ n: 0 }),
+      on: { Slow: (row, { data }) => ({ n: row.n + data.n }) },
+    })
+    const source = createScriptedSource()
+    const make = (name: string) =>
+      world.engine([defineSubscription(sums, { source })], { name, lease: '1s', page: { events: 10 } })
+    const [first, second] = [make('first'), make('second')]
+    const event = (version: number): ScriptedEvent => ({ key: 'k', type: 'Slow', version, data: { n: 1 } })
+    for (let version = 2; version <= 100; version++) source.deliver(event(version))
+    await first.start()
+    await second.start()
+    await runtime.advance(60_000)
+    source.deliver(event(1))
+    await runtime.advance(120_000)
+    expect(await countsOf(first, 'sums')).toMatchObject({ applied: 100, held: 0 })
+    const stopped = Promise.all([first.stop(), second.stop()])
+    await runtime.advance(60_000)
+    await stopped
   })
 
   it('takes events without versions in order of position, where the source has none', async () => {

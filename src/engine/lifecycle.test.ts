@@ -93,6 +93,34 @@ describe('the life of an engine', () => {
     expect(await engine.stop()).toEqual({ forced: false })
   })
 
+  it('can not be drained before it runs, nor when its start fails', async () => {
+    await using world = await createWorld()
+    const engine = world.engine([defineSubscription(balances, { from: 'checkpoint' })])
+    const starting = engine.start()
+    await expect(engine.drain()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+    await expect(starting).rejects.toMatchObject({ code: 'SUBSCRIPTION_NEW' })
+    await expect(engine.drain()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+  })
+
+  it('is catching up whenever it is behind, also when bytes and not events bound its pages', async () => {
+    await using world = await createWorld()
+    const engine = world.engine([balances], { page: { bytes: 50 } })
+    await world.settle(engine)
+    await world.runtime.advance(1)
+    const states: string[] = []
+    engine.on('subscription.state', ({ to }) => states.push(to.state))
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1)])
+    await world.runtime.advance(200)
+    expect(states).toEqual([])
+    await log.append(
+      'a',
+      Array.from({ length: 50 }, () => credited(1)),
+    )
+    await world.runtime.advance(1_000)
+    expect(states).toEqual(['catching-up', 'live'])
+  })
+
   it('says what is wrong with a definition when it starts', async () => {
     await using world = await createWorld()
     await world.settle(world.engine())

@@ -112,10 +112,10 @@ async function loadMissing({ rows, held }: Partition, items: readonly Item[]): P
   await rows.load([...missing])
 }
 
-/** Which of the events that might be queued are queued already. Only a source that repeats can bring such. */
+/** Which of the events that might be queued are queued already. Our own log never repeats. */
 async function lettersPresent(partition: Partition, items: readonly Item[]): Promise<Set<string>> {
-  const { store, subscription, watchesGaps, held } = partition
-  if (!watchesGaps) return new Set()
+  const { store, subscription, held } = partition
+  if (!subscription.source) return new Set()
   const refs = items
     .filter(({ lane }) => held.has(lane))
     .map(({ lane, record }) => ({ lane, sequence: sequenceIn(partition, record), eventId: record.id }))
@@ -146,7 +146,7 @@ class Work {
 
   /** An event of the source, to where it belongs. */
   take(item: Item, present: Set<string>): void {
-    const { rows, held, watchesGaps } = this.#partition
+    const { rows, held, subscription } = this.#partition
     const { record, lane } = item
     const hold = held.get(lane)
     const folding = item.folding ?? rows.get(lane)
@@ -163,7 +163,7 @@ class Work {
       } else if (hold) this.#heal(hold, record)
       return
     }
-    if (watchesGaps) {
+    if (subscription.source) {
       const name = letterName(lane, sequenceIn(this.#partition, record), record.id)
       if (present.has(name)) {
         this.counts.duplicate++

@@ -49,6 +49,8 @@ export function place(
   }
   const done = doneIn(partition, hold, folding)
   if (done !== undefined && version <= done) return 'duplicate'
+  // Begun in the middle, and held at its first: what lies before that was never its concern.
+  if (done === undefined && hold && version < hold.head) return 'duplicate'
   const fits = done === undefined || version === done + 1
   if (hold) return fits && hold.status === 'waiting' ? 'apply' : 'queue'
   return fits ? 'apply' : 'wait'

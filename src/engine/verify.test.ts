@@ -24,6 +24,11 @@ const tamperings = {
     "INSERT INTO holdfast_lanes VALUES ('balances', 'a', 0, NULL, 'parked', 1, 1, 1)",
     { kind: 'lane', lane: 'a' },
   ],
+  'a lane under another name': [
+    "UPDATE holdfast_letters SET lane = 'x', sequence = 1 WHERE status = 'parked'; UPDATE holdfast_lanes SET lane = 'x'",
+    { kind: 'event', lane: 'x' },
+  ],
+  'a head of another number': ['UPDATE holdfast_lanes SET head = 99', { kind: 'lane', lane: 'b' }],
   'letters without a head': ["UPDATE holdfast_letters SET status = 'queued'", { kind: 'event', lane: 'b' }],
   'a letter that was discarded by nobody': [
     "UPDATE holdfast_letters SET status = 'discarded', ended_at = 1 WHERE status = 'queued'",

@@ -45,7 +45,7 @@ export interface Verification {
 
 const pageLimits = { events: 5_000, bytes: 16_777_216 }
 const rowsPerPage = 1_000
-const lettersPerPage = 1_000
+const lettersPerPage = 200
 const mostDifferences = 100
 
 /**
@@ -141,6 +141,8 @@ class Verifier {
       if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded by nobody')
     } else if (letter && letter.status !== 'resolved') {
       this.#counts.held++
+      const { lane } = await readEvent(this.#subscription, record)
+      if (lane !== letter.lane) this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
       const isHead = !this.#heads.has(letter.lane)
       if (isHead) this.#heads.set(letter.lane, letter)
       if (isHead === (letter.status === 'queued')) this.#wrong(record, letter.lane, `it is ${letter.status}`)
@@ -172,7 +174,11 @@ class Verifier {
       const head = this.#heads.get(lane)
       if (!hold) this.#differ({ kind: 'lane', lane, what: 'it has letters, and is not held' })
       else if (!head) this.#differ({ kind: 'lane', lane, what: 'it is held, and has no letters' })
-      else if (hold.headPosition !== head.event.position || hold.status !== head.status) {
+      else if (
+        hold.headPosition !== head.event.position ||
+        hold.head !== head.sequence ||
+        hold.status !== head.status
+      ) {
         this.#differ({ kind: 'lane', lane, what: 'it is not held as its first letter says' })
       }
     }

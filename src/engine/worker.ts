@@ -72,6 +72,7 @@ export class Worker {
   #position: number | undefined
   #lease: Lease | undefined
   #pageEvents: number
+  #busy = false
   #renewedAt = 0
   #due = new Set<string>()
   #pause: Pause | undefined
@@ -270,7 +271,11 @@ export class Worker {
     const { pageBytes: bytes } = this.#settings
     const [due] = this.#due
     if (due !== undefined) {
-      return this.#commit(partition, await processLane(partition, due, { events: lettersPerCommit, bytes }), begun)
+      const events = Math.min(lettersPerCommit, this.#pageEvents)
+      const outcome = await processLane(partition, due, { events, bytes })
+      const done = await this.#commit(partition, outcome, begun)
+      this.#fitPage(Math.max(1, outcome.letters.length), this.#runtime.clock.mono() - begun)
+      return done
     }
     const limits = { events: this.#pageEvents, bytes }
     const { position } = this.#checkpoint as Checkpoint
@@ -283,8 +288,9 @@ export class Worker {
       throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
     }
     const done = await this.#commit(partition, outcome, begun, last)
-    // A live subscription that is handed full pages is behind.
-    if (done === 'worked' && records.length >= limits.events) this.#enter({ state: 'catching-up' })
+    // Two pages without a rest between them: it is behind.
+    if (done === 'worked' && this.#busy) this.#enter({ state: 'catching-up' })
+    this.#busy = true
     this.#fitPage(records.length, this.#runtime.clock.mono() - begun)
     return done
   }
@@ -361,6 +367,7 @@ export class Worker {
   }
 
   async #rest(why: 'idle' | 'paused'): Promise<void> {
+    this.#busy = false
     if (why === 'paused') this.#enter({ state: 'paused', reason: this.#pause?.reason ?? '' })
     else this.#enter({ state: 'live' })
     await this.#nap.take(this.#settings.pollMs)

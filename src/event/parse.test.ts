@@ -25,6 +25,11 @@ describe('a text with escapes in its keys', () => {
     expect(Object.entries(value)[1]?.[1]).toStrictEqual({ '\n': 'x' })
   })
 
+  it('can be as long as a row can be', () => {
+    const long = { 'a\\\\': 'x'.repeat(12_000_000), b: '\\n'.repeat(4_000_000) }
+    expect(parseJson(JSON.stringify(long))).toStrictEqual(long)
+  })
+
   it('is refused when it is no JSON', () => {
     expect(() => parseJson('{"\\\\":1')).toThrow(SyntaxError)
   })

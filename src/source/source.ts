@@ -26,16 +26,20 @@ export interface Source {
  */
 export function checkPage({ name, versions }: Source, after: number, records: readonly RecordedEvent[]): void {
   let last = after
-  for (const { position, id, type, key, version, body } of records) {
+  for (const record of records) {
+    const { position, id, type, key, version, schemaVersion, time, body, metadata } = record
     const refuse = (what: string) =>
       new HoldfastError('SOURCE_INVALID', `The source ${name} gave an event after position ${last} ${what}.`, {
         hint: 'Mend the source; the checkpoint has not moved.',
       })
     if (!Number.isSafeInteger(position) || position <= last)
       throw refuse(`at position ${position}, which is not higher`)
-    if (![id, type, key].every(isText)) throw refuse('whose id, type or key is no text that can be stored')
-    if (typeof body === 'string' && !body.isWellFormed()) throw refuse('whose body is no well-formed text; give bytes')
-    if (versions === 'none' ? version !== undefined : !Number.isSafeInteger(version) || (version as number) < 1) {
+    if (![id, type, key, time].every(isText)) throw refuse('whose id, type, key or time is no text that can be stored')
+    if (!(body instanceof Uint8Array) && !isWellFormed(body))
+      throw refuse('whose body is neither well-formed text nor bytes')
+    if (metadata !== undefined && !isWellFormed(metadata)) throw refuse('whose metadata is no well-formed text')
+    if (!isCounting(schemaVersion)) throw refuse(`with schema version ${schemaVersion}`)
+    if (versions === 'none' ? version !== undefined : !isCounting(version)) {
       throw refuse(`with version ${version}, though its versions are '${versions}'`)
     }
     last = position
@@ -43,7 +47,15 @@ export function checkPage({ name, versions }: Source, after: number, records: re
 }
 
 function isText(text: unknown): boolean {
-  return typeof text === 'string' && text.length > 0 && text.isWellFormed() && !text.includes('\0')
+  return isWellFormed(text) && text.length > 0 && !text.includes('\0')
+}
+
+function isWellFormed(text: unknown): text is string {
+  return typeof text === 'string' && text.isWellFormed()
+}
+
+function isCounting(value: unknown): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 1
 }
 
 export function logSource(log: LogStore): Source {

@@ -15,8 +15,10 @@ const closedStores = new Set<string>()
 
 const beganWithinMs = 2_000
 
+// Once: the clock may be set before the next store is opened.
+const began = Math.round(Date.now() - process.uptime() * 1_000)
+
 export function createHolder(): Holder {
-  const began = Math.round(Date.now() - process.uptime() * 1_000)
   return { host: hostname(), pid: process.pid, began, store: randomUUID() }
 }
 
@@ -30,10 +32,10 @@ export function forgetHolder({ store }: Holder): void {
  */
 export function isGone(holder: string | null, self: Holder): boolean {
   if (holder === null) return false
-  const { host, pid, began, store } = JSON.parse(holder) as Holder
+  const { host, pid, began: theirs, store } = JSON.parse(holder) as Holder
   if (host !== self.host) return false
   // Our own number: this process, or one before us that had it, as in a container, where it is always the same.
-  if (pid === self.pid) return closedStores.has(store) || Math.abs(began - self.began) > beganWithinMs
+  if (pid === self.pid) return closedStores.has(store) || Math.abs(theirs - self.began) > beganWithinMs
   try {
     process.kill(pid, 0)
     return false

@@ -70,7 +70,8 @@ export function sqliteLetters(db: Database): LetterStore {
           ) !== undefined,
       ),
     list: async (query) => listLetters(db, query),
-    summary: async (subscription, oldest) => summary(db, subscription, oldest),
+    // In one moment, or the parts might not add up.
+    summary: async (subscription, oldest) => db.transaction(() => summary(db, subscription, oldest), 'BEGIN'),
   }
 }
 

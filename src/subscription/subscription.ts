@@ -56,7 +56,12 @@ export function defineSubscription(projection: Projection, options: Subscription
   checkFilter(projection, filter)
   if (
     source !== undefined &&
-    !(typeof source.read === 'function' && typeof source.head === 'function' && typeof source.onAppend === 'function')
+    !(
+      typeof source.read === 'function' &&
+      typeof source.head === 'function' &&
+      typeof source.onAppend === 'function' &&
+      typeof source.lag === 'function'
+    )
   ) {
     throw refused(name, 'source is no source', 'an object with read, head, lag and onAppend')
   }
