@@ -161,8 +161,9 @@ export class Worker {
 
   /** Resolves when the worker was stopped, or has failed for good. Never rejects. */
   async run(registered: boolean): Promise<void> {
-    const forget = this.source.onAppend(() => this.#nap.wake())
+    let forget: (() => void) | undefined
     try {
+      forget = this.source.onAppend(() => this.#nap.wake())
       if (!registered) await this.#untilStoreWorks(() => this.register())
       while (!this.#stopping.signal.aborted) {
         const partition = await this.#claim()
@@ -175,7 +176,7 @@ export class Worker {
       this.#enter({ state: 'failed', error })
       this.#logger.error({ subscription: this.subscription.name, error }, 'the subscription failed; the others go on')
     } finally {
-      forget()
+      forget?.()
     }
   }
 

@@ -42,6 +42,15 @@ export const leaseCases: Record<string, Case> = {
     assert.ok(taken.epoch > first.epoch)
   },
 
+  'tells who waits for a partition whether its owner has lanes to let go': async ({ subscriptions }) => {
+    const lease = await begin(subscriptions)
+    const hold = { lane: 'a', status: 'retrying', since: 1, done: 1, head: 2, headPosition: 2 } as const
+    await subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold, done: 1 }] })
+    const claim = await subscriptions.claim(claimBy('two'))
+    assert.equal(claim.outcome, 'owned')
+    assert.equal(claim.due, true)
+  },
+
   'keeps a lease that is renewed, and only for its owner': async ({ subscriptions }, runtime) => {
     await subscriptions.register({ name: 's', table, start: 0 })
     const lease = claimed(await subscriptions.claim(claimBy('one')))
