@@ -249,7 +249,7 @@ describe('a source that repeats, reorders and withholds versions', () => {
     })
     const source = createScriptedSource()
     const make = (name: string) =>
-      world.engine([defineSubscription(sums, { source })], { name, lease: '1s', page: { events: 10 } })
+      world.engine([defineSubscription(sums, { source })], { name, lease: '1s', page: { events: 100 } })
     const [first, second] = [make('first'), make('second')]
     const event = (version: number): ScriptedEvent => ({ key: 'k', type: 'Slow', version, data: { n: 1 } })
     for (let version = 2; version <= 100; version++) source.deliver(event(version))

@@ -51,6 +51,15 @@ export const leaseCases: Record<string, Case> = {
     assert.equal(claim.due, true)
   },
 
+  'gives a partition again, with a new epoch, to an owner who never heard that it has it': async ({
+    subscriptions,
+  }) => {
+    const lease = await begin(subscriptions)
+    const again = claimed(await subscriptions.claim(claimBy('one')))
+    assert.equal(again.epoch, lease.epoch + 1)
+    assert.equal((await subscriptions.commit(commitOf(lease))).outcome, 'fenced')
+  },
+
   'keeps a lease that is renewed, and only for its owner': async ({ subscriptions }, runtime) => {
     await subscriptions.register({ name: 's', table, start: 0 })
     const lease = claimed(await subscriptions.claim(claimBy('one')))
