@@ -19,10 +19,12 @@ export interface Store extends AsyncDisposable {
 }
 
 export interface StoreMoment {
+  /** All events that are there, whatever may still appear between them. */
   readonly log: Pick<LogStore, 'readAll'>
   readonly rows: RowStore
-  partition(subscription: string, partition: number): Promise<PartitionState | undefined>
+  /** In order; none for a subscription that isn't there. */
+  partitions(subscription: string): Promise<readonly PartitionState[]>
   heldLanes(subscription: string, partition: number): Promise<readonly HeldLane[]>
   /** Letters of a partition in order of the events' positions, whatever their status. */
-  letters(subscription: string, afterPosition: number, limit: number): Promise<readonly DeadLetter[]>
+  letters(subscription: string, partition: number, afterPosition: number, limit: number): Promise<readonly DeadLetter[]>
 }

@@ -30,10 +30,10 @@ export interface LetterStore {
   /** The last version that was finished in lanes whose row doesn't tell, because what was finished changed no row. */
   laneVersions(subscription: string, lanes: readonly string[]): Promise<ReadonlyMap<string, number>>
   /** The letters of a held lane in order, head first, within the limits; at least one if there is one. */
-  queue(subscription: string, lane: string, limits: PageLimits): Promise<LetterQueue>
+  queue(subscription: string, partition: number, lane: string, limits: PageLimits): Promise<LetterQueue>
   /** Which of these are held already. */
   present(subscription: string, letters: readonly LetterRef[]): Promise<readonly LetterRef[]>
-  /** In order of the events' positions. */
+  /** In order of the events' positions, over all partitions. */
   list(query: LetterQuery): Promise<readonly DeadLetter[]>
   summary(subscription: string, oldest: number): Promise<HeldSummary>
 }

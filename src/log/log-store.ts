@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../event/event.ts'
+import type { Share } from '../source/share.ts'
 
 /** The version a key must have for an append to go through: whatever it is, none yet, or exactly this. */
 export type ExpectedVersion = 'any' | 'new' | number
@@ -25,23 +26,48 @@ export interface PageLimits {
   readonly bytes: number
 }
 
+/** What a read gives: all events of the share up to `through`, and none beyond it. */
+export interface LogPage {
+  readonly events: readonly RecordedEvent[]
+  /** At least the position of the last event; above it where what follows belongs to other shares. */
+  readonly through: number
+}
+
 /** How many events lie above a position, and when the first of them was appended, in milliseconds since 1970. */
 export interface Lag {
   readonly events: number
   readonly since: number | undefined
 }
 
+/** Why readers wait: a position that was handed out and is neither there nor given up, and who may still fill it. */
+export interface Gap {
+  /** The last position before it. */
+  readonly after: number
+  readonly holders: readonly GapHolder[]
+}
+
+export interface GapHolder {
+  readonly pid: number
+  /** When its transaction began, in milliseconds since 1970. */
+  readonly since: number | undefined
+  readonly query: string | undefined
+  readonly application: string | undefined
+}
+
 /**
  * Keeps the events and hands out positions and versions. What is allowed in is the log's job (`createLog`), not the store's.
  */
 export interface LogStore {
-  append(key: string, events: readonly NewEvent[], expected: ExpectedVersion): Promise<AppendOutcome>
+  /** With `tx`, the adapter's own transaction handle, the events are there when that transaction commits, and not before. */
+  append(key: string, events: readonly NewEvent[], expected: ExpectedVersion, tx?: unknown): Promise<AppendOutcome>
   /** Events with a higher position, in order, up to the safe horizon: what is not returned now can't appear below it later. */
-  readAll(after: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
+  readAll(after: number, limits: PageLimits, share?: Share): Promise<LogPage>
   readKey(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
-  /** The highest position, 0 for an empty log. */
+  /** The safe horizon: nothing can appear at or below it any more. 0 for an empty log. */
   head(): Promise<number>
-  lag(after: number): Promise<Lag>
+  lag(after: number, share?: Share): Promise<Lag>
+  /** Undefined while nothing holds readers up. A log with one writer at a time has no gaps. */
+  gap(): Promise<Gap | undefined>
   /** Calls back when something may have been appended. A hint: readers poll as well. */
   onAppend(wake: () => void): () => void
 }

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
-import type { Lag, LogStore, PageLimits } from '../log/log-store.ts'
+import type { Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
+import type { Share } from './share.ts'
 
 /**
  * Where a subscription reads. A source gives events in order of position and nothing else: batching, checkpoints, retries and
@@ -14,19 +15,24 @@ export interface Source {
    * versions; they are taken in order of position, and a repeat can't be told.
    */
   readonly versions: 'contiguous' | 'unordered' | 'none'
-  read(after: number, limits: PageLimits, signal: AbortSignal): Promise<readonly RecordedEvent[]>
+  /** `by-key`: it can be cut into any number of shares. Without it, it is read as a whole. */
+  readonly cut?: 'by-key'
+  read(after: number, limits: PageLimits, signal: AbortSignal, share: Share): Promise<SourcePage>
   head(): Promise<number>
-  lag(after: number): Promise<Lag>
+  lag(after: number, share: Share): Promise<Lag>
   onAppend(wake: () => void): () => void
 }
+
+/** The next events of a share, and how far they reach: all there is of it up to `through`. */
+export type SourcePage = LogPage
 
 /**
  * Checks that a page keeps what its source promised. A page that doesn't can't be held event by event, because it is the order,
  * the identity or the version of its events that is wrong; so the subscription stops, before anything of the page is taken.
  */
-export function checkPage({ name, versions }: Source, after: number, records: readonly RecordedEvent[]): void {
+export function checkPage({ name, versions }: Source, after: number, { events, through }: SourcePage): void {
   let last = after
-  for (const record of records) {
+  for (const record of events) {
     const { position, id, type, key, version, schemaVersion, time, body, metadata } = record
     const refuse = (what: string) =>
       new HoldfastError('SOURCE_INVALID', `The source ${name} gave an event after position ${last} ${what}.`, {
@@ -44,6 +50,14 @@ export function checkPage({ name, versions }: Source, after: number, records: re
     }
     last = position
   }
+  if (Number.isSafeInteger(through) && through >= last) return
+  throw new HoldfastError(
+    'SOURCE_INVALID',
+    `The source ${name} says that its page reaches ${through}, and it has ${last}.`,
+    {
+      hint: 'Mend the source; the checkpoint has not moved.',
+    },
+  )
 }
 
 function isText(text: unknown): boolean {
@@ -62,9 +76,10 @@ export function logSource(log: LogStore): Source {
   return {
     name: 'log',
     versions: 'contiguous',
-    read: (after, limits) => log.readAll(after, limits),
+    cut: 'by-key',
+    read: (after, limits, _signal, share) => log.readAll(after, limits, share),
     head: () => log.head(),
-    lag: (after) => log.lag(after),
+    lag: (after, share) => log.lag(after, share),
     onAppend: (wake) => log.onAppend(wake),
   }
 }

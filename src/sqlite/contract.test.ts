@@ -6,7 +6,10 @@ import { createVirtualRuntime } from '../testing/virtual.ts'
 describe('the SQLite store', () => {
   storeContract({
     test: it,
-    createRuntime: createVirtualRuntime,
-    open: ({ clock }) => createTemporaryStore({ clock }),
+    open: async () => {
+      const runtime = createVirtualRuntime()
+      const store = await createTemporaryStore({ clock: runtime.clock })
+      return { store, elapse: (ms) => runtime.advance(ms) }
+    },
   })
 })

@@ -5,9 +5,16 @@ import type { Checkpoint, Counts } from './checkpoint.ts'
 
 export interface SubscriptionSpec {
   readonly name: string
-  readonly table: TableSpec
-  /** Where a new subscription begins; one that exists goes on from its checkpoint. */
+  /** The table that Holdfast keeps; undefined where the user's own SQL writes the user's own tables. */
+  readonly table: TableSpec | undefined
+  /** How many partitions it is made with; undefined: as many as it has, or as the store gives a new one. */
+  readonly partitions: number | undefined
+  /** Where a new subscription begins; one that exists goes on from its checkpoints. */
   readonly start: number | 'existing'
+}
+
+export interface Registered {
+  readonly partitions: number
 }
 
 export interface Pause {
@@ -25,6 +32,7 @@ export interface Lease {
 }
 
 export interface PartitionState {
+  readonly partition: number
   readonly epoch: number
   readonly owner: string | undefined
   readonly checkpoint: Checkpoint
@@ -40,14 +48,38 @@ export interface ClaimRequest {
 
 export type ClaimOutcome =
   | { readonly outcome: 'claimed'; readonly lease: Lease; readonly state: PartitionState }
-  /** `state` is how far that owner is; `due` whether it still has lanes to let go. */
-  | {
-      readonly outcome: 'owned'
-      readonly owner: string
-      readonly forMs: number
-      readonly state: PartitionState
-      readonly due: boolean
-    }
+  | { readonly outcome: 'owned'; readonly owner: string }
+
+export interface AttendRequest {
+  readonly owner: string
+  readonly subscriptions: readonly string[]
+  /** How long this process counts as present without attending again. */
+  readonly leaseMs: number
+}
+
+/** A process that runs a subscription, and how many of its partitions it owns. */
+export interface Member {
+  readonly owner: string
+  readonly isSelf: boolean
+  readonly partitions: number
+}
+
+export interface PartitionView extends PartitionState {
+  /** Nobody has it, or somebody whose lease ran out or who is certainly dead. */
+  readonly isFree: boolean
+  readonly isMine: boolean
+  /** Whether its owner still has lanes to let go. */
+  readonly isDue: boolean
+}
+
+/** A subscription as all processes see it: who is there, and who has what. */
+export interface SubscriptionView {
+  readonly name: string
+  /** Those who are alive, this process among them, in an order that is the same for all of them. */
+  readonly members: readonly Member[]
+  /** In order of their numbers. */
+  readonly partitions: readonly PartitionView[]
+}
 
 /** What a lane becomes. `hold` undefined: it flows again. `done` is kept where no row tells it. */
 export interface LaneWrite {
@@ -78,7 +110,8 @@ export interface Commit {
   readonly to: Pick<Checkpoint, 'position' | 'eventId' | 'eventType' | 'eventTime'>
   readonly at: number
   readonly counts: Counts
-  readonly table: TableSpec
+  /** Undefined where there are no rows of ours. */
+  readonly table: TableSpec | undefined
   readonly rows: readonly RowWrite[]
   readonly lanes: readonly LaneWrite[]
   readonly held: readonly NewLetter[]
@@ -91,6 +124,20 @@ export type CommitOutcome =
   | { readonly outcome: 'paused'; readonly pause: Pause }
   /** Another owner has the partition, or the checkpoint is not where it was. Nothing was written. */
   | { readonly outcome: 'fenced'; readonly epoch: number | undefined; readonly owner: string | undefined }
+  /** The database has a rule of the user's (a check, a unique index) that this row breaks. Nothing was written. */
+  | { readonly outcome: 'rejected'; readonly key: string; readonly error: unknown }
+
+/**
+ * The transaction in which a page of an SQL projection is applied. `handle` is the adapter's own: a `pg` client, a
+ * `node:sqlite` database. Both methods run the user's code and throw what it throws; what is the store's doing (a lost
+ * connection, a deadlock) is thrown as a `StoreError`, because no event is to blame for it.
+ */
+export interface Transaction {
+  readonly handle: unknown
+  run(work: () => unknown): Promise<void>
+  /** Behind a savepoint: what `work` did is taken back when it throws, and the transaction goes on. */
+  attempt(work: () => unknown): Promise<void>
+}
 
 /**
  * Keeps checkpoints and leases, and is the one door through which outcomes are written. Leases are measured in the store's own
@@ -98,13 +145,21 @@ export type CommitOutcome =
  */
 export interface SubscriptionStore {
   /** Makes the subscription and its table, or checks that they fit what is there. Safe to repeat. */
-  register(spec: SubscriptionSpec): Promise<void>
+  register(spec: SubscriptionSpec): Promise<Registered>
+  /** Says that a process is there and what it runs, and tells it what the others do. */
+  attend(request: AttendRequest): Promise<readonly SubscriptionView[]>
+  /** Takes the process out of every list of members. Its leases are released one by one. */
+  leave(owner: string): Promise<void>
   claim(request: ClaimRequest): Promise<ClaimOutcome>
   /** False when the lease is lost. */
   renew(lease: Lease, leaseMs: number): Promise<boolean>
   release(lease: Lease): Promise<void>
   load(subscription: string, partition: number): Promise<PartitionState | undefined>
   commit(commit: Commit): Promise<CommitOutcome>
+  /** Runs the user's SQL and commits its outcome, all in one transaction. `work` may run again from the start. */
+  perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>
   pause(subscription: string, pause: Pause): Promise<void>
   resume(subscription: string): Promise<void>
+  /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */
+  onRelease(wake: () => void): () => void
 }

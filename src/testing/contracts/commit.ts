@@ -17,7 +17,7 @@ import {
 } from './fixtures.ts'
 
 export const commitCases: Record<string, Case> = {
-  'commits rows, letters, lanes, counts and checkpoint together': async (store, runtime) => {
+  'commits rows, letters, lanes, counts and checkpoint together': async (store, { elapse }) => {
     const lease = await begin(store.subscriptions)
     const commit: Commit = {
       ...commitOf(lease),
@@ -43,9 +43,9 @@ export const commitCases: Record<string, Case> = {
       json: '{"balance":1}',
     })
     assert.deepEqual(await store.letters.heldLanes('s', 0), [commit.lanes[0]?.hold])
-    assert.equal((await store.letters.queue('s', 'b', limits)).letters.length, 1)
+    assert.equal((await store.letters.queue('s', 0, 'b', limits)).letters.length, 1)
     // A commit renews the lease too.
-    await runtime.advance(leaseMs - 1)
+    await elapse(leaseMs - 5_000)
     assert.equal((await store.subscriptions.claim(claimBy('two'))).outcome, 'owned')
   },
 
@@ -66,9 +66,9 @@ export const commitCases: Record<string, Case> = {
     assert.deepEqual(state?.checkpoint.counts, { applied: 5, duplicate: 2, filtered: 3, held: 0, discarded: 5 })
   },
 
-  'writes nothing for an owner of the past': async (store, runtime) => {
+  'writes nothing for an owner of the past': async (store, { elapse }) => {
     const old = await begin(store.subscriptions)
-    await runtime.advance(leaseMs)
+    await elapse(leaseMs)
     const now = claimed(await store.subscriptions.claim(claimBy('two')))
     const outcome = await store.subscriptions.commit({
       ...commitOf(old),
@@ -116,6 +116,33 @@ export const commitCases: Record<string, Case> = {
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
   },
 
+  'names the row that breaks a rule of the user, and writes nothing': async (store, { addRule }) => {
+    const lease = await begin(store.subscriptions)
+    const rows = [row('a', 1), row('b', 2), row('c', 1)]
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      to: at(1),
+      rows: [{ ...row('z', 1), columns: [7, 'taken', null] }],
+    })
+    // The rule stands for whatever a user may have added; promoted columns are theirs to constrain.
+    await addRule()
+    const outcome = await store.subscriptions.commit({
+      ...commitOf(lease),
+      from: 1,
+      to: at(2),
+      rows: rows.with(1, { ...row('b', 2), columns: [2, 'taken', null] }),
+    })
+    assert.equal(outcome.outcome, 'rejected')
+    assert.equal(outcome.key, 'b')
+    assert.ok(outcome.error instanceof Error)
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
+    assert.equal((await store.rows.load(table, ['a', 'b', 'c'])).size, 0)
+    assert.equal(
+      (await store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows })).outcome,
+      'committed',
+    )
+  },
+
   'shows one moment in a snapshot, while writers go on': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.log.append('k', [newEvent('1')], 'any')
@@ -129,12 +156,12 @@ export const commitCases: Record<string, Case> = {
         rows: [row('a', 2)],
         held: [letter('b', 2, 'parked')],
       })
-      assert.equal((await moment.log.readAll(0, limits)).length, 1)
-      assert.equal((await moment.partition('s', 0))?.checkpoint.position, 1)
+      assert.equal((await moment.log.readAll(0, limits)).events.length, 1)
+      assert.equal((await moment.partitions('s'))[0]?.checkpoint.position, 1)
       assert.equal((await moment.rows.load(table, ['a'])).get('a')?.version, 1)
-      assert.deepEqual(await moment.letters('s', 0, 10), [])
+      assert.deepEqual(await moment.letters('s', 0, 0, 10), [])
     })
-    assert.equal((await store.log.readAll(0, limits)).length, 2)
+    assert.equal((await store.log.readAll(0, limits)).events.length, 2)
     assert.equal((await store.rows.load(table, ['a'])).get('a')?.version, 2)
   },
 }

@@ -5,9 +5,21 @@ import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
 import type { Store } from '../../store.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
 import type { ClaimOutcome, Commit, Lease } from '../../subscription/subscription-store.ts'
-import type { VirtualRuntime } from '../virtual.ts'
 
-export type Case = (store: Store, runtime: VirtualRuntime) => Promise<void>
+export interface World {
+  /** Lets time pass for the store, as it measures leases. */
+  readonly elapse: (ms: number) => Promise<void>
+  /** Adds a unique index on `owner` to the table `balances`, as a user would. */
+  readonly addRule: () => Promise<void>
+  /** SQL in the store's own dialect that an SQL projection might run: `n` goes into the table `notes`, which this makes. */
+  readonly notes: {
+    readonly make: () => Promise<void>
+    readonly add: (handle: unknown, n: number) => Promise<void>
+    readonly all: () => Promise<readonly number[]>
+  }
+}
+
+export type Case = (store: Store, world: World) => Promise<void>
 
 export const table: TableSpec = {
   name: 'balances',
@@ -34,7 +46,7 @@ export function claimed(outcome: ClaimOutcome): Lease {
 }
 
 export async function begin(subscriptions: Store['subscriptions']): Promise<Lease> {
-  await subscriptions.register({ name: 's', table, start: 0 })
+  await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
   return claimed(await subscriptions.claim(claimBy('one')))
 }
 

@@ -4,51 +4,107 @@ import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf } from
 
 export const leaseCases: Record<string, Case> = {
   'begins a subscription where it is told, once': async ({ subscriptions }) => {
-    await subscriptions.register({ name: 's', table, start: 7 })
-    await subscriptions.register({ name: 's', table, start: 0 })
+    await subscriptions.register({ name: 's', table, start: 7, partitions: 1 })
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const state = (await subscriptions.load('s', 0)) as PartitionState
     assert.equal(state.checkpoint.position, 7)
     assert.equal(state.checkpoint.start, 7)
   },
 
   'refuses to begin one that must exist': async ({ subscriptions }) => {
-    await assert.rejects(subscriptions.register({ name: 's', table, start: 'existing' }), { code: 'SUBSCRIPTION_NEW' })
+    await assert.rejects(subscriptions.register({ name: 's', table, start: 'existing', partitions: 1 }), {
+      code: 'SUBSCRIPTION_NEW',
+    })
     assert.equal(await subscriptions.load('s', 0), undefined)
-    await subscriptions.register({ name: 's', table, start: 0 })
-    await subscriptions.register({ name: 's', table, start: 'existing' })
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    await subscriptions.register({ name: 's', table, start: 'existing', partitions: 1 })
   },
 
   'refuses a definition that does not fit its table, and a table of somebody else': async ({ subscriptions }) => {
-    await subscriptions.register({ name: 's', table, start: 0 })
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const changed = { ...table, columns: table.columns.slice(1) }
-    await assert.rejects(subscriptions.register({ name: 's', table: changed, start: 0 }), {
+    await assert.rejects(subscriptions.register({ name: 's', table: changed, start: 0, partitions: 1 }), {
       code: 'PROJECTION_CHANGED',
     })
-    await assert.rejects(subscriptions.register({ name: 't', table, start: 0 }), { code: 'PROJECTION_TABLE_TAKEN' })
+    await assert.rejects(subscriptions.register({ name: 't', table, start: 0, partitions: 1 }), {
+      code: 'PROJECTION_TABLE_TAKEN',
+    })
     assert.equal(await subscriptions.load('t', 0), undefined)
   },
 
-  'gives a partition to one owner at a time, by its own time': async ({ subscriptions }, runtime) => {
-    await subscriptions.register({ name: 's', table, start: 0 })
+  'gives a partition to one owner at a time, by its own time': async ({ subscriptions }, { elapse }) => {
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const first = claimed(await subscriptions.claim(claimBy('one')))
     const second = await subscriptions.claim(claimBy('two'))
     assert.equal(second.outcome, 'owned')
-    assert.deepEqual([second.owner, second.forMs, second.due], ['one', leaseMs, false])
-    assert.equal(second.state.checkpoint.position, 0)
-    await runtime.advance(leaseMs - 1)
+    assert.equal(second.owner, 'one')
+    await elapse(leaseMs - 5_000)
     assert.equal((await subscriptions.claim(claimBy('two'))).outcome, 'owned')
-    await runtime.advance(1)
+    await elapse(5_000)
     const taken = claimed(await subscriptions.claim(claimBy('two')))
     assert.ok(taken.epoch > first.epoch)
   },
 
-  'tells who waits for a partition whether its owner has lanes to let go': async ({ subscriptions }) => {
-    const lease = await begin(subscriptions)
+  'tells every process who is there, who has what, and what is free': async ({ subscriptions }, { elapse }) => {
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 3 })
+    const attend = async (owner: string) => {
+      const [view, ...others] = await subscriptions.attend({ owner, subscriptions: ['s'], leaseMs })
+      assert.ok(view)
+      assert.deepEqual(others, [])
+      return view
+    }
+    await attend('one')
+    const lease = claimed(await subscriptions.claim({ ...claimBy('one'), partition: 1 }))
     const hold = { lane: 'a', status: 'retrying', since: 1, done: 1, head: 2, headPosition: 2 } as const
-    await subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold, done: 1 }] })
-    const claim = await subscriptions.claim(claimBy('two'))
-    assert.equal(claim.outcome, 'owned')
-    assert.equal(claim.due, true)
+    await subscriptions.commit({ ...commitOf(lease), to: at(3), lanes: [{ lane: 'a', hold, done: 1 }] })
+    const view = await attend('two')
+    const members = view.members.toSorted((x, y) => x.owner.localeCompare(y.owner))
+    assert.deepEqual(members, [
+      { owner: 'one', isSelf: false, partitions: 1 },
+      { owner: 'two', isSelf: true, partitions: 0 },
+    ])
+    assert.deepEqual(
+      view.partitions.map(({ partition, owner, isFree, isMine, isDue }) => ({
+        partition,
+        owner,
+        isFree,
+        isMine,
+        isDue,
+      })),
+      [
+        { partition: 0, owner: undefined, isFree: true, isMine: false, isDue: false },
+        { partition: 1, owner: 'one', isFree: false, isMine: false, isDue: true },
+        { partition: 2, owner: undefined, isFree: true, isMine: false, isDue: false },
+      ],
+    )
+    assert.equal(view.partitions[1]?.checkpoint.position, 3)
+    assert.equal((await attend('one')).partitions[1]?.isMine, true)
+    await elapse(leaseMs)
+    const later = await attend('two')
+    assert.deepEqual(later.members, [{ owner: 'two', isSelf: true, partitions: 0 }])
+    assert.equal(later.partitions[1]?.isFree, true)
+    await subscriptions.leave('two')
+    const alone = await attend('three')
+    assert.deepEqual(alone.members, [{ owner: 'three', isSelf: true, partitions: 0 }])
+  },
+
+  'keeps the number of partitions it was made with': async ({ subscriptions }) => {
+    assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: 3 }), { partitions: 3 })
+    assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: undefined }), {
+      partitions: 3,
+    })
+    await assert.rejects(subscriptions.register({ name: 's', table, start: 0, partitions: 2 }), {
+      code: 'PARTITIONS_CHANGED',
+    })
+    assert.equal((await subscriptions.load('s', 2))?.partition, 2)
+    assert.equal(await subscriptions.load('s', 3), undefined)
+  },
+
+  'says when a partition was given back': async ({ subscriptions }) => {
+    const lease = await begin(subscriptions)
+    const woken = new Promise<void>((resolve) => subscriptions.onRelease(resolve))
+    await subscriptions.release(lease)
+    await woken
   },
 
   'gives a partition again, with a new epoch, to an owner who never heard that it has it': async ({
@@ -60,20 +116,20 @@ export const leaseCases: Record<string, Case> = {
     assert.equal((await subscriptions.commit(commitOf(lease))).outcome, 'fenced')
   },
 
-  'keeps a lease that is renewed, and only for its owner': async ({ subscriptions }, runtime) => {
-    await subscriptions.register({ name: 's', table, start: 0 })
+  'keeps a lease that is renewed, and only for its owner': async ({ subscriptions }, { elapse }) => {
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await subscriptions.claim(claimBy('one')))
-    await runtime.advance(leaseMs - 1)
+    await elapse(leaseMs - 5_000)
     assert.equal(await subscriptions.renew(lease, leaseMs), true)
-    await runtime.advance(leaseMs - 1)
+    await elapse(leaseMs - 5_000)
     assert.equal((await subscriptions.claim(claimBy('two'))).outcome, 'owned')
-    await runtime.advance(1)
+    await elapse(5_000)
     claimed(await subscriptions.claim(claimBy('two')))
     assert.equal(await subscriptions.renew(lease, leaseMs), false)
   },
 
   'hands a lease over at once when it is released, and only by its owner': async ({ subscriptions }) => {
-    await subscriptions.register({ name: 's', table, start: 0 })
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await subscriptions.claim(claimBy('one')))
     await subscriptions.release({ ...lease, epoch: lease.epoch - 1 })
     assert.equal((await subscriptions.claim(claimBy('two'))).outcome, 'owned')

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { NewEvent } from '../../log/log-store.ts'
 import type { RecordedEvent } from '../../event/event.ts'
+import { isIn } from '../../source/share.ts'
 import { type Case, limits, newEvent, appended } from './fixtures.ts'
 
 export const logCases: Record<string, Case> = {
@@ -8,7 +9,7 @@ export const logCases: Record<string, Case> = {
     await log.append('a', [newEvent('1'), newEvent('2')], 'any')
     await log.append('b', [newEvent('3')], 'any')
     await log.append('a', [newEvent('4')], 'any')
-    const all = await log.readAll(0, limits)
+    const { events: all } = await log.readAll(0, limits)
     assert.deepEqual(
       all.map(({ key, version }) => [key, version]),
       [
@@ -38,7 +39,7 @@ export const logCases: Record<string, Case> = {
     }
     const { position } = appended(await log.append('key', [event], 'new'))
     const expected: RecordedEvent = { ...event, key: 'key', version: 1, position }
-    assert.deepEqual(await log.readAll(0, limits), [expected])
+    assert.deepEqual(await log.readAll(0, limits), { events: [expected], through: position })
     assert.deepEqual(await log.readKey('key', 0, limits), [expected])
   },
 
@@ -48,7 +49,7 @@ export const logCases: Record<string, Case> = {
     assert.deepEqual(await log.append('k', [newEvent('2')], 0), { outcome: 'version-conflict', actual: 1 })
     assert.deepEqual(await log.append('k', [newEvent('2')], 2), { outcome: 'version-conflict', actual: 1 })
     assert.equal((await log.append('k', [newEvent('2')], 1)).outcome, 'appended')
-    assert.equal((await log.readAll(0, limits)).length, 2)
+    assert.equal((await log.readAll(0, limits)).events.length, 2)
   },
 
   'takes one of many appends that expect the same version': async ({ log }) => {
@@ -56,7 +57,7 @@ export const logCases: Record<string, Case> = {
     const outcomes = (await Promise.all(tries)).map(({ outcome }) => outcome)
     assert.equal(outcomes.filter((outcome) => outcome === 'appended').length, 1)
     assert.equal(outcomes.filter((outcome) => outcome === 'version-conflict').length, 19)
-    assert.equal((await log.readAll(0, limits)).length, 1)
+    assert.equal((await log.readAll(0, limits)).events.length, 1)
   },
 
   'absorbs a repeated append, whatever version it expects': async ({ log }) => {
@@ -64,7 +65,7 @@ export const logCases: Record<string, Case> = {
     const first = appended(await log.append('k', events, 'new'))
     await log.append('k', [newEvent('3')], 'any')
     assert.deepEqual(await log.append('k', events, 'new'), { ...first, outcome: 'repeated' })
-    assert.equal((await log.readAll(0, limits)).length, 3)
+    assert.equal((await log.readAll(0, limits)).events.length, 3)
   },
 
   'refuses an id that is taken by something else, and writes nothing': async ({ log }) => {
@@ -82,28 +83,60 @@ export const logCases: Record<string, Case> = {
       conflicts.map(({ outcome }) => outcome),
       conflicts.map(() => 'id-conflict'),
     )
-    assert.equal((await log.readAll(0, limits)).length, 3)
+    assert.equal((await log.readAll(0, limits)).events.length, 3)
   },
 
   'bounds a page by count and by bytes, and gives at least one event': async ({ log }) => {
     for (let i = 0; i < 5; i++) await log.append('k', [{ ...newEvent(`e${i}`), body: `"${'x'.repeat(98)}"` }], 'any')
-    assert.equal((await log.readAll(0, { events: 3, bytes: 1_000 })).length, 3)
-    assert.equal((await log.readAll(0, { events: 10, bytes: 250 })).length, 2)
-    assert.equal((await log.readAll(0, { events: 10, bytes: 1 })).length, 1)
+    assert.equal((await log.readAll(0, { events: 3, bytes: 1_000 })).events.length, 3)
+    assert.equal((await log.readAll(0, { events: 10, bytes: 250 })).events.length, 2)
+    assert.equal((await log.readAll(0, { events: 10, bytes: 1 })).events.length, 1)
     assert.equal((await log.readKey('k', 1, { events: 10, bytes: 250 })).length, 2)
     assert.equal((await log.readKey('k', 1, { events: 10, bytes: 1 })).length, 1)
   },
 
-  'tells how far behind a position is, and since when, by its own time': async ({ log }, runtime) => {
+  'tells how far behind a position is, and since when, by its own time': async ({ log }, { elapse }) => {
     assert.deepEqual(await log.lag(0), { events: 0, since: undefined })
-    const begun = runtime.clock.now()
     const { position } = appended(
       await log.append('k', [{ ...newEvent('1'), time: '2099-01-01T00:00:00.000Z' }], 'any'),
     )
-    await runtime.advance(5_000)
+    await elapse(5_000)
     await log.append('k', [newEvent('2')], 'any')
-    assert.deepEqual(await log.lag(0), { events: 2, since: begun })
-    assert.deepEqual(await log.lag(position), { events: 1, since: begun + 5_000 })
+    const all = await log.lag(0)
+    const rest = await log.lag(position)
+    assert.deepEqual([all.events, rest.events], [2, 1])
+    assert.ok(all.since !== undefined && rest.since !== undefined)
+    assert.ok(all.since <= rest.since)
+    assert.ok(rest.since < Date.parse('2099-01-01T00:00:00.000Z'))
+  },
+
+  'gives each partition the events of its keys, all of them, and says how far they reach': async ({ log }) => {
+    const keys = Array.from({ length: 20 }, (_, i) => `key-${i}`)
+    for (const round of [1, 2]) for (const key of keys) await log.append(key, [newEvent(`${key}-${round}`)], 'any')
+    const head = await log.head()
+    const seen: RecordedEvent[] = []
+    for (const partition of [0, 1, 2]) {
+      let after = 0
+      for (let reads = 0; after < head && reads < 100; reads++) {
+        const { events, through } = await log.readAll(after, { events: 3, bytes: 1_000_000 }, { partition, of: 3 })
+        assert.ok(through > after && events.every(({ position }) => position > after && position <= through))
+        assert.ok(events.every(({ key }) => isIn({ partition, of: 3 }, key)))
+        seen.push(...events)
+        after = through
+      }
+      assert.equal(after, head)
+      assert.deepEqual(await log.readAll(head, limits, { partition, of: 3 }), { events: [], through: head })
+    }
+    assert.deepEqual(
+      seen.toSorted((x, y) => x.position - y.position),
+      (await log.readAll(0, limits)).events,
+    )
+    const shares = await Promise.all([0, 1, 2].map((partition) => log.lag(0, { partition, of: 3 })))
+    assert.equal(
+      shares.reduce((sum, { events }) => sum + events, 0),
+      keys.length * 2,
+    )
+    assert.equal(await log.gap(), undefined)
   },
 
   'wakes who listens, until they stop': async ({ log }) => {

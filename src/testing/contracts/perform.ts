@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict'
+import { StoreError } from '../../errors.ts'
+import type { Commit, Lease, Transaction } from '../../subscription/subscription-store.ts'
+import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs } from './fixtures.ts'
+
+export const performCases: Record<string, Case> = {
+  'commits the SQL of a user together with the checkpoint': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    const outcome = await store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      await tx.run(() => notes.add(tx.handle, 2))
+      return to(lease, 2)
+    })
+    assert.deepEqual(outcome, { outcome: 'committed' })
+    assert.deepEqual(await notes.all(), [1, 2])
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 2)
+  },
+
+  'takes everything back when the SQL of a user throws, and gives out what it threw': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    const mistake = new TypeError('no')
+    const failing = store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      await tx.run(() => {
+        throw mistake
+      })
+      return to(lease, 2)
+    })
+    await assert.rejects(failing, (error) => error === mistake)
+    assert.deepEqual(await notes.all(), [])
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 0)
+    // The same twice breaks the key of the table: an error of the database, but the event's own.
+    const twice = store.subscriptions.perform(lease, async (tx) => {
+      for (const n of [1, 1]) await tx.run(() => notes.add(tx.handle, n))
+      return to(lease, 2)
+    })
+    await assert.rejects(twice, (error) => !(error instanceof StoreError))
+    assert.deepEqual(await notes.all(), [])
+  },
+
+  'takes back one attempt, and keeps what came before and after it': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    const outcome = await store.subscriptions.perform(lease, async (tx) => {
+      await tx.attempt(() => notes.add(tx.handle, 1))
+      await assert.rejects(
+        tx.attempt(async () => {
+          await notes.add(tx.handle, 2)
+          await notes.add(tx.handle, 1)
+        }),
+      )
+      await tx.attempt(() => notes.add(tx.handle, 3))
+      return to(lease, 3)
+    })
+    assert.deepEqual(outcome, { outcome: 'committed' })
+    assert.deepEqual(await notes.all(), [1, 3])
+  },
+
+  'writes nothing of the SQL of an owner of the past': async (store, { notes, elapse }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    await elapse(leaseMs)
+    const now = claimed(await store.subscriptions.claim(claimBy('two')))
+    const outcome = await store.subscriptions.perform(lease, async (tx) => note(tx, lease))
+    assert.deepEqual(outcome, { outcome: 'fenced', epoch: now.epoch, owner: 'two' })
+    assert.deepEqual(await notes.all(), [])
+
+    async function note(tx: Transaction, past: Lease): Promise<Commit> {
+      await tx.run(() => notes.add(tx.handle, 1))
+      return to(past, 1)
+    }
+  },
+
+  'writes nothing of the SQL of a user while the subscription is paused': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    const outcome = await store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      return to(lease, 1)
+    })
+    assert.deepEqual(outcome, { outcome: 'paused', pause: { reason: 'a bug', at: 5 } })
+    assert.deepEqual(await notes.all(), [])
+  },
+}
+
+function to(lease: Lease, position: number): Commit {
+  return { ...commitOf(lease), table: undefined, to: at(position) }
+}
