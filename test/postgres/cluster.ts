@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { chown, mkdir, mkdtemp, readFile, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { type Account, run } from './binaries.ts'
+
+/** A given folder, or a temporary one, that belongs to the account. */
+export async function makeFolder(wanted: string | undefined, { uid, gid }: Account): Promise<string> {
+  // The account that stands in for root has to get there, and a TMPDIR of root's may be closed to it.
+  const parent = uid === undefined ? tmpdir() : '/tmp'
+  const folder = wanted === undefined ? await mkdtemp(join(parent, 'holdfast-postgres-')) : resolve(wanted)
+  await mkdir(folder, { recursive: true })
+  if (uid !== undefined && gid !== undefined) await chown(folder, uid, gid)
+  return folder
+}
+
+/**
+ * Makes a cluster unless there is one already, and returns the superuser's password. There is one, because everybody on
+ * the machine can reach the port.
+ */
+export async function makeCluster(bin: string, folder: string, account: Account): Promise<string> {
+  const passwordFile = join(folder, 'password')
+  if (existsSync(join(folder, 'data', 'PG_VERSION'))) return readFile(passwordFile, 'utf8')
+  const password = randomUUID()
+  await writeFile(passwordFile, password, { mode: 0o600 })
+  if (account.uid !== undefined && account.gid !== undefined) await chown(passwordFile, account.uid, account.gid)
+  const args = [
+    `--pgdata=${join(folder, 'data')}`,
+    '--username=postgres',
+    `--pwfile=${passwordFile}`,
+    '--auth-local=trust',
+    '--auth-host=scram-sha-256',
+    '--no-sync',
+    // Sorts like a language and not like bytes, as most servers do: code that leans on byte order shall fail here.
+    '--encoding=UTF8',
+    '--locale=C',
+    '--locale-provider=icu',
+    '--icu-locale=en-US',
+  ]
+  await run(join(bin, 'initdb'), args, { ...account, cwd: folder })
+  return password
+}
