@@ -40,13 +40,15 @@ export function canStartServers(): boolean {
   }
 }
 
-/** The same binaries, or a copy of them in `folder` where the account can't get at the original. */
-export async function reachable(native: string, account: Account, folder: string): Promise<string> {
-  // A clone below /root is closed to everybody else. PostgreSQL finds its lib and share beside bin, so all of it moves.
-  const { error } = spawnSync(join(native, 'bin', 'initdb'), ['--version'], { ...account, cwd: folder })
-  if (!error) return native
+/** A clone below /root is closed to everybody else. */
+export function canRun(native: string, account: Account): boolean {
+  return spawnSync(join(native, 'bin', 'initdb'), ['--version'], { ...account, cwd: '/' }).error === undefined
+}
+
+/** PostgreSQL finds its lib and share beside bin, so all of it moves. */
+export async function copyForAll(native: string, folder: string): Promise<string> {
   const copy = join(folder, 'native')
-  await cp(native, copy, { recursive: true, force: false })
+  await cp(native, copy, { recursive: true, verbatimSymlinks: true })
   await run('chmod', ['-R', 'a+rX', copy])
   return copy
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { open, readFile, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { accountForServers, nativeFolder, reachable, run, type Version } from './binaries.ts'
+import { accountForServers, canRun, copyForAll, nativeFolder, run, type Version } from './binaries.ts'
 import { makeCluster, makeFolder } from './cluster.ts'
 import { createDatabase } from './create-database.ts'
 import { startGuard } from './guard.ts'
@@ -17,6 +17,8 @@ export interface ServerOptions {
   readonly port?: number
   /** Kept at the end, and a cluster that is in it already is used as it is. Without it, a temporary one. */
   readonly folder?: string
+  /** The temporary folder is in memory, if the machine has room: many times faster, and no measure of anything. */
+  readonly inMemory?: boolean
   /** Where nothing is said PostgreSQL's own defaults hold, fsync among them; only max_connections is 200. */
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -44,9 +46,11 @@ const patienceMs = 60_000
 export async function startServer(options: ServerOptions = {}): Promise<Server> {
   const native = nativeFolder(options.version ?? 'newest')
   const account = await accountForServers()
-  const folder = await makeFolder(options.folder, account)
+  const isReachable = canRun(native, account)
+  // What lies in memory can often not be executed.
+  const folder = await makeFolder({ ...options, inMemory: options.inMemory && isReachable }, account)
   const data = join(folder, 'data')
-  const bin = join(await reachable(native, account, folder), 'bin')
+  const bin = join(isReachable ? native : await copyForAll(native, folder), 'bin')
   const dismissGuard = await startGuard({
     pgCtl: join(bin, 'pg_ctl'),
     data,

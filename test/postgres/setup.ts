@@ -20,7 +20,7 @@ const settings = { fsync: 'off' }
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const running: Server[] = []
   const embedded = async (version: 'newest' | 'oldest') => {
-    const server = await startServer({ version, settings })
+    const server = await startServer({ version, settings, inMemory: true })
     running.push(server)
     return server.url
   }
