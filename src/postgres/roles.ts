@@ -52,11 +52,15 @@ export function rolesSql(names: RoleNames): string {
   return `DO $holdfast$
 DECLARE
   object record;
+  projections text[];
 BEGIN
   IF pg_catalog.to_regclass('${schema}.holdfast_events') IS NULL THEN
     RAISE EXCEPTION 'the schema ${schemaName} is not there yet' USING HINT = 'Open the store once, as its migrator.';
   END IF;
 ${[migrator, engine, reader].map(makeRole).join('\n')}
+
+  -- Before the loops: a table that is being read can't be altered.
+  projections := ARRAY(SELECT table_name FROM ${schema}.holdfast_subscriptions WHERE table_name IS NOT NULL);
 
   -- Whoever made them, they are the migrator's. What belongs to a table or a schema goes with it.
   IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = '${schemaName}') <> '${migrator}'::regrole THEN
@@ -65,7 +69,7 @@ ${[migrator, engine, reader].map(makeRole).join('\n')}
   FOR object IN
     SELECT c.oid::regclass AS name FROM pg_catalog.pg_class AS c
     WHERE c.relnamespace = '${schema}'::regnamespace AND c.relkind IN ('r', 'p', 'v') AND c.relowner <> '${migrator}'::regrole
-      AND (c.relname LIKE 'holdfast\\_%' OR c.relname IN (SELECT table_name FROM ${schema}.holdfast_subscriptions))
+      AND (c.relname LIKE 'holdfast\\_%' OR c.relname = ANY (projections))
   LOOP
     EXECUTE pg_catalog.format('ALTER TABLE %s OWNER TO ${migrator}', object.name);
   END LOOP;
@@ -88,8 +92,8 @@ ${tables.join('\n')}
 
   -- The tables of projections: those that are there, and those that will be.
   FOR object IN
-    SELECT c.oid::regclass AS name FROM ${schema}.holdfast_subscriptions AS s
-    JOIN pg_catalog.pg_class AS c ON c.relname = s.table_name AND c.relnamespace = '${schema}'::regnamespace
+    SELECT c.oid::regclass AS name FROM pg_catalog.pg_class AS c
+    WHERE c.relnamespace = '${schema}'::regnamespace AND c.relname = ANY (projections)
   LOOP
     EXECUTE pg_catalog.format('REVOKE ALL ON %s FROM ${everybodyElse}', object.name);
     EXECUTE pg_catalog.format('GRANT ${projectionRights} ON %s TO ${engine}', object.name);
