@@ -155,17 +155,15 @@ class Performing implements Transaction {
         throw this.#faultOf(failure)
       }
     }
-    if (this.#db.isLost(this.#client) || this.#client.getTransactionStatus?.() === 'I') {
-      throw this.#faultOf(failure ?? new Error('the transaction is over'))
-    }
+    const hasEnded = this.#db.endOf(this.#client) !== undefined || this.#client.getTransactionStatus?.() === 'I'
+    if (hasEnded) throw this.#faultOf(failure ?? new Error('the transaction is over'))
   }
 
   /** What is the store's doing, as a `StoreError`; everything else as it was thrown. */
   #faultOf(thrown: unknown): unknown {
     if (thrown instanceof HoldfastError) return thrown
-    if (this.#db.isLost(this.#client)) {
-      return new StoreError('STORE_UNAVAILABLE', `The connection to ${this.#db.name} was lost.`, { cause: thrown })
-    }
+    const end = this.#db.endOf(this.#client)
+    if (end !== undefined) return storeError(troubleOf(end) === 'refused' ? new Error('it ended') : end, this.#db.name)
     const own = serverErrorOf(thrown)
     const { failure } = this.#handle
     for (const cause of [failure, own]) {
