@@ -1,5 +1,5 @@
 import type { Database } from './database.ts'
-import { prepared } from './statement.ts'
+import { fresh } from './statement.ts'
 
 const laneColumns = 'lane, status, since, done, head, head_position AS "headPosition"'
 
@@ -26,43 +26,43 @@ export function letterStatements(db: Database) {
       WHERE v.subscription = $1 AND v.position = f.position AND v.partition = f.partition LIMIT 1
     ) AS v`
   return {
-    heldLanes: prepared(`
+    heldLanes: fresh(`
       SELECT ${laneColumns} FROM ${lanes} WHERE subscription = $1 AND partition = $2 AND status IS NOT NULL
       ORDER BY since, lane`),
-    laneVersions: prepared(`
+    laneVersions: fresh(`
       SELECT lane, done FROM ${lanes} WHERE subscription = $1 AND lane = ANY ($2::text[]) AND done IS NOT NULL`),
-    foreignQueue: prepared(
+    foreignQueue: fresh(
       within(
         whole(`SELECT l.partition, l.position ${foreign('$3')} AND l.partition = $2
         ORDER BY l.sequence, l.position LIMIT $4`),
       ),
     ),
-    loggedQueue: prepared(
+    loggedQueue: fresh(
       within(
         whole(`SELECT l.partition, l.position ${logged('$3', headOf)} AND l.partition = $2
         ORDER BY e.version LIMIT $4`),
       ),
     ),
-    present: prepared(`
+    present: fresh(`
       SELECT r.lane, r.sequence, r.event_id AS "eventId"
       FROM unnest($2::text[], $3::bigint[], $4::text[]) WITH ORDINALITY AS r (lane, sequence, event_id, number)
       WHERE EXISTS (
         SELECT FROM ${letters} AS l WHERE l.subscription = $1 AND l.lane = r.lane AND l.sequence = r.sequence
           AND l.event_id = r.event_id AND NOT l.logged AND l.ended_at IS NULL
       ) ORDER BY r.number`),
-    list: prepared(`
+    list: fresh(`
       ${whole(`SELECT l.partition, l.position FROM ${letters} AS l
         WHERE l.subscription = $1 AND l.position > $2 AND ($4::text IS NULL OR l.status = $4) AND (
           $3::text IS NULL OR l.lane = $3
             OR (l.lane IS NULL AND EXISTS (SELECT FROM ${events} AS e WHERE e.position = l.position AND e.key = $3)))
         ORDER BY l.position, l.partition LIMIT $5`)}
       ORDER BY v.position, v.partition`),
-    ofPartition: prepared(`
+    ofPartition: fresh(`
       ${whole(`SELECT l.partition, l.position FROM ${letters} AS l
         WHERE l.subscription = $1 AND l.partition = $2 AND l.position > $3 ORDER BY l.position LIMIT $4`)}
       ORDER BY v.position`),
     // In one statement, so in one moment, or the parts might not add up. Costs as much as there are held lanes.
-    summary: prepared(`
+    summary: fresh(`
       SELECT
         (SELECT coalesce(sum(held), 0)::bigint FROM ${db.table('holdfast_partitions')} WHERE subscription = $1) AS held,
         (SELECT json_object_agg(status, lanes) FROM (

@@ -2,7 +2,7 @@ import type { Member, PartitionView, SubscriptionStore, SubscriptionView } from 
 import type { Database } from './database.ts'
 import { type PartitionRow, partitionColumns, toState } from './partitions.ts'
 import { isGoneSql, type Presence, presentSql } from './presence.ts'
-import { prepared } from './statement.ts'
+import { fresh, prepared } from './statement.ts'
 
 interface ViewRow {
   readonly name: string
@@ -93,7 +93,7 @@ function statements(db: Database) {
   return {
     // Writes only where less than two thirds of the time is left; whoever writes also sweeps. Those that another process
     // is just sweeping or renewing are left to it, or the two might wait for each other.
-    attend: prepared(`
+    attend: fresh(`
       WITH present AS MATERIALIZED (${presentSql}),
       stale AS (
         SELECT s.name FROM ${db.table('holdfast_subscriptions')} AS s

@@ -1,10 +1,10 @@
 import { HoldfastError } from '../errors.ts'
 import type { ColumnValue, ListedRow, RowStore, RowWrite, StoredRow, TableSpec } from '../projection/row-store.ts'
-import type { Database, Statement } from './database.ts'
+import type { Database } from './database.ts'
 import { sqlStateOf } from './errors.ts'
 import { quote } from './identifier.ts'
 import { listSql } from './list.ts'
-import { numberArray, type Query, prepared } from './statement.ts'
+import { fresh, numberArray, type Query } from './statement.ts'
 
 interface ListRow {
   readonly key: string
@@ -16,17 +16,8 @@ interface ListRow {
 }
 
 export function postgresRows(db: Database, query: Query): RowStore {
-  const loads = new WeakMap<TableSpec, Statement>()
-  const loadOf = (table: TableSpec): Statement => {
-    const known = loads.get(table)
-    if (known) return known
-    const sql = `SELECT key, version, position, data FROM ${db.table(table.name)} WHERE key = ANY ($1::text[])`
-    const statement = prepared(sql)
-    loads.set(table, statement)
-    return statement
-  }
   return {
-    load: (table, keys) => ofTable(db, table, () => load(query, loadOf(table), keys)),
+    load: (table, keys) => ofTable(db, table, () => load(db, query, table, keys)),
     list: (table, wanted) =>
       ofTable(db, table, async () => {
         const { text, values } = listSql(db.table(table.name), table, wanted)
@@ -48,15 +39,14 @@ async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise
   }
 }
 
-async function load(
-  query: Query,
-  statement: Statement,
-  keys: readonly string[],
-): Promise<ReadonlyMap<string, StoredRow>> {
+async function load(db: Database, query: Query, { name }: TableSpec, keys: readonly string[]) {
+  const statement = fresh(`SELECT key, version, position, data FROM ${db.table(name)} WHERE key = ANY ($1::text[])`)
   // As arrays: a page has many, and nobody else sees them.
   const inArrays = { ...statement, rowMode: 'array' } as const
   const rows = await query<[string, number, number, string]>(inArrays, [keys.filter(isStorable)])
-  return new Map(rows.map(([key, version, position, json]) => [key, { key, version, position, json }]))
+  return new Map(
+    rows.map(([key, version, position, json]): [string, StoredRow] => [key, { key, version, position, json }]),
+  )
 }
 
 function toListed({ columns }: TableSpec, row: ListRow): ListedRow {

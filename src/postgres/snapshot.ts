@@ -1,9 +1,8 @@
 import type { StoreMoment } from '../store.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
-import type { PgClient } from './driver.ts'
 import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
-import { createPages, readPage } from './page.ts'
+import { readPage } from './page.ts'
 import { partitionReader } from './partitions.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
@@ -18,8 +17,8 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
       throw storeError(error, db.name)
     }
   }
-  const client: PgClient = { query: (query) => guarded(() => session.query(query)) }
-  const query: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
+  const query: Query = (statement, values = []) =>
+    guarded(async () => rowsOf(await session.query(queryOf(statement, values))))
   try {
     await guarded(() => session.connect())
     await query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
@@ -29,10 +28,9 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
     // The moment is taken by the first query, not by BEGIN.
     await query('SELECT 1')
     const letters = postgresLetters(db, query)
-    const pages = createPages(db)
     const readPartitions = partitionReader(db)
     return await read({
-      log: { readAll: (after, limits, share) => readPage(pages, client, after, limits, share) },
+      log: { readAll: (after, limits, share) => readPage(db, query, after, limits, share) },
       rows: postgresRows(db, query),
       partitions: (subscription) => readPartitions(query, subscription),
       heldLanes: letters.heldLanes,
