@@ -194,6 +194,8 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     lock_timeout: 5_000,
     idle_in_transaction_session_timeout: 10_000,
     client_connection_check_interval: 1_000,
+    // Stricter ones fail where ours wait, and are tried again for nothing. A space needs a backslash here.
+    default_transaction_isolation: 'read\\ committed',
     timezone: 'UTC',
     datestyle: 'ISO',
     bytea_output: 'hex',

@@ -97,11 +97,15 @@ describeServers('opening and closing a PostgreSQL store', (server) => {
 
   it('waits for the disk even where the database would not, and keeps the settings of both', async () => {
     await using database = await createDatabase(server)
-    await run(server.url, `ALTER DATABASE ${database.name} SET synchronous_commit = off`)
+    await run(
+      server.url,
+      `ALTER DATABASE ${database.name} SET synchronous_commit = off;
+       ALTER DATABASE ${database.name} SET default_transaction_isolation = serializable`,
+    )
     const url = new URL(database.url)
     url.searchParams.set('options', '-c work_mem=5MB -c synchronous_commit=off')
     await using store = await createPostgresStore({ connection: url.href })
-    const settings = ['synchronous_commit', 'work_mem', 'statement_timeout']
+    const settings = ['synchronous_commit', 'work_mem', 'statement_timeout', 'transaction_isolation']
     const found = await within(store, async (client) => {
       const { rows } = await client.query({
         text: `SELECT ${settings.map((name) => `current_setting('${name}')`).join(', ')}`,
@@ -109,7 +113,7 @@ describeServers('opening and closing a PostgreSQL store', (server) => {
       })
       return rows[0] as string[]
     })
-    expect(found).toEqual(['on', '5MB', '30s'])
+    expect(found).toEqual(['on', '5MB', '30s', 'read committed'])
   })
 
   it('ends every connection at once, whatever is under way, and as often as it is asked to', async () => {

@@ -84,12 +84,10 @@ class Performing implements Transaction {
     await this.#own('SAVEPOINT holdfast_attempt')
     try {
       await this.run(work)
-      // What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then.
-      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
-        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+      await this.#look()
     } catch (error) {
       await this.#own('ROLLBACK TO SAVEPOINT holdfast_attempt; RELEASE SAVEPOINT holdfast_attempt', error)
-      throw this.#faultOf(error)
+      throw error
     }
   }
 
@@ -131,6 +129,16 @@ class Performing implements Transaction {
   async #number(): Promise<string | undefined> {
     const [row] = await this.#query<{ number: string }>('SELECT pg_current_xact_id()::text AS number')
     return row?.number
+  }
+
+  /** What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then. */
+  async #look(): Promise<void> {
+    try {
+      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
+        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+    } catch (error) {
+      throw troubleOf(error) === 'refused' ? error : storeError(error, this.#db.name)
+    }
   }
 
   /** A statement of ours about savepoints can only fail with the connection or with the transaction. */
