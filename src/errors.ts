@@ -39,6 +39,7 @@ export const errorCodes = [
   'STORE_REFUSED',
   'STORE_REPLICA',
   'SCHEMA_NEWER',
+  'SCHEMA_OLDER',
   'MIGRATION_CHANGED',
   'NODE_TOO_OLD',
   'DRIVER_MISSING',

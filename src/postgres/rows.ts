@@ -1,0 +1,121 @@
+import { HoldfastError } from '../errors.ts'
+import type { ColumnValue, ListedRow, RowStore, RowWrite, StoredRow, TableSpec } from '../projection/row-store.ts'
+import type { Database } from './database.ts'
+import { sqlStateOf } from './errors.ts'
+import { quote } from './identifier.ts'
+import { listSql } from './list.ts'
+import { fresh, numberArray, type Query } from './statement.ts'
+
+interface ListRow {
+  readonly key: string
+  readonly version: number
+  readonly position: number
+  readonly data: string
+  readonly order_value: ColumnValue
+  readonly [column: `column_${number}`]: ColumnValue
+}
+
+export function postgresRows(db: Database, query: Query): RowStore {
+  return {
+    load: (table, keys) => ofTable(db, table, () => load(db, query, table, keys)),
+    list: (table, wanted) =>
+      ofTable(db, table, async () => {
+        const { text, values } = listSql(db.table(table.name), table, wanted)
+        return (await query<ListRow>(text, values)).map((row) => toListed(table, row))
+      }),
+  }
+}
+
+/** Reading before any engine has made the table is a mistake of its own, and deserves its own words. */
+async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    if (sqlStateOf(error) !== '42P01') throw error
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `${db.name} has no table ${name} yet.`, {
+      cause: error,
+      hint: 'An engine makes it when it is started with the projection for the first time.',
+    })
+  }
+}
+
+async function load(db: Database, query: Query, { name }: TableSpec, keys: readonly string[]) {
+  const statement = fresh(`SELECT key, version, position, data FROM ${db.table(name)} WHERE key = ANY ($1::text[])`)
+  // As arrays: a page has many, and nobody else sees them.
+  const inArrays = { ...statement, rowMode: 'array' } as const
+  const rows = await query<[string, number, number, string]>(inArrays, [keys.filter(isStorable)])
+  return new Map(
+    rows.map(([key, version, position, json]): [string, StoredRow] => [key, { key, version, position, json }]),
+  )
+}
+
+function toListed({ columns }: TableSpec, row: ListRow): ListedRow {
+  return {
+    key: row.key,
+    version: row.version,
+    position: row.position,
+    json: row.data,
+    columns: columns.map((_, i) => row[`column_${i}`] as ColumnValue),
+    orderValue: row.order_value,
+  }
+}
+
+/** A text that can't be in the database can't be found there either; asking for it would be an error, or find another. */
+export function isStorable(text: string): boolean {
+  return text.isWellFormed() && !text.includes('\0')
+}
+
+const sqlTypes = {
+  text: 'text COLLATE "C"',
+  integer: 'bigint',
+  real: 'double precision',
+  boolean: 'boolean',
+} as const
+
+const arrayTypes = { text: 'text[]', integer: 'bigint[]', real: 'double precision[]', boolean: 'boolean[]' } as const
+
+export function createTableSql(db: Database, { name, columns }: TableSpec): string[] {
+  const promoted = columns.map((column) => `, ${quote(column.name)} ${sqlTypes[column.type]}`).join('')
+  const table = db.table(name)
+  // With a tenth of every page free all updates find room beside the old row, and the index is left alone.
+  return [
+    `CREATE TABLE ${table} (
+      key text COLLATE "C" PRIMARY KEY, version bigint NOT NULL, position bigint NOT NULL, data json NOT NULL${promoted}
+    ) WITH (fillfactor = 90)`,
+    // With the key behind it, because lists are ordered by both. PostgreSQL finds a name that is free and short enough.
+    ...columns.map((column) => `CREATE INDEX ON ${table} (${quote(column.name)} NULLS FIRST, key)`),
+  ]
+}
+
+// No JSON has it: inside of strings it must be escaped, and elsewhere it may not be.
+const separator = '\x1e'
+
+/** Rows as arrays, one for each column. Data in one text spares both sides the quotes of an array, which are a third of the work. */
+export function rowValues({ columns }: TableSpec, rows: readonly RowWrite[]): unknown[] {
+  return [
+    rows.map(({ key }) => key),
+    numberArray(rows.map(({ version }) => version)),
+    numberArray(rows.map(({ position }) => position)),
+    rows.map(({ json }) => json).join(separator),
+    ...columns.map((_, i) => rows.map((row) => row.columns[i])),
+  ]
+}
+
+/** Writes rows from `rowValues`, the first of which is the parameter `first`. Gives a row for each that was written. */
+export function upsertSql(db: Database, { name, columns }: TableSpec, first: number, from = ''): string {
+  const names = ['key', 'version', 'position', 'data', ...columns.map((column) => column.name)].map(quote)
+  const arrays = [
+    `$${first}::text[]`,
+    `$${first + 1}::bigint[]`,
+    `$${first + 2}::bigint[]`,
+    `string_to_array($${first + 3}::text, chr(${separator.charCodeAt(0)}))`,
+    ...columns.map(({ type }, i) => `$${first + 4 + i}::${arrayTypes[type]}`),
+  ]
+  const given = names.map((_, i) => (i === 3 ? `r.c${i}::json` : `r.c${i}`))
+  const updates = names.slice(1).map((column) => `${column} = excluded.${column}`)
+  return `
+    INSERT INTO ${db.table(name)} AS t (${names.join(', ')})
+    SELECT ${given.join(', ')} FROM ${from}unnest(${arrays.join(', ')}) AS r (${names.map((_, i) => `c${i}`).join(', ')})
+    ON CONFLICT (key) DO UPDATE SET ${updates.join(', ')} WHERE t.version < excluded.version
+    RETURNING 1`
+}
