@@ -58,7 +58,7 @@ export function createAppender(
   function start(): void {
     isStarting = false
     for (const lane of ['quick', 'slow'] as const) {
-      while (running[lane] < lanes[lane]) {
+      while (waiting.length > 0 && running[lane] < lanes[lane]) {
         const batch = take(lane)
         if (batch.length === 0) break
         void run(lane, batch)
@@ -70,14 +70,16 @@ export function createAppender(
     const batch: Asked[] = []
     const left: Asked[] = []
     // Nobody overtakes an earlier request of the same key.
-    const keysLeft = new Set<string>()
+    const keysLeft = new Set(busyKeys)
     let bytes = 0
-    for (const asked of waiting) {
+    for (const [i, asked] of waiting.entries()) {
       const [first] = batch
-      const fits = !first || (first.way === 'together' && asked.way === 'together' && bytes + asked.bytes <= mostBytes)
+      if (first && (first.way !== 'together' || batch.length === mostRequests || bytes >= mostBytes)) {
+        left.push(...waiting.slice(i))
+        break
+      }
       const isMine = (asked.way === 'slow') === (lane === 'slow')
-      const isFree = !busyKeys.has(asked.key) && !keysLeft.has(asked.key)
-      if (fits && isMine && isFree && batch.length < mostRequests) {
+      if (isMine && !keysLeft.has(asked.key) && (!first || asked.way === 'together')) {
         batch.push(asked)
         bytes += asked.bytes
       } else {

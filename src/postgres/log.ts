@@ -41,6 +41,8 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
         ) AS since
       FROM top`,
   }
+  // How many events fit into a page by their bytes, roughly. To measure many more than those is what makes large events slow.
+  let fitting = Number.POSITIVE_INFINITY
   listener.onLost(() => horizon.forget())
 
   return {
@@ -68,15 +70,16 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   }
 
   async function readAll(after: number, limits: PageLimits, share: Share = whole): Promise<LogPage> {
-    const scan = scanOf(limits, share)
     let from = after
     for (let reads = 1; ; reads++) {
       const era = await horizon.now()
+      const scan = scanOf({ ...limits, events: Math.min(limits.events, fitting) }, share)
       const isBehind = era.settled - from > scan
       const { events, isCut, sight } = isBehind
         ? await pages.range(from, from + scan, limits, share)
         : await pages.live(from, era.settled, !horizon.isWaiting(era), limits, share)
       if (!horizon.isOf(era, sight.server)) continue
+      fitting = isCut && events.length < limits.events ? Math.max(16, 4 * events.length) : fitting * 2
       const hasLearnt = isBehind || horizon.learn(era, sight)
       const upTo = isBehind ? from + scan : Math.max(from, sight.solid)
       const through = throughOf(events, isCut, upTo)

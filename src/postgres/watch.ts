@@ -19,7 +19,7 @@ const restFactor = 8
  * process, however many wait. Often at first, because most transactions are short, then more seldom.
  */
 export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Watch {
-  let watchers: Watcher[] = []
+  const watchers: Watcher[] = []
   let waitMs = firstMs
   let restMs = 0
   let isRunning = false
@@ -42,11 +42,8 @@ export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Wat
       try {
         const seen = await look()
         restMs = restFactor * (performance.now() - begun)
-        const asked = watchers
-        // Whoever joins while these are told has not been there at this look.
-        watchers = []
-        const left = asked.filter((watcher) => !watcher(seen))
-        watchers.unshift(...left)
+        // Whoever joins while these are told was not there at this look.
+        for (const watcher of watchers.slice()) if (watcher(seen)) watchers.splice(watchers.indexOf(watcher), 1)
         waitMs = Math.min(waitMs * 1.5, mostMs)
       } catch {
         // The server can't be reached. Nothing was learnt, so everybody goes on waiting.

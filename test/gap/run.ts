@@ -12,7 +12,7 @@ export interface GapOptions {
   /** Of another one on the same server. */
   readonly otherUrl: string
   readonly appends: number
-  /** Of each kind: ours, and the naive append that it is compared with. */
+  /** How often the naive append takes its turn; never, where nothing is to be compared. */
   readonly rounds: number
 }
 
@@ -78,9 +78,10 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
         rolledBack: sum.rolledBack + rolledBack,
       }))
     }
-    const inTurns = (appends * (1 - partOfSeveral)) / rounds
-    for (let round = 0; round < rounds; round++) {
-      const ways: readonly Way[] = round % 2 === 0 ? ['ours', 'naive'] : ['naive', 'ours']
+    const inTurns = (appends * (1 - partOfSeveral)) / Math.max(rounds, 1)
+    for (let round = 0; round < Math.max(rounds, 1); round++) {
+      const both: readonly Way[] = round % 2 === 0 ? ['ours', 'naive'] : ['naive', 'ours']
+      const ways: readonly Way[] = rounds === 0 ? ['ours'] : both
       for (const way of ways) {
         const started = performance.now()
         const { committed, rolledBack } = await write(way, inTurns, 1)
@@ -103,7 +104,7 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
         .map((reader) => askFor<ReaderReport>(reader, { end } satisfies ReaderJob)),
     )
     const sum = (field: keyof ReaderReport) => reports.reduce((total, report) => total + report[field], 0)
-    const perSecond = ({ events: done, ms }: (typeof totals)[Way]) => Math.round((done * 1_000) / ms)
+    const perSecond = ({ events: done, ms }: (typeof totals)[Way]) => Math.round((done * 1_000) / Math.max(ms, 1))
     return {
       appends,
       events,
