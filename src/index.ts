@@ -1,3 +1,10 @@
+export type {
+  ArchivedEvent,
+  ArchivedLane,
+  ArchivedSubscription,
+  ArchivePart,
+} from './archive/archive.ts'
+export { type Copied, type CopyCounts, type CopyOptions, type CopyProgress, copyStore } from './archive/copy.ts'
 export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
 export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'

@@ -49,6 +49,11 @@ export interface Engine extends AsyncDisposable {
   /** Lasting, and for all processes, until somebody resumes it. */
   pause(subscription: string, reason: string): Promise<void>
   resume(subscription: string): Promise<void>
+  /**
+   * Empties a projection and begins it anew: its rows (or what the `reset` of its SQL empties), its checkpoints, its held lanes and
+   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile.
+   */
+  reset(subscription: string): Promise<void>
   status(): Promise<EngineStatus>
   /** Recomputes every outcome and every row from the log and compares. */
   verify(subscription: string): Promise<Verification>
@@ -121,6 +126,22 @@ export function createEngine(options: EngineOptions): Engine {
       const runner = runnerOf(name)
       await store.subscriptions.resume(name)
       runner.setPause(undefined)
+    },
+    reset: async (name) => {
+      const { subscription } = runnerOf(name)
+      const { projection } = subscription
+      if (projection.kind === 'sql' && !projection.reset) {
+        throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
+          hint: 'Give defineProjection a reset.',
+        })
+      }
+      if (subscription.source) {
+        throw new HoldfastError('OPTION_INVALID', `${name} reads from ${subscription.source.name}, not from the log.`, {
+          hint: 'Only what reads the log can begin anew.',
+        })
+      }
+      await store.subscriptions.reset(name, projection.kind === 'sql' ? projection.reset : undefined)
+      attendance.look()
     },
     status: () => readStatus(store, all, runtime.clock),
     verify: (name) => verifySubscription(store, runnerOf(name).subscription),

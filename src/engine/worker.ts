@@ -3,7 +3,7 @@ import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import type { Share } from '../source/share.ts'
-import { checkPage, type Source, type SourcePage } from '../source/source.ts'
+import type { Source, SourcePage } from '../source/source.ts'
 import type { Store } from '../store.ts'
 import { addCounts, type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -15,6 +15,7 @@ import { GuiltyEvent, type Outcome, performPage, processLane, processPage } from
 import type { Partition } from './partition.ts'
 import { persist } from './persist.ts'
 import type { Rate } from './rate.ts'
+import { Reading } from './reading.ts'
 import { RowCache } from './rows.ts'
 import type { NextState } from './state.ts'
 import type { Teller } from './teller.ts'
@@ -83,11 +84,11 @@ export class Worker {
   #renewedAt = 0
   #due = new Set<string>()
   #pause: Pause | undefined
-  #prefetched: { readonly after: number; readonly page: Promise<SourcePage | undefined> } | undefined
-  /** What the database refused, and where the next page must end so that it is clear which event is to blame. */
+  readonly #reading: Reading
+  /** What the database refused. */
   readonly #refusals = new Map<number, Failure>()
-  #cutBefore: number | undefined
-  #oneLetter = false
+  /** Something was refused: events are taken so that it is clear which of them is to blame. */
+  #isCareful = false
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
@@ -95,6 +96,8 @@ export class Worker {
     this.#nap = new Nap(parts.runtime.timers)
     this.#backoff = new Nap(parts.runtime.timers)
     this.#pageEvents = parts.settings.pageEvents
+    const { source, share, subscription } = parts
+    this.#reading = new Reading(source, share, subscription.source !== undefined, this.#stopping.signal)
   }
 
   get state(): NextState {
@@ -177,7 +180,7 @@ export class Worker {
     if (head < state.checkpoint.position) throw regressed(name, source.name, state.checkpoint.position, head)
     this.#checkpoint = state.checkpoint
     this.#seen = state.checkpoint.position
-    this.#prefetched = undefined
+    this.#reading.forget()
     this.#pause = state.pause
     this.#due = new Set(lanes.filter(({ status }) => status === 'retrying').map(({ lane }) => lane))
     const watchesGaps = source.versions === 'unordered'
@@ -228,7 +231,7 @@ export class Worker {
     const { pageBytes: bytes } = this.#parts.settings
     const [due] = this.#due
     if (due !== undefined) {
-      const events = this.#oneLetter ? 1 : Math.min(lettersPerCommit, this.#pageEvents)
+      const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#pageEvents)
       const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
       const result = await this.#commit(this.#commitOf(outcome))
       if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
@@ -236,12 +239,12 @@ export class Worker {
       this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
       return done
     }
-    const { events: records, through } = await this.#read()
-    const last = records.at(-1)
-    if (!last) return this.#pass(partition, through)
-    const [outcome, result] = await this.#apply(partition, records, last, through)
+    const page = await this.#reading.read(this.#seen as number, this.#limits())
+    const { events: records } = page
+    if (records.length === 0) return this.#pass(partition, page.through)
+    const [outcome, result] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
-    const done = await this.#settle(partition, outcome, result, begun, last, through)
+    const done = await this.#settle(partition, outcome, result, begun, page)
     // Two pages without a rest between them: it is behind.
     if (done === 'worked' && this.#busy) this.#enter({ state: 'catching-up' })
     this.#busy = true
@@ -249,77 +252,36 @@ export class Worker {
     return done
   }
 
-  /** The next page, which may have been asked for while the last one was committed. */
-  async #read(): Promise<SourcePage> {
-    const { source, subscription } = this.#parts
-    const after = this.#seen as number
-    const ahead = this.#prefetched?.after === after ? await this.#prefetched.page : undefined
-    this.#prefetched = undefined
-    const page = ahead ?? (await source.read(after, this.#limits(), this.#stopping.signal, this.share))
-    if (subscription.source) checkPage(source, after, page)
-    const cut = this.#cutBefore
-    if (cut === undefined || page.through < cut) return page
-    const events = page.events.filter(({ position }) => position < cut)
-    return { events, through: events.at(-1)?.position ?? after }
-  }
-
-  /** Asks for what comes after a full page: the store is busy with the commit, and the source need not wait for it. */
-  #prefetch(records: readonly RecordedEvent[], through: number): void {
-    if (records.length * 2 < this.#pageEvents || this.#cutBefore !== undefined) return
-    const page = this.#parts.source
-      .read(through, this.#limits(), this.#stopping.signal, this.share)
-      // Asked again, in its own turn, if this failed.
-      .catch(() => undefined)
-    this.#prefetched = { after: through, page }
-  }
-
   #limits() {
     return { events: this.#pageEvents, bytes: this.#parts.settings.pageBytes }
   }
 
   /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
-  async #apply(
-    partition: Partition,
-    records: readonly RecordedEvent[],
-    last: RecordedEvent,
-    through: number,
-  ): Promise<[Outcome, CommitOutcome]> {
-    if (partition.subscription.projection.kind === 'sql') {
-      this.#prefetch(records, through)
-      return this.#perform(partition, records, last, through)
-    }
-    const outcome = checked(await processPage(partition, records, this.#refusals), records)
-    this.#prefetch(records, through)
-    return [outcome, await this.#commit(this.#commitOf(outcome, last, through))]
+  async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
+    if (partition.subscription.projection.kind === 'sql') return this.#perform(partition, page)
+    const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
+    this.#reading.readAhead(page, this.#limits())
+    return [outcome, await this.#commit(this.#commitOf(outcome, page))]
   }
 
-  async #perform(
-    partition: Partition,
-    records: readonly RecordedEvent[],
-    last: RecordedEvent,
-    through: number,
-  ): Promise<[Outcome, CommitOutcome]> {
+  async #perform(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
     const { store } = this.#parts
     const before = new Map(partition.held)
-    let outcome: Outcome | undefined
+    let outcome = emptyOutcome
     const perform = (way: 'bold' | 'careful') =>
       store.subscriptions.perform(this.#lease as Lease, async (tx) => {
         // It may run again; what an earlier run held, it held in a transaction that is no more.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
-        outcome = checked(await performPage(partition, records, tx, way), records)
+        outcome = checked(await performPage(partition, page.events, tx, way), page)
         this.#forced.signal.throwIfAborted()
-        return this.#commitOf(outcome, last, through)
+        return this.#commitOf(outcome, page)
       })
-    let result: CommitOutcome
-    try {
-      result = await perform('bold')
-    } catch (error) {
+    this.#reading.readAhead(page, this.#limits())
+    const result = await perform('bold').catch((error: unknown) => {
       if (!(error instanceof GuiltyEvent)) throw error
-      result = await perform('careful')
-    }
-    // Refused before anything of it was run.
-    outcome ??= emptyOutcome
+      return perform('careful')
+    })
     return [outcome, result]
   }
 
@@ -344,9 +306,10 @@ export class Worker {
     this.#committedAt = this.#parts.runtime.clock.mono()
     const seen = this.#seen as number
     if (!this.#lease || seen === before.position || this.#pause) return 'worked'
-    const result = await this.#commit(this.#commitOf(emptyOutcome, undefined, seen))
+    const nothing = { events: [], through: seen }
+    const result = await this.#commit(this.#commitOf(emptyOutcome, nothing))
     if (result.outcome !== 'committed') return this.#refuse(result)
-    this.#accept(partition, emptyOutcome, undefined, seen)
+    this.#accept(partition, emptyOutcome, nothing)
     return 'worked'
   }
 
@@ -361,7 +324,7 @@ export class Worker {
     this.#pageEvents = tookMs > mostMs ? fitting : Math.min(this.#pageEvents * 2, pageEvents)
   }
 
-  #commitOf(outcome: Outcome, last?: RecordedEvent, through?: number): Commit {
+  #commitOf(outcome: Outcome, page?: SourcePage): Commit {
     const { subscription, settings, runtime } = this.#parts
     const before = this.#checkpoint as Checkpoint
     const { counts, rows, lanes, held, letters } = outcome
@@ -369,7 +332,7 @@ export class Worker {
       lease: this.#lease as Lease,
       leaseMs: settings.leaseMs,
       from: before.position,
-      to: checkpointAfter(before, last, through),
+      to: checkpointAfter(before, page),
       at: runtime.clock.now(),
       counts,
       table: subscription.projection.table,
@@ -390,14 +353,13 @@ export class Worker {
     outcome: Outcome,
     result: CommitOutcome,
     begun: number,
-    last?: RecordedEvent,
-    through?: number,
+    page?: SourcePage,
   ): Promise<Step> {
     const { subscription, runtime, emitter, rate, teller, changed } = this.#parts
     if (result.outcome !== 'committed') return this.#refuse(result)
     const { counts } = outcome
-    this.#accept(partition, outcome, last, through)
-    const events = last ? totalOf(counts) : -counts.held
+    this.#accept(partition, outcome, page)
+    const events = page ? totalOf(counts) : -counts.held
     const ended = runtime.clock.mono()
     rate.add(begun, ended, events)
     emitter.emit('page.committed', {
@@ -415,26 +377,30 @@ export class Worker {
     return 'worked'
   }
 
-  #accept(partition: Partition, outcome: Outcome, last: RecordedEvent | undefined, through: number | undefined): void {
+  #accept(partition: Partition, outcome: Outcome, page: SourcePage | undefined): void {
     const { clock } = this.#parts.runtime
     const before = this.#checkpoint as Checkpoint
     this.#renewedAt = clock.mono()
     this.#committedAt = clock.mono()
     this.#checkpoint = {
       ...before,
-      ...checkpointAfter(before, last, through),
+      ...checkpointAfter(before, page),
       committedAt: clock.now(),
       counts: addCounts(before.counts, outcome.counts),
     }
     this.#seen = Math.max(this.#seen as number, this.#checkpoint.position)
-    this.#refusals.clear()
-    this.#cutBefore = undefined
-    this.#oneLetter = false
+    if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
     for (const { lane, hold } of outcome.lanes) {
       if (hold?.status === 'retrying') this.#due.add(lane)
       else this.#due.delete(lane)
     }
     partition.rows.trim()
+  }
+
+  #trust(): void {
+    this.#refusals.clear()
+    this.#reading.endBefore(undefined)
+    this.#isCareful = false
   }
 
   #refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
@@ -470,17 +436,18 @@ export class Worker {
       if (lane === key) suspects.push(record.position)
     }
     const [first, second] = suspects
-    if (second !== undefined) this.#cutBefore = second
+    this.#isCareful = true
+    if (second !== undefined) this.#reading.endBefore(second)
     else if (first !== undefined) this.#refusals.set(first, describeFailure(error, 'permanent', 'row'))
     else throw new HoldfastError('INTERNAL', `The row ${JSON.stringify(key)} was refused, and no event is its own.`)
-    this.#prefetched = undefined
+    this.#reading.forget()
     return 'refused'
   }
 
   #blameLetter({ letters }: Outcome, { error }: Extract<CommitOutcome, { outcome: 'rejected' }>): Step {
     const [letter] = letters
-    if (this.#oneLetter && letter) this.#refusals.set(letter.position, describeFailure(error, 'permanent', 'row'))
-    this.#oneLetter = true
+    if (this.#isCareful && letter) this.#refusals.set(letter.position, describeFailure(error, 'permanent', 'row'))
+    this.#isCareful = true
     return 'refused'
   }
 
@@ -581,19 +548,16 @@ const emptyOutcome: Outcome = {
   released: [],
 }
 
-function checked(outcome: Outcome, records: readonly RecordedEvent[]): Outcome {
-  if (totalOf(outcome.counts) === records.length) return outcome
-  throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
+function checked(outcome: Outcome, { events }: SourcePage): Outcome {
+  if (totalOf(outcome.counts) === events.length) return outcome
+  throw new HoldfastError('INTERNAL', `A page of ${events.length} events has ${totalOf(outcome.counts)} outcomes.`)
 }
 
-function checkpointAfter(
-  before: Checkpoint,
-  last: RecordedEvent | undefined,
-  through: number | undefined,
-): Commit['to'] {
-  const position = through ?? before.position
-  if (!last) return { position, eventId: before.eventId, eventType: before.eventType, eventTime: before.eventTime }
-  return { position, eventId: last.id, eventType: last.type, eventTime: last.time }
+function checkpointAfter(before: Checkpoint, page: SourcePage | undefined): Commit['to'] {
+  const position = page?.through ?? before.position
+  const last = page?.events.at(-1)
+  if (last) return { position, eventId: last.id, eventType: last.type, eventTime: last.time }
+  return { position, eventId: before.eventId, eventType: before.eventType, eventTime: before.eventTime }
 }
 
 function regressed(subscription: string, source: string, position: number, head: number): HoldfastError {

@@ -162,6 +162,11 @@ export interface SubscriptionStore {
   perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>
   pause(subscription: string, pause: Pause): Promise<void>
   resume(subscription: string): Promise<void>
+  /**
+   * Puts a subscription back to where it began, in one transaction: checkpoints, lanes, letters, and its rows, or what `empty` does
+   * instead with the adapter's own transaction handle. Whoever works on it is fenced.
+   */
+  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined): Promise<void>
   /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */
   onRelease(wake: () => void): () => void
 }

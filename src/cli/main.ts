@@ -1,0 +1,84 @@
+#!/usr/bin/env node
+import { existsSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { copyStore, HoldfastError } from '../index.ts'
+import { createPostgresStore } from '../postgres/index.ts'
+import { createSqliteStore } from '../sqlite/index.ts'
+
+const usage = `holdfast copy <file> <postgres url> [--schema name] [--force] [--json]
+
+  Copies a SQLite store into an empty PostgreSQL schema, whole or not at all, then reads both
+  again and compares everything. Stop all engines first; --force copies although one seems to run.
+`
+
+/** 0: done. 1: it failed. 2: it was called wrongly. */
+export async function main(args: readonly string[]): Promise<0 | 1 | 2> {
+  const call = parse(args)
+  if (typeof call === 'string') {
+    process.stderr.write(`${call}\n\n${usage}`)
+    return 2
+  }
+  if (call.help) {
+    process.stdout.write(usage)
+    return 0
+  }
+  try {
+    // A store that is opened is made, and an empty one is easily copied.
+    if (!existsSync(call.file)) throw new HoldfastError('OPTION_INVALID', `There is no file ${call.file}.`)
+    await using from = await createSqliteStore({ file: call.file })
+    await using to = await createPostgresStore({ connection: call.url, schema: call.schema })
+    const { counts, left } = await copyStore({
+      from,
+      to,
+      force: call.force,
+      onProgress: ({ phase, counts: { event, row, letter } }) =>
+        process.stderr.write(`${phase}: ${event} events, ${row} rows, ${letter} letters\n`),
+    })
+    if (call.json) process.stdout.write(`${JSON.stringify({ ok: true, counts, left })}\n`)
+    else {
+      const told = Object.entries(counts).map(([kind, count]) => `${count} ${kind}s`)
+      process.stdout.write(`Copied and compared: ${told.join(', ')}.\n`)
+      for (const name of left)
+        process.stdout.write(`${name} is SQL of your own: it begins anew there; make its tables first.\n`)
+    }
+    return 0
+  } catch (error) {
+    const { message } = error as Error
+    const code = error instanceof HoldfastError ? error.code : undefined
+    if (call.json) process.stdout.write(`${JSON.stringify({ ok: false, code, message })}\n`)
+    else process.stderr.write(`${code ? `${code}: ` : ''}${message}\nNothing was copied.\n`)
+    return 1
+  }
+}
+
+interface Call {
+  readonly help: boolean
+  readonly file: string
+  readonly url: string
+  readonly schema: string
+  readonly force: boolean
+  readonly json: boolean
+}
+
+/** What is asked for, or what is wrong with it. */
+function parse(args: readonly string[]): Call | string {
+  try {
+    const { values, positionals } = parseArgs({
+      args: [...args],
+      allowPositionals: true,
+      options: {
+        schema: { type: 'string', default: 'holdfast' },
+        force: { type: 'boolean', default: false },
+        json: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    })
+    const [command, file = '', url = '', ...rest] = positionals
+    if (!values.help && (command !== 'copy' || file === '' || url === '' || rest.length > 0)) return 'Called wrongly.'
+    return { ...values, file, url }
+  } catch (error) {
+    return (error as Error).message
+  }
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2))
