@@ -80,7 +80,7 @@ export async function rowOf(engine: Engine, key: string, projection: Projection 
 
 export async function countsOf(engine: Engine, name = 'balances') {
   const { subscriptions } = await engine.status()
-  return subscriptions.find((subscription) => subscription.name === name)?.stored?.checkpoint.counts
+  return subscriptions.find((subscription) => subscription.name === name)?.stored?.counts
 }
 
 export async function heldOf(engine: Engine, subscription = 'balances') {

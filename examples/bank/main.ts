@@ -62,7 +62,7 @@ async function run({ seed, events, accounts, file }: Omit<Options, 'json'>): Pro
       killAt: Math.ceil(events * (0.05 + createRandom(scatter(seed + 1)).below(250) / 1_000)),
       look: async () => {
         const stored = (await observer.status()).subscriptions[0]?.stored
-        const position = stored?.checkpoint.position ?? 0
+        const position = stored?.partitions[0]?.checkpoint.position ?? 0
         progress.say(`the engine was killed with -9 at ${position}`)
         return { position, head: position + (stored?.lag.events ?? 0) }
       },

@@ -153,7 +153,7 @@ describe('when the store fails', () => {
       state: { state: 'blocked', error: { code: 'STORE_REFUSED' } },
       stored: { lag: { events: 3 } },
     })
-    expect(status?.stored?.checkpoint).toMatchObject({ position: 0, counts: { applied: 0, held: 0 } })
+    expect(status?.stored?.partitions[0]?.checkpoint).toMatchObject({ position: 0, counts: { applied: 0, held: 0 } })
     expect(await rowOf(engine, 'b')).toBeUndefined()
     meddle(world, 'DROP TRIGGER full')
     await world.runtime.advance(10_000)
@@ -217,8 +217,8 @@ describe('when the store fails', () => {
     await world.runtime.advance(1_000)
     const [failed, well] = (await engine.status()).subscriptions
     expect(failed?.state).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } })
-    expect(failed?.stored?.checkpoint.position).toBe(1)
-    expect(well).toMatchObject({ state: { state: 'live' }, stored: { checkpoint: { position: 2 } } })
+    expect(failed?.stored?.partitions[0]?.checkpoint.position).toBe(1)
+    expect(well).toMatchObject({ state: { state: 'live' }, stored: { partitions: [{ checkpoint: { position: 2 } }] } })
   })
 })
 

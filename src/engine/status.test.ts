@@ -52,7 +52,7 @@ describe('status', () => {
     await world.runtime.advance(1_000)
     const engine = world.engine()
     await world.settle(engine)
-    expect((await engine.status()).subscriptions[0]?.stored?.checkpoint).toEqual({
+    expect((await engine.status()).subscriptions[0]?.stored?.partitions[0]?.checkpoint).toEqual({
       start: 0,
       position: 2,
       eventId: 'the-last',

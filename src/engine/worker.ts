@@ -1,20 +1,23 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Runtime } from '../runtime/ports.ts'
-import { checkPage, logSource, type Source } from '../source/source.ts'
+import type { Share } from '../source/share.ts'
+import { checkPage, type Source, type SourcePage } from '../source/source.ts'
 import type { Store } from '../store.ts'
-import { addCounts, type Checkpoint, totalOf } from '../subscription/checkpoint.ts'
+import { addCounts, type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
-import type { Lease, Pause } from '../subscription/subscription-store.ts'
+import type { Commit, CommitOutcome, Lease, Pause } from '../subscription/subscription-store.ts'
 import type { EngineEmitter, Logger } from './events.ts'
+import { readEvent } from './interpret.ts'
 import { Nap } from './nap.ts'
-import { type Outcome, processLane, processPage } from './page.ts'
+import { GuiltyEvent, type Outcome, performPage, processLane, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
 import { persist } from './persist.ts'
-import { Rate } from './rate.ts'
+import type { Rate } from './rate.ts'
 import { RowCache } from './rows.ts'
-import type { NextState, SubscriptionState } from './state.ts'
-import { Teller } from './teller.ts'
+import type { NextState } from './state.ts'
+import type { Teller } from './teller.ts'
 
 export interface WorkerSettings {
   readonly owner: string
@@ -28,96 +31,79 @@ export interface WorkerSettings {
 export interface WorkerParts {
   readonly store: Store
   readonly subscription: Subscription
+  readonly source: Source
+  readonly share: Share
   readonly runtime: Runtime
   readonly settings: WorkerSettings
   readonly emitter: EngineEmitter
   readonly logger: Logger
+  readonly teller: Teller
+  readonly rate: Rate
+  /** Called after every commit and every change of state. */
+  readonly changed: () => void
+  readonly fenced: () => void
 }
 
-const thePartition = 0
-const lettersPerCommit = 500
+/** How a worker ended: it was told to, another process has the partition, or something happened that waiting can't mend. */
+export type WorkerEnd = { readonly end: 'stopped' | 'lost' } | { readonly end: 'failed'; readonly error: unknown }
 
-/** How a step ended. `refused`: it came to nothing, because somebody paused the subscription. */
+const lettersPerCommit = 500
+/** A checkpoint that only passed events of other partitions is worth a commit now and then, not for every page. */
+const quietCommitMs = 1_000
+
+/** How a step ended. `refused`: it came to nothing, and what is in memory must go. */
 type Step = 'worked' | 'idle' | 'paused' | 'refused' | 'lost'
 
 /**
- * Runs one partition of one subscription:
+ * Runs one partition of one subscription, from its claim until it is lost or given back:
  *
  *     claim ──► [ recover due lanes ──► read a page ──► process ──► commit ] ──► …
- *       ▲          │ store throws: block, back off, read the state again      │
- *       └──────────┴────────────── fenced, or the lease is lost ──────────────┘
+ *                 │ store throws: block, back off, read the state again      │
+ *                 └────────── fenced, or the lease is lost: the end ─────────┘
  *
  * The invariant: what is in memory (checkpoint, held lanes, rows) is what this owner last read or committed under its epoch.
  * Whenever that is in doubt, because a call threw or a commit was fenced, all of it is dropped and read again.
  */
 export class Worker {
-  readonly subscription: Subscription
-  readonly source: Source
-  readonly rate = new Rate()
-  readonly #store: Store
-  readonly #runtime: Runtime
-  readonly #settings: WorkerSettings
-  readonly #emitter: EngineEmitter
-  readonly #logger: Logger
-  readonly #teller: Teller
+  readonly share: Share
+  readonly #parts: WorkerParts
   readonly #nap: Nap
   /** Apart from the other: appends end a rest, but must not shorten the wait for a store that fails. */
   readonly #backoff: Nap
   readonly #stopping = new AbortController()
   readonly #forced = new AbortController()
-  readonly #watchers = new Set<() => void>()
-  #state: SubscriptionState
+  #state: NextState = { state: 'starting', owner: undefined }
   #checkpoint: Checkpoint | undefined
-  /** How far the partition was when we last heard of it. */
-  #position: number | undefined
+  /** How far the source was seen: beyond the checkpoint where everything that follows belongs to other partitions. */
+  #seen: number | undefined
+  #committedAt = 0
   #lease: Lease | undefined
   #pageEvents: number
   #busy = false
   #renewedAt = 0
   #due = new Set<string>()
   #pause: Pause | undefined
-  #fenced = 0
+  #prefetched: { readonly after: number; readonly page: Promise<SourcePage | undefined> } | undefined
+  /** What the database refused, and where the next page must end so that it is clear which event is to blame. */
+  readonly #refusals = new Map<number, Failure>()
+  #cutBefore: number | undefined
+  #oneLetter = false
 
-  constructor({ store, subscription, runtime, settings, emitter, logger }: WorkerParts) {
-    this.subscription = subscription
-    this.source = subscription.source ?? logSource(store.log)
-    this.#store = store
-    this.#runtime = runtime
-    this.#settings = settings
-    this.#emitter = emitter
-    this.#logger = logger
-    this.#teller = new Teller(subscription, runtime.clock, emitter, logger)
-    this.#nap = new Nap(runtime.timers)
-    this.#backoff = new Nap(runtime.timers)
-    this.#pageEvents = settings.pageEvents
-    this.#state = { state: 'starting', since: runtime.clock.now(), owner: undefined }
+  constructor(parts: WorkerParts) {
+    this.#parts = parts
+    this.share = parts.share
+    this.#nap = new Nap(parts.runtime.timers)
+    this.#backoff = new Nap(parts.runtime.timers)
+    this.#pageEvents = parts.settings.pageEvents
   }
 
-  get state(): SubscriptionState {
+  get state(): NextState {
     return this.#state
   }
 
-  get pause(): Pause | undefined {
-    return this.#pause
-  }
-
-  get unknownTypes(): ReadonlyMap<string, number> {
-    return this.#teller.unknownTypes
-  }
-
-  get fenced(): number {
-    return this.#fenced
-  }
-
-  /** Whether everything up to a position has its outcome and nothing is due, by this process or by the one that owns the partition. */
+  /** Whether everything up to a position has its outcome and nothing is due. */
   reached(position: number): boolean {
-    return this.#position !== undefined && this.#position >= position && this.#due.size === 0
-  }
-
-  /** Calls back after every commit and every change of state. */
-  watch(listener: () => void): () => void {
-    this.#watchers.add(listener)
-    return () => void this.#watchers.delete(listener)
+    return this.#seen !== undefined && this.#seen >= position && this.#due.size === 0
   }
 
   wake(): void {
@@ -134,115 +120,82 @@ export class Worker {
   /** From now on it commits nothing, even if a page that hangs comes back. */
   force(): void {
     this.#forced.abort()
-    this.#enter({ state: 'stopped' })
   }
 
   setPause(pause: Pause | undefined): void {
+    if (this.#pause?.at === pause?.at && this.#pause?.reason === pause?.reason) return
     this.#pause = pause
     this.#nap.wake()
   }
 
-  /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
-  async register(): Promise<void> {
-    const { name, projection, from } = this.subscription
-    const start = from === 'checkpoint' ? 'existing' : await this.#startOf(from)
-    await this.#store.subscriptions.register({ name, table: projection.table, start })
-  }
-
-  async #startOf(from: Exclude<Subscription['from'], 'checkpoint'>): Promise<number> {
-    if (from === 'beginning') return 0
-    const head = await this.source.head()
-    if (from === 'end' || from.position <= head) return from === 'end' ? head : from.position
-    throw new HoldfastError(
-      'OPTION_INVALID',
-      `${this.subscription.name} begins after position ${from.position}, but its source ends at ${head}.`,
-    )
-  }
-
-  /** Resolves when the worker was stopped, or has failed for good. Never rejects. */
-  async run(registered: boolean): Promise<void> {
-    let forget: (() => void) | undefined
+  /** Never rejects. */
+  async run(): Promise<WorkerEnd> {
     try {
-      forget = this.source.onAppend(() => this.#nap.wake())
-      if (!registered) await this.#untilStoreWorks(() => this.register())
-      while (!this.#stopping.signal.aborted) {
-        const partition = await this.#claim()
-        if (partition) await this.#work(partition)
-      }
+      const partition = await this.#claim()
+      if (partition) await this.#work(partition)
+      const end = this.#stopping.signal.aborted ? 'stopped' : 'lost'
       await this.#release()
-      this.#enter({ state: 'stopped' })
+      return { end }
     } catch (error) {
       await this.#release()
-      this.#enter({ state: 'failed', error })
-      this.#logger.error({ subscription: this.subscription.name, error }, 'the subscription failed; the others go on')
-    } finally {
-      forget?.()
+      return { end: 'failed', error }
     }
   }
 
   async #claim(): Promise<Partition | undefined> {
-    const { owner, leaseMs, pollMs } = this.#settings
-    const { name } = this.subscription
-    this.#lease = undefined
+    const { store, subscription, settings, runtime, emitter } = this.#parts
+    const { owner, leaseMs } = settings
+    const { name } = subscription
+    const { partition } = this.share
     const claim = await this.#untilStoreWorks(() =>
-      this.#store.subscriptions.claim({ subscription: name, partition: thePartition, owner, leaseMs }),
+      store.subscriptions.claim({ subscription: name, partition, owner, leaseMs }),
     )
-    if (!claim) return undefined
-    if (claim.outcome === 'owned') {
-      // Lanes that it still has to let go are not done, wherever its checkpoint is.
-      this.#position = claim.due ? undefined : claim.state.checkpoint.position
-      this.#pause = claim.state.pause
-      this.#due = new Set()
-      this.#enter({ state: 'starting', owner: claim.owner })
-      await this.#nap.take(Math.min(claim.forMs, Math.max(pollMs, 50)))
-      return undefined
-    }
-    this.#lease = claim.lease
-    this.#renewedAt = this.#runtime.clock.mono()
-    const partition = await this.#untilStoreWorks(() => this.#load(claim.lease))
-    if (!partition) return undefined
-    this.#enter({ state: 'catching-up' })
+    if (claim?.outcome !== 'claimed') return undefined
     const { lease, state } = claim
+    this.#lease = lease
+    this.#renewedAt = runtime.clock.mono()
+    const loaded = await this.#untilStoreWorks(() => this.#load(lease))
+    if (!loaded) return undefined
+    this.#enter({ state: 'catching-up' })
     const { position } = state.checkpoint
-    this.#emitter.emit('partition.claimed', {
-      subscription: name,
-      partition: thePartition,
-      epoch: lease.epoch,
-      position,
-    })
-    return partition
+    emitter.emit('partition.claimed', { subscription: name, partition, epoch: lease.epoch, position })
+    return loaded
   }
 
   /** Reads everything the owner must know. Undefined when it is the owner no more. */
   async #load(lease: Lease): Promise<Partition | undefined> {
-    const { name, projection } = this.subscription
-    const state = await this.#store.subscriptions.load(name, thePartition)
+    const { store, subscription, source, settings, runtime } = this.#parts
+    const { share } = this
+    const { name, projection } = subscription
+    const state = await store.subscriptions.load(name, share.partition)
     if (!state || state.epoch !== lease.epoch) {
       this.#lost(state)
       return undefined
     }
-    const lanes = await this.#store.letters.heldLanes(name, thePartition)
-    const head = await this.source.head()
-    if (head < state.checkpoint.position)
-      throw regressed(this.subscription.name, this.source.name, state.checkpoint.position, head)
+    const lanes = await store.letters.heldLanes(name, share.partition)
+    const head = await source.head()
+    if (head < state.checkpoint.position) throw regressed(name, source.name, state.checkpoint.position, head)
     this.#checkpoint = state.checkpoint
-    this.#position = state.checkpoint.position
+    this.#seen = state.checkpoint.position
+    this.#prefetched = undefined
     this.#pause = state.pause
     this.#due = new Set(lanes.filter(({ status }) => status === 'retrying').map(({ lane }) => lane))
-    const watchesGaps = this.source.versions === 'unordered'
+    const watchesGaps = source.versions === 'unordered'
+    const cacheBytes = Math.floor(settings.cacheBytes / share.of)
     return {
-      store: this.#store,
-      subscription: this.subscription,
+      store,
+      subscription,
+      share,
       watchesGaps,
-      logged: this.subscription.source === undefined && projection.keyOf === undefined,
+      logged: subscription.source === undefined && projection.keyOf === undefined,
       doneBefore: state.checkpoint.start === 0 ? 0 : undefined,
       held: new Map(lanes.map((lane) => [lane.lane, lane])),
-      rows: new RowCache(this.#store, projection, watchesGaps, this.#settings.cacheBytes),
-      now: () => this.#runtime.clock.now(),
+      rows: new RowCache(store, projection, watchesGaps, cacheBytes),
+      now: () => runtime.clock.now(),
     }
   }
 
-  /** Works until the lease is lost or the engine stops. */
+  /** Works until the lease is lost or the worker is stopped. */
   async #work(loaded: Partition): Promise<void> {
     const lease = this.#lease as Lease
     let partition: Partition | undefined = loaded
@@ -261,6 +214,8 @@ export class Worker {
       if (done === 'lost' || !this.#lease) return
       if (done === 'idle' || done === 'paused') await this.#rest(done)
     }
+    const known = partition
+    if (known) await this.#untilForced(() => this.#commitQuietly(known))
   }
 
   async #step(partition: Partition): Promise<Step> {
@@ -268,32 +223,131 @@ export class Worker {
     if (!this.#lease) return 'lost'
     if (this.#pause) return 'paused'
     if (this.#state.state === 'paused') this.#enter({ state: 'catching-up' })
-    const begun = this.#runtime.clock.mono()
-    const { pageBytes: bytes } = this.#settings
+    const { clock } = this.#parts.runtime
+    const begun = clock.mono()
+    const { pageBytes: bytes } = this.#parts.settings
     const [due] = this.#due
     if (due !== undefined) {
-      const events = Math.min(lettersPerCommit, this.#pageEvents)
-      const outcome = await processLane(partition, due, { events, bytes })
-      const done = await this.#commit(partition, outcome, begun)
-      this.#fitPage(Math.max(1, outcome.letters.length), this.#runtime.clock.mono() - begun)
+      const events = this.#oneLetter ? 1 : Math.min(lettersPerCommit, this.#pageEvents)
+      const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
+      const result = await this.#commit(this.#commitOf(outcome))
+      if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
+      const done = await this.#settle(partition, outcome, result, begun)
+      this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
       return done
     }
-    const limits = { events: this.#pageEvents, bytes }
-    const { position } = this.#checkpoint as Checkpoint
-    const records = await this.source.read(position, limits, this.#stopping.signal)
+    const { events: records, through } = await this.#read()
     const last = records.at(-1)
-    if (!last) return 'idle'
-    if (this.subscription.source) checkPage(this.source, position, records)
-    const outcome = await processPage(partition, records)
-    if (totalOf(outcome.counts) !== records.length) {
-      throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
-    }
-    const done = await this.#commit(partition, outcome, begun, last)
+    if (!last) return this.#pass(partition, through)
+    const [outcome, result] = await this.#apply(partition, records, last, through)
+    if (result.outcome === 'rejected') return this.#blame(records, result)
+    const done = await this.#settle(partition, outcome, result, begun, last, through)
     // Two pages without a rest between them: it is behind.
     if (done === 'worked' && this.#busy) this.#enter({ state: 'catching-up' })
     this.#busy = true
-    this.#fitPage(records.length, this.#runtime.clock.mono() - begun)
+    this.#fitPage(records.length, clock.mono() - begun)
     return done
+  }
+
+  /** The next page, which may have been asked for while the last one was committed. */
+  async #read(): Promise<SourcePage> {
+    const { source, subscription } = this.#parts
+    const after = this.#seen as number
+    const ahead = this.#prefetched?.after === after ? await this.#prefetched.page : undefined
+    this.#prefetched = undefined
+    const page = ahead ?? (await source.read(after, this.#limits(), this.#stopping.signal, this.share))
+    if (subscription.source) checkPage(source, after, page)
+    const cut = this.#cutBefore
+    if (cut === undefined || page.through < cut) return page
+    const events = page.events.filter(({ position }) => position < cut)
+    return { events, through: events.at(-1)?.position ?? after }
+  }
+
+  /** Asks for what comes after a full page: the store is busy with the commit, and the source need not wait for it. */
+  #prefetch(records: readonly RecordedEvent[], through: number): void {
+    if (records.length * 2 < this.#pageEvents || this.#cutBefore !== undefined) return
+    const page = this.#parts.source
+      .read(through, this.#limits(), this.#stopping.signal, this.share)
+      // Asked again, in its own turn, if this failed.
+      .catch(() => undefined)
+    this.#prefetched = { after: through, page }
+  }
+
+  #limits() {
+    return { events: this.#pageEvents, bytes: this.#parts.settings.pageBytes }
+  }
+
+  /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
+  async #apply(
+    partition: Partition,
+    records: readonly RecordedEvent[],
+    last: RecordedEvent,
+    through: number,
+  ): Promise<[Outcome, CommitOutcome]> {
+    if (partition.subscription.projection.kind === 'sql') {
+      this.#prefetch(records, through)
+      return this.#perform(partition, records, last, through)
+    }
+    const outcome = checked(await processPage(partition, records, this.#refusals), records)
+    this.#prefetch(records, through)
+    return [outcome, await this.#commit(this.#commitOf(outcome, last, through))]
+  }
+
+  async #perform(
+    partition: Partition,
+    records: readonly RecordedEvent[],
+    last: RecordedEvent,
+    through: number,
+  ): Promise<[Outcome, CommitOutcome]> {
+    const { store } = this.#parts
+    const before = new Map(partition.held)
+    let outcome: Outcome | undefined
+    const perform = (way: 'bold' | 'careful') =>
+      store.subscriptions.perform(this.#lease as Lease, async (tx) => {
+        // It may run again; what an earlier run held, it held in a transaction that is no more.
+        partition.held.clear()
+        for (const [lane, hold] of before) partition.held.set(lane, hold)
+        outcome = checked(await performPage(partition, records, tx, way), records)
+        this.#forced.signal.throwIfAborted()
+        return this.#commitOf(outcome, last, through)
+      })
+    let result: CommitOutcome
+    try {
+      result = await perform('bold')
+    } catch (error) {
+      if (!(error instanceof GuiltyEvent)) throw error
+      result = await perform('careful')
+    }
+    // Refused before anything of it was run.
+    outcome ??= emptyOutcome
+    return [outcome, result]
+  }
+
+  /** Nothing for us up to here. */
+  async #pass(partition: Partition, through: number): Promise<Step> {
+    const isFurther = through > (this.#seen as number)
+    this.#seen = Math.max(through, this.#seen as number)
+    if (isFurther) this.#parts.changed()
+    const now = this.#parts.runtime.clock.mono()
+    if (now - this.#committedAt >= quietCommitMs) {
+      const done = await this.#commitQuietly(partition)
+      if (done !== 'worked') return done
+    }
+    if (!isFurther) return 'idle'
+    await this.#parts.runtime.timers.yield()
+    return 'worked'
+  }
+
+  /** Moves the checkpoint over what belongs to others. */
+  async #commitQuietly(partition: Partition): Promise<Step> {
+    const before = this.#checkpoint as Checkpoint
+    this.#committedAt = this.#parts.runtime.clock.mono()
+    const seen = this.#seen as number
+    if (!this.#lease || seen === before.position || this.#pause) return 'worked'
+    const result = await this.#commit(this.#commitOf(emptyOutcome, undefined, seen))
+    if (result.outcome !== 'committed') return this.#refuse(result)
+    this.#accept(partition, emptyOutcome, undefined, seen)
+    return 'worked'
   }
 
   /**
@@ -301,100 +355,159 @@ export class Worker {
    * for ever, each refused with its page in its hands.
    */
   #fitPage(events: number, tookMs: number): void {
-    const mostMs = this.#settings.leaseMs / 3
+    const { leaseMs, pageEvents } = this.#parts.settings
+    const mostMs = leaseMs / 3
     const fitting = Math.max(1, Math.floor((events * mostMs) / Math.max(tookMs, 0.001)))
-    this.#pageEvents = tookMs > mostMs ? fitting : Math.min(this.#pageEvents * 2, this.#settings.pageEvents)
+    this.#pageEvents = tookMs > mostMs ? fitting : Math.min(this.#pageEvents * 2, pageEvents)
   }
 
-  async #commit(partition: Partition, outcome: Outcome, begun: number, last?: RecordedEvent): Promise<Step> {
-    this.#forced.signal.throwIfAborted()
-    const { clock, timers } = this.#runtime
-    const { name, projection } = this.subscription
-    const lease = this.#lease as Lease
+  #commitOf(outcome: Outcome, last?: RecordedEvent, through?: number): Commit {
+    const { subscription, settings, runtime } = this.#parts
     const before = this.#checkpoint as Checkpoint
-    const to = last ? { position: last.position, eventId: last.id, eventType: last.type, eventTime: last.time } : before
-    const at = clock.now()
     const { counts, rows, lanes, held, letters } = outcome
-    const result = await this.#store.subscriptions.commit({
-      lease,
-      leaseMs: this.#settings.leaseMs,
+    return {
+      lease: this.#lease as Lease,
+      leaseMs: settings.leaseMs,
       from: before.position,
-      to,
-      at,
+      to: checkpointAfter(before, last, through),
+      at: runtime.clock.now(),
       counts,
-      table: projection.table,
+      table: subscription.projection.table,
       rows,
       lanes,
       held,
       letters,
-    })
-    if (result.outcome === 'fenced') {
-      this.#lost(result)
-      return 'lost'
     }
-    if (result.outcome === 'paused') {
-      this.#pause = result.pause
-      return 'refused'
-    }
-    this.#renewedAt = clock.mono()
-    this.#checkpoint = {
-      ...before,
-      ...to,
-      start: before.start,
-      committedAt: at,
-      counts: addCounts(before.counts, counts),
-    }
-    this.#position = to.position
-    for (const { lane, hold } of lanes) {
-      if (hold?.status === 'retrying') this.#due.add(lane)
-      else this.#due.delete(lane)
-    }
-    partition.rows.trim()
+  }
+
+  #commit(commit: Commit): Promise<CommitOutcome> {
+    this.#forced.signal.throwIfAborted()
+    return this.#parts.store.subscriptions.commit(commit)
+  }
+
+  async #settle(
+    partition: Partition,
+    outcome: Outcome,
+    result: CommitOutcome,
+    begun: number,
+    last?: RecordedEvent,
+    through?: number,
+  ): Promise<Step> {
+    const { subscription, runtime, emitter, rate, teller, changed } = this.#parts
+    if (result.outcome !== 'committed') return this.#refuse(result)
+    const { counts } = outcome
+    this.#accept(partition, outcome, last, through)
     const events = last ? totalOf(counts) : -counts.held
-    const ended = clock.mono()
-    this.rate.add(begun, ended, events)
-    this.#emitter.emit('page.committed', {
-      subscription: name,
-      position: to.position,
+    const ended = runtime.clock.mono()
+    rate.add(begun, ended, events)
+    emitter.emit('page.committed', {
+      subscription: subscription.name,
+      partition: this.share.partition,
+      position: (this.#checkpoint as Checkpoint).position,
       events,
       counts,
       durationMs: ended - begun,
     })
-    this.#teller.tell(outcome)
+    teller.tell(outcome)
     if (this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
-    this.#notify()
-    await timers.yield()
+    changed()
+    await runtime.timers.yield()
     return 'worked'
+  }
+
+  #accept(partition: Partition, outcome: Outcome, last: RecordedEvent | undefined, through: number | undefined): void {
+    const { clock } = this.#parts.runtime
+    const before = this.#checkpoint as Checkpoint
+    this.#renewedAt = clock.mono()
+    this.#committedAt = clock.mono()
+    this.#checkpoint = {
+      ...before,
+      ...checkpointAfter(before, last, through),
+      committedAt: clock.now(),
+      counts: addCounts(before.counts, outcome.counts),
+    }
+    this.#seen = Math.max(this.#seen as number, this.#checkpoint.position)
+    this.#refusals.clear()
+    this.#cutBefore = undefined
+    this.#oneLetter = false
+    for (const { lane, hold } of outcome.lanes) {
+      if (hold?.status === 'retrying') this.#due.add(lane)
+      else this.#due.delete(lane)
+    }
+    partition.rows.trim()
+  }
+
+  #refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
+    switch (result.outcome) {
+      case 'fenced':
+        this.#lost(result)
+        return 'lost'
+      case 'paused':
+        this.#pause = result.pause
+        return 'refused'
+      case 'rejected':
+        throw new HoldfastError('INTERNAL', `${this.#parts.subscription.name}: a row was refused that nobody wrote.`, {
+          cause: result.error,
+        })
+      default:
+        return result satisfies never
+    }
+  }
+
+  /**
+   * The database refused a row, and with it the page. If the row has one event in this page, that is the one to hold. If it has
+   * several, the page is cut so that it has one.
+   */
+  async #blame(
+    records: readonly RecordedEvent[],
+    { key, error }: Extract<CommitOutcome, { outcome: 'rejected' }>,
+  ): Promise<Step> {
+    const { subscription } = this.#parts
+    const suspects: number[] = []
+    for (const record of records) {
+      if (this.#refusals.has(record.position)) continue
+      const lane = subscription.projection.keyOf ? (await readEvent(subscription, record)).lane : record.key
+      if (lane === key) suspects.push(record.position)
+    }
+    const [first, second] = suspects
+    if (second !== undefined) this.#cutBefore = second
+    else if (first !== undefined) this.#refusals.set(first, describeFailure(error, 'permanent', 'row'))
+    else throw new HoldfastError('INTERNAL', `The row ${JSON.stringify(key)} was refused, and no event is its own.`)
+    this.#prefetched = undefined
+    return 'refused'
+  }
+
+  #blameLetter({ letters }: Outcome, { error }: Extract<CommitOutcome, { outcome: 'rejected' }>): Step {
+    const [letter] = letters
+    if (this.#oneLetter && letter) this.#refusals.set(letter.position, describeFailure(error, 'permanent', 'row'))
+    this.#oneLetter = true
+    return 'refused'
   }
 
   async #rest(why: 'idle' | 'paused'): Promise<void> {
     this.#busy = false
     if (why === 'paused') this.#enter({ state: 'paused', reason: this.#pause?.reason ?? '' })
     else this.#enter({ state: 'live' })
-    await this.#nap.take(this.#settings.pollMs)
-    // Another process may have paused it, or let it go on.
-    const state = await this.#untilStoreWorks(() =>
-      this.#store.subscriptions.load(this.subscription.name, thePartition),
-    )
-    if (state) this.#pause = state.pause
+    await this.#nap.take(this.#parts.settings.pollMs)
   }
 
   /** Commits renew the lease; this is for when there are none. */
   async #keepLease(): Promise<void> {
-    const { leaseMs } = this.#settings
-    if (!this.#lease || this.#runtime.clock.mono() - this.#renewedAt < leaseMs / 3) return
-    if (await this.#store.subscriptions.renew(this.#lease, leaseMs)) this.#renewedAt = this.#runtime.clock.mono()
-    else this.#lost(await this.#store.subscriptions.load(this.subscription.name, thePartition))
+    const { store, subscription, settings, runtime } = this.#parts
+    const { leaseMs } = settings
+    if (!this.#lease || runtime.clock.mono() - this.#renewedAt < leaseMs / 3) return
+    if (await store.subscriptions.renew(this.#lease, leaseMs)) this.#renewedAt = runtime.clock.mono()
+    else this.#lost(await store.subscriptions.load(subscription.name, this.share.partition))
   }
 
   #lost(now: { readonly epoch: number | undefined; readonly owner: string | undefined } | undefined): void {
+    const { subscription, emitter, fenced } = this.#parts
     const epoch = this.#lease?.epoch ?? 0
     this.#lease = undefined
-    this.#fenced++
-    const { name } = this.subscription
-    this.#emitter.emit('partition.fenced', {
-      subscription: name,
-      partition: thePartition,
+    fenced()
+    emitter.emit('partition.fenced', {
+      subscription: subscription.name,
+      partition: this.share.partition,
       epoch,
       newEpoch: now?.epoch,
       owner: now?.owner,
@@ -404,47 +517,83 @@ export class Worker {
 
   async #release(): Promise<void> {
     if (!this.#lease) return
+    const { store, subscription, logger } = this.#parts
     try {
-      await this.#store.subscriptions.release(this.#lease)
+      await store.subscriptions.release(this.#lease)
     } catch (error) {
       // It runs out by itself.
-      this.#logger.warn({ subscription: this.subscription.name, error }, 'the lease could not be given back')
+      logger.warn({ subscription: subscription.name, error }, 'the lease could not be given back')
     }
     this.#lease = undefined
   }
 
-  /** No event is to blame for what a store does, so none is held and no attempt is counted. Undefined when the engine stopped. */
+  /** For the last words of a worker that stops: tried once, and worth nothing to wait for. */
+  async #untilForced(work: () => Promise<unknown>): Promise<void> {
+    try {
+      if (!this.#forced.signal.aborted) await work()
+    } catch (error) {
+      this.#parts.logger.warn(
+        { subscription: this.#parts.subscription.name, error },
+        'the last checkpoint was not kept',
+      )
+    }
+  }
+
+  /** No event is to blame for what a store does, so none is held and no attempt is counted. Undefined when it was stopped. */
   #untilStoreWorks<T>(run: () => Promise<T>): Promise<T | undefined> {
+    const { subscription, runtime, logger, emitter } = this.#parts
     return persist(run, {
       signal: this.#stopping.signal,
-      random: this.#runtime.random,
+      random: runtime.random,
       nap: this.#backoff,
-      // A store that was closed stays closed.
-      isFinal: (error) =>
-        error instanceof HoldfastError && (!(error instanceof StoreError) || error.code === 'STORE_CLOSED'),
+      isFinal,
       failed: (error, attempts, waitMs) => {
-        this.#enter({ state: 'blocked', error, attempts, retryAt: this.#runtime.clock.now() + waitMs })
-        const { name: subscription } = this.subscription
+        this.#busy = false
+        this.#enter({ state: 'blocked', error, attempts, retryAt: runtime.clock.now() + waitMs })
+        const { name } = subscription
         if (attempts === 1)
-          this.#logger.warn({ subscription, error }, 'the subscription is blocked; it waits and tries again')
-        this.#emitter.emit('store.failed', { subscription, error, attempt: attempts, retryInMs: waitMs })
+          logger.warn({ subscription: name, error }, 'the subscription is blocked; it waits and tries again')
+        emitter.emit('store.failed', { subscription: name, error, attempt: attempts, retryInMs: waitMs })
       },
     })
   }
 
   #enter(next: NextState): void {
-    const from = this.#state
-    const same = from.state === next.state
-    if (same && (next.state === 'live' || next.state === 'catching-up')) return
-    const since = same ? from.since : this.#runtime.clock.now()
-    this.#state = { ...next, since }
-    if (!same) this.#emitter.emit('subscription.state', { subscription: this.subscription.name, from, to: this.#state })
-    this.#notify()
+    if (next.state === this.#state.state && (next.state === 'live' || next.state === 'catching-up')) return
+    this.#state = next
+    this.#parts.changed()
   }
+}
 
-  #notify(): void {
-    for (const watcher of this.#watchers) watcher()
-  }
+/** Whether waiting can't mend it. A store that was closed stays closed. */
+export function isFinal(error: unknown): boolean {
+  return error instanceof HoldfastError && (!(error instanceof StoreError) || error.code === 'STORE_CLOSED')
+}
+
+const emptyOutcome: Outcome = {
+  counts: noCounts(),
+  rows: [],
+  lanes: [],
+  held: [],
+  letters: [],
+  unknown: [],
+  stopped: [],
+  released: [],
+}
+
+function checked(outcome: Outcome, records: readonly RecordedEvent[]): Outcome {
+  if (totalOf(outcome.counts) === records.length) return outcome
+  throw new HoldfastError('INTERNAL', `A page of ${records.length} events has ${totalOf(outcome.counts)} outcomes.`)
+}
+
+function checkpointAfter(
+  before: Checkpoint,
+  last: RecordedEvent | undefined,
+  through: number | undefined,
+): Commit['to'] {
+  const position = through ?? before.position
+  if (!last) return { position, eventId: before.eventId, eventType: before.eventType, eventTime: before.eventTime }
+  return { position, eventId: last.id, eventType: last.type, eventTime: last.time }
 }
 
 function regressed(subscription: string, source: string, position: number, head: number): HoldfastError {

@@ -1,5 +1,4 @@
 import { HoldfastError } from '../errors.ts'
-import type { RecordedEvent } from '../event/event.ts'
 import type { Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import type { Share } from './share.ts'
 

@@ -155,6 +155,8 @@ export interface SubscriptionStore {
   renew(lease: Lease, leaseMs: number): Promise<boolean>
   release(lease: Lease): Promise<void>
   load(subscription: string, partition: number): Promise<PartitionState | undefined>
+  /** All partitions in order; none for a subscription that isn't there. */
+  partitions(subscription: string): Promise<readonly PartitionState[]>
   commit(commit: Commit): Promise<CommitOutcome>
   /** Runs the user's SQL and commits its outcome, all in one transaction. `work` may run again from the start. */
   perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>

@@ -1,0 +1,171 @@
+import { setTimeout } from 'node:timers/promises'
+import { StoreError } from '../errors.ts'
+import { type PgClient, type PgConfig, type PgDriver, type PgPool, type PgPooledClient, types } from './driver.ts'
+import { storeError, troubleOf } from './errors.ts'
+import { quote } from './identifier.ts'
+
+export interface DatabaseOptions {
+  readonly driver: PgDriver
+  readonly connection: PgConfig
+  readonly schema: string
+  readonly connections: number
+}
+
+/** A statement of ours, prepared once for each connection. */
+export interface Statement {
+  readonly name: string
+  readonly text: string
+}
+
+const busyTries = 6
+
+/**
+ * The connections of a store and the one place where errors of PostgreSQL get their meaning. What can simply be tried again (a
+ * deadlock, a serialization failure, a lock or statement timeout) is tried again here, a few times, before anybody hears of it.
+ */
+export class Database {
+  /** For messages: the server and the database, without credentials. */
+  readonly name: string
+  readonly schema: string
+  readonly options: DatabaseOptions
+  readonly #pool: PgPool
+  #closed = false
+
+  constructor(options: DatabaseOptions) {
+    this.options = options
+    this.schema = options.schema
+    this.name = describe(options.connection)
+    this.#pool = new options.driver.Pool({ ...sessionConfig(options), max: options.connections })
+    // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
+    this.#pool.on('error', () => undefined)
+  }
+
+  /** A table of ours, or of a projection, with its schema. */
+  table(name: string): string {
+    return `${quote(this.schema)}.${quote(name)}`
+  }
+
+  async query<Row>(statement: Statement | string, values: readonly unknown[] = []): Promise<Row[]> {
+    return this.retry(async () => {
+      const client = await this.connect()
+      return useOf(client, async () => rowsOf<Row>(await client.query(queryOf(statement, values))))
+    })
+  }
+
+  /** All of it or nothing. `work` may run again from the start. */
+  async transaction<T>(work: (client: PgClient) => Promise<T>, begin = 'BEGIN'): Promise<T> {
+    return this.retry(async () => {
+      const client = await this.connect()
+      return useOf(client, async () => {
+        await client.query({ text: begin })
+        try {
+          const result = await work(client)
+          const { command } = await client.query({ text: 'COMMIT' })
+          // A COMMIT after a statement that failed does not fail: it rolls back, and says so here only.
+          if (command !== 'COMMIT') throw new StoreError('STORE_BUSY', `${this.name} rolled a transaction back.`)
+          return result
+        } catch (error) {
+          await rollback(client)
+          throw error
+        }
+      })
+    })
+  }
+
+  /** The caller gives it back with `release`; with an error if it can't be used any more. */
+  async connect(): Promise<PgPooledClient> {
+    if (this.#closed) throw this.#closedError()
+    return await this.#pool.connect()
+  }
+
+  async close(): Promise<void> {
+    if (this.#closed) return
+    this.#closed = true
+    await this.#pool.end()
+  }
+
+  /** Tells what errors mean; tries again what can be. */
+  async retry<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work()
+      } catch (error) {
+        if (this.#closed) throw this.#closedError(error)
+        if (troubleOf(error) !== 'again' || tries === busyTries) throw storeError(error, this.name)
+        await setTimeout(2 ** tries * (1 + Math.random()))
+      }
+    }
+  }
+
+  #closedError(cause?: unknown): StoreError {
+    return new StoreError('STORE_CLOSED', `The store ${this.name} is closed.`, { cause })
+  }
+}
+
+export function queryOf(statement: Statement | string, values: readonly unknown[]) {
+  return typeof statement === 'string' ? { text: statement, values, types } : { ...statement, values, types }
+}
+
+export function rowsOf<Row>({ rows }: { readonly rows: unknown[] }): Row[] {
+  return rows as Row[]
+}
+
+export async function rollback(client: PgClient): Promise<void> {
+  try {
+    await client.query({ text: 'ROLLBACK' })
+  } catch {
+    // The connection is gone, and the transaction with it.
+  }
+}
+
+/** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */
+async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise<T> {
+  let failure: unknown
+  try {
+    return await work()
+  } catch (error) {
+    failure = error
+    throw error
+  } finally {
+    const trouble = failure === undefined ? undefined : (troubleOf(failure) ?? 'lost')
+    client.release(trouble === 'lost' || trouble === 'down')
+  }
+}
+
+/**
+ * A client's timeouts are set by us: a statement that hangs must not hold a partition for longer than a person would wait, and a
+ * process that stopped in the middle must let go of its locks. The server looks after clients that are gone once a second.
+ */
+function sessionConfig({ connection }: DatabaseOptions): PgConfig {
+  const settings = {
+    statement_timeout: 30_000,
+    lock_timeout: 5_000,
+    idle_in_transaction_session_timeout: 10_000,
+    client_connection_check_interval: 1_000,
+    timezone: 'UTC',
+    datestyle: 'ISO',
+    bytea_output: 'hex',
+    extra_float_digits: 1,
+    client_min_messages: 'warning',
+  }
+  const flags = Object.entries(settings).map(([name, value]) => `-c ${name}=${value}`)
+  const own = typeof connection['options'] === 'string' ? [connection['options']] : []
+  return {
+    application_name: 'holdfast',
+    connectionTimeoutMillis: 5_000,
+    keepAlive: true,
+    ...connection,
+    options: [...flags, ...own].join(' '),
+  }
+}
+
+export { sessionConfig }
+
+function describe({ connectionString, host = 'localhost', database = '' }: PgConfig): string {
+  try {
+    const url = new URL(connectionString ?? '')
+    return `PostgreSQL ${url.host}${url.pathname}`
+  } catch {
+    return `PostgreSQL ${String(host)}/${String(database)}`
+  }
+}

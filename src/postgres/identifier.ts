@@ -1,0 +1,18 @@
+import { HoldfastError } from '../errors.ts'
+
+// 63 bytes is where PostgreSQL cuts, and two long names become one.
+const identifier = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
+const schemaName = /^[a-z_][a-z0-9_]{0,47}$/
+
+/** Names come from definitions that were checked; they are checked again here, where a mistake would be an injection. */
+export function quote(name: string): string {
+  if (!identifier.test(name)) throw new HoldfastError('NAME_INVALID', `${JSON.stringify(name)} is not an identifier.`)
+  return `"${name}"`
+}
+
+export function checkSchema(name: unknown): string {
+  if (typeof name === 'string' && schemaName.test(name) && !name.startsWith('pg_')) return name
+  throw new HoldfastError('NAME_INVALID', `The schema ${JSON.stringify(name)} is not a name we can use.`, {
+    hint: "Use up to 48 of: lower-case letters, digits and '_', not beginning with a digit or with pg_.",
+  })
+}

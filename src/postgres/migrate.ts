@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+import { HoldfastError } from '../errors.ts'
+import type { Database } from './database.ts'
+import { queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
+import { quote } from './identifier.ts'
+import { migrationLock, schemaNumber } from './locks.ts'
+import type { Migration } from './migrations/index.ts'
+
+/**
+ * Brings the schema up to date, in one transaction: an interruption at any point leaves the schema as it was. Processes that
+ * start together wait for each other at the lock, and the second finds nothing to do.
+ */
+export async function migrate(db: Database, migrations: readonly Migration[]): Promise<void> {
+  if (await isCurrent(db, migrations)) return
+  const schema = quote(db.schema)
+  await db.transaction(async (client) => {
+    await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [migrationLock, schemaNumber(db.schema)]))
+    // Asked for only where it is missing: who may use a schema may not always make one.
+    if (!(await hasSchema(client, db.schema))) await client.query({ text: `CREATE SCHEMA ${schema}` })
+    await client.query({
+      text: `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (
+        number integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL, applied_at timestamptz NOT NULL DEFAULT clock_timestamp()
+      )`,
+    })
+    const applied = await check(client, db, migrations)
+    for (const [i, { name, sql }] of migrations.entries()) {
+      if (i < applied) continue
+      await client.query({ text: sql(schema) })
+      await client.query(
+        queryOf(`INSERT INTO ${schema}.holdfast_migrations (number, name, checksum) VALUES ($1, $2, $3)`, [
+          i + 1,
+          name,
+          checksum(sql),
+        ]),
+      )
+    }
+  })
+}
+
+/** Without a lock, and without the right to change anything. */
+export async function isCurrent(db: Database, migrations: readonly Migration[]): Promise<boolean> {
+  return db.transaction(async (client) => {
+    const found = await client.query(
+      queryOf('SELECT to_regclass($1) IS NOT NULL AS found', [db.table('holdfast_migrations')]),
+    )
+    if (!rowsOf<{ found: boolean }>(found)[0]?.found) return false
+    return (await check(client, db, migrations)) === migrations.length
+  }, 'BEGIN READ ONLY')
+}
+
+async function hasSchema(client: PgClient, schema: string): Promise<boolean> {
+  return rowsOf(await client.query(queryOf('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]))).length > 0
+}
+
+/** How many are applied. Refuses a schema that this program can't know. */
+async function check(client: PgClient, db: Database, migrations: readonly Migration[]): Promise<number> {
+  const applied = rowsOf<{ number: number; name: string; checksum: string }>(
+    await client.query(
+      queryOf(`SELECT number, name, checksum FROM ${db.table('holdfast_migrations')} ORDER BY number`, []),
+    ),
+  )
+  for (const { number, name, checksum: found } of applied) {
+    const known = migrations[number - 1]
+    if (!known) {
+      const message = `${db.name} has the schema of a newer Holdfast (migration ${number}, ${name}); this one knows ${migrations.length}.`
+      throw new HoldfastError('SCHEMA_NEWER', message, { hint: 'Update this program; nothing was changed.' })
+    }
+    if (checksum(known.sql) !== found) {
+      const message = `Migration ${number} (${name}) of ${db.name} is not the one this program has.`
+      throw new HoldfastError('MIGRATION_CHANGED', message, {
+        hint: 'Use the release of Holdfast that made this schema, or a newer one.',
+      })
+    }
+  }
+  return applied.length
+}
+
+/** Of the text, whatever the schema is called. */
+function checksum(sql: Migration['sql']): string {
+  return createHash('sha256').update(sql('"holdfast"')).digest('hex')
+}

@@ -1,0 +1,10 @@
+import { ground } from './0001-ground.ts'
+
+export interface Migration {
+  readonly name: string
+  /** `schema` is quoted. */
+  readonly sql: (schema: string) => string
+}
+
+/** In order; the number of a migration is its place here. One that was released is never changed: add another. */
+export const migrations: readonly Migration[] = [{ name: 'ground', sql: ground }]
