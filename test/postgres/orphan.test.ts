@@ -12,7 +12,7 @@ const serverFile = new URL('server.ts', import.meta.url).href
 
 describe.runIf(canStartServers())('no server outlives its process', { concurrent: true }, () => {
   it('a process that is killed with -9 takes its server with it', async () => {
-    const process = startElsewhere('{}', 'setInterval(() => undefined, 1000)')
+    const process = startElsewhere('{ inMemory: true }', 'setInterval(() => undefined, 1000)')
     const [folder] = (await once(process, 'message')) as [string]
     expect(await processesOf(folder)).not.toEqual([])
     process.kill('SIGKILL')
@@ -21,7 +21,7 @@ describe.runIf(canStartServers())('no server outlives its process', { concurrent
   })
 
   it('a process that forgets its server can end, and takes it along', async () => {
-    const process = startElsewhere('{}', 'process.disconnect()')
+    const process = startElsewhere('{ inMemory: true }', 'process.disconnect()')
     const [folder] = (await once(process, 'message')) as [string]
     await once(process, 'exit')
     await untilNoProcessOf(folder)
