@@ -7,6 +7,7 @@ import type { Clock } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import { whole } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
+import { archive } from './archive.ts'
 import { Database, pragmas } from './database.ts'
 import { isBusy } from './errors.ts'
 import { WriteGate } from './gate.ts'
@@ -106,6 +107,7 @@ async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMom
       log: { readAll: async (after, limits, share = whole) => readPage(db, after, limits, share) },
       rows: sqliteRows(db),
       partitions: async (subscription) => partitionRows(db, subscription).map(toState),
+      archive: () => archive(db),
       heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
       letters: async (subscription, partition, after, limit) =>
         partitionLetters(db, subscription, partition, after, limit),

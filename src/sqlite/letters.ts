@@ -3,7 +3,7 @@ import type { HeldSummary, LaneSummary, LetterQuery, LetterQueue, LetterStore } 
 import type { PageLimits } from '../log/log-store.ts'
 import type { Database } from './database.ts'
 
-interface LetterRow {
+export interface LetterRow {
   subscription: string
   partition: number
   lane: string
@@ -37,7 +37,7 @@ const loggedSql = `
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
 
-interface LaneRow extends Omit<HeldLane, 'done'> {
+export interface LaneRow extends Omit<HeldLane, 'done'> {
   readonly done: number | null
 }
 
@@ -100,7 +100,7 @@ function queue(db: Database, { subscription, partition, lane }: LaneRef, limits:
         next = { sequence: row.sequence, position: row.position }
         break
       }
-      letters.push(toLetter(row))
+      letters.push(letterOf(row))
     }
     if (letters.length > 0) return { letters, next }
   }
@@ -112,7 +112,7 @@ function listLetters(db: Database, { subscription, lane, status, after = 0, limi
     SELECT * FROM holdfast_dead_letters
     WHERE subscription = ?1 AND position > ?2 AND (?3 IS NULL OR lane = ?3) AND (?4 IS NULL OR status = ?4)
     ORDER BY position, partition LIMIT ?5`
-  return db.all<LetterRow>(sql, subscription, after, lane ?? null, status ?? null, limit).map(toLetter)
+  return db.all<LetterRow>(sql, subscription, after, lane ?? null, status ?? null, limit).map(letterOf)
 }
 
 export function partitionLetters(
@@ -124,7 +124,7 @@ export function partitionLetters(
 ): DeadLetter[] {
   const sql = `
     SELECT * FROM holdfast_dead_letters WHERE subscription = ? AND position > ? AND partition = ? ORDER BY position LIMIT ?`
-  return db.all<LetterRow>(sql, subscription, after, partition, limit).map(toLetter)
+  return db.all<LetterRow>(sql, subscription, after, partition, limit).map(letterOf)
 }
 
 /** Costs as much as there are held lanes, however many letters stand in them. */
@@ -162,11 +162,11 @@ function count(db: Database, { subscription, partition, lane }: LaneRef): number
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
+export function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
   return { lane, status, since, done: done ?? undefined, head, headPosition }
 }
 
-function toLetter(row: LetterRow): DeadLetter {
+export function letterOf(row: LetterRow): DeadLetter {
   const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
   return {
     subscription: row.subscription,

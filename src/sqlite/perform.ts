@@ -32,6 +32,26 @@ export class Performer {
     return this.#parts.gate.hold(() => this.#perform(lease, work))
   }
 
+  /** Writes of ours and code of the user's, together or not at all. */
+  transact(write: (db: Database) => void, run: (handle: DatabaseSync) => unknown): Promise<void> {
+    return this.#parts.gate.hold(async () => {
+      const guard = this.#begin()
+      const performing = new Performing(guard, this.#parts.gate, () => this.#isClosed)
+      this.#performing = performing
+      try {
+        guard.own(() => write(guard.db))
+        await performing.run(() => run(performing.handle))
+        performing.end()
+      } catch (error) {
+        this.#takeBack(guard)
+        throw error
+      } finally {
+        this.#performing = undefined
+        if (performing.isBroken) this.#discard()
+      }
+    })
+  }
+
   /** The transaction that is open on this handle, if it is one of ours. */
   find(handle: unknown): Performing | undefined {
     return this.#performing?.handle === handle ? this.#performing : undefined
@@ -137,10 +157,13 @@ export class Performing implements Transaction {
   finish(commit: Commit, clock: Clock): CommitOutcome {
     if (!this.#guard.db.isInTransaction) throw this.#broken()
     const outcome = writePage(this.#guard.db, commit, clock.now())
-    if (outcome.outcome !== 'committed') return outcome
+    if (outcome.outcome === 'committed') this.end()
+    return outcome
+  }
+
+  end(): void {
     if (!this.#guard.commit()) throw this.#broken()
     for (const call of this.#afterCommit) call()
-    return outcome
   }
 
   #faultOf(error: unknown): unknown {

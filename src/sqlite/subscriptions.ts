@@ -12,9 +12,10 @@ import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import type { Holder } from './holder.ts'
 import { isFree, sqliteMembers } from './members.ts'
-import { loadPartition, partitionRow } from './partitions.ts'
+import { loadPartition, partitionRow, partitionRows, toState } from './partitions.ts'
 import type { Performer } from './perform.ts'
 import { register } from './registration.ts'
+import { reset } from './reset.ts'
 
 export interface SubscriptionParts {
   readonly db: Database
@@ -43,6 +44,7 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer }: Subscr
       wakeAll()
     },
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
+    partitions: async (subscription) => partitionRows(db, subscription).map(toState),
     commit: async (commit) => gate.write(() => commitPage(db, commit, clock.now())),
     perform: (lease, work) => performer.perform(lease, work),
     pause: async (subscription, { reason, at }) => {
@@ -52,6 +54,10 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer }: Subscr
     resume: async (subscription) => {
       const sql = 'UPDATE holdfast_subscriptions SET paused_at = NULL, pause_reason = NULL WHERE name = ?'
       mustExist(subscription, await gate.write(() => db.run(sql, subscription)))
+    },
+    reset: async (subscription, empty) => {
+      await performer.transact((own) => reset(own, subscription, empty === undefined), empty ?? (() => undefined))
+      wakeAll()
     },
     onRelease: (wake) => {
       listeners.add(wake)
