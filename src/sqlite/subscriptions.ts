@@ -12,7 +12,7 @@ import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import type { Holder } from './holder.ts'
 import { isFree, sqliteMembers } from './members.ts'
-import { loadPartition, partitionRow } from './partitions.ts'
+import { loadPartition, partitionRow, partitionRows, toState } from './partitions.ts'
 import type { Performer } from './perform.ts'
 import { register } from './registration.ts'
 
@@ -43,6 +43,7 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer }: Subscr
       wakeAll()
     },
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
+    partitions: async (subscription) => partitionRows(db, subscription).map(toState),
     commit: async (commit) => gate.write(() => commitPage(db, commit, clock.now())),
     perform: (lease, work) => performer.perform(lease, work),
     pause: async (subscription, { reason, at }) => {
