@@ -16,8 +16,11 @@ export interface Store extends AsyncDisposable {
   readonly rows: RowStore
   /** Runs `read` on one frozen moment of the store, while writers go on. */
   snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>
-  /** Fills a store that nothing was written to yet, as a whole or not at all. Throws `STORE_NOT_EMPTY` for any other. */
-  restore(parts: AsyncIterable<ArchivePart>): Promise<void>
+  /**
+   * Fills a store that nothing was written to yet, as a whole or not at all. Throws `STORE_NOT_EMPTY` for any other. Only for
+   * stores that one grows into.
+   */
+  restore?(parts: AsyncIterable<ArchivePart>): Promise<void>
   close(): Promise<void>
 }
 

@@ -35,10 +35,12 @@ export async function copyStore(options: CopyOptions): Promise<Copied> {
   const { from, to, force = false, onProgress = () => undefined } = options
   checkStore(from, 'copyStore')
   checkStore(to, 'copyStore')
+  if (!to.restore) throw new HoldfastError('OPTION_INVALID', 'The store to copy to can not be filled from another one.')
+  const restore = to.restore.bind(to)
   return from.snapshot(async (moment) => {
     const left = new Set<string>()
     const copying = new Tally('copying', onProgress)
-    await to.restore(copying.parts(copied(moment.archive(), left, force)))
+    await restore(copying.parts(copied(moment.archive(), left, force)))
     const comparing = new Tally('comparing', onProgress)
     await to.snapshot((there) => compare(copied(moment.archive(), left, true), there.archive(), comparing))
     return { counts: comparing.counts, left: [...left].toSorted() }

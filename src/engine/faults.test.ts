@@ -190,6 +190,7 @@ describe('when the store fails', () => {
       subscriptions: {
         ...world.store.subscriptions,
         load: () => Promise.reject(new StoreError('STORE_UNAVAILABLE', 'gone')),
+        partitions: () => Promise.reject(new StoreError('STORE_UNAVAILABLE', 'gone')),
       },
     }
     const engine = await startAndAdvance(world, { store }, 1_000)
@@ -299,7 +300,7 @@ describe('two owners', () => {
     await world.runtime.advance(200)
     expect((await second.status()).subscriptions[0]).toMatchObject({
       state: { state: 'live' },
-      stored: { owner: 'second', epoch: 2 },
+      stored: { partitions: [{ owner: 'second', epoch: 2 }] },
     })
   })
 })

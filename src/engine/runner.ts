@@ -79,7 +79,7 @@ export class Runner {
   /** Whether everything up to a position has its outcome and nothing is due, by this process or by those that own the rest. */
   reached(position: number): boolean {
     const view = this.#view
-    if (!view) return false
+    if (!view || this.#failure) return false
     return view.partitions.every(({ partition, checkpoint, isDue }) => {
       const worker = this.#workers.get(partition)
       return worker ? worker.reached(position) : checkpoint.position >= position && !isDue
@@ -130,6 +130,7 @@ export class Runner {
     this.#trouble = undefined
     if (this.#phase !== 'running') return
     this.setPause(view.partitions[0]?.pause)
+    for (const { partition, epoch } of view.partitions) this.#workers.get(partition)?.heard(epoch)
     const share = fairShare(view.members, view.partitions.length)
     const working = [...this.#workers.values()].filter((worker) => !this.#leaving.has(worker))
     for (const worker of working.slice(share)) this.#giveBack(worker)
@@ -240,6 +241,8 @@ export class Runner {
     if (this.#failure) return { state: 'failed', error: this.#failure.error }
     if (this.#phase === 'stopped') return { state: 'stopped' }
     const states = Array.from(this.#workers.values(), (worker) => worker.state)
+    // The last worker has gone, and the end is near: that is no new beginning.
+    if (this.#phase === 'stopping' && states.length === 0) return this.#state
     for (const state of ['blocked', 'paused', 'catching-up', 'live'] as const) {
       const found = states.find((one) => one.state === state)
       if (found) return found

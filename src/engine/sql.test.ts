@@ -138,6 +138,8 @@ describe('a projection in SQL', () => {
     await log.append('a', [credited(1)])
     const engine = world.engine([relay('with'), relay('without')])
     await world.settle(engine)
+    // What the first round appended.
+    await world.settle(engine)
     expect(await countsOf(engine, 'relay-with')).toMatchObject({ applied: 2, held: 0 })
     expect((await heldOf(engine, 'relay-without')).map(({ failure }) => failure?.code)).toEqual(['TRANSACTION_INVALID'])
   })

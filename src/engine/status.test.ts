@@ -39,7 +39,7 @@ describe('status', () => {
     await world.settle(engine)
     const [status] = (await (seen as ReturnType<typeof engine.status>)).subscriptions
     expect(status?.stored).toMatchObject({
-      checkpoint: { position: 6, eventType: 'Credited', counts: { applied: 6 } },
+      partitions: [{ checkpoint: { position: 6, eventType: 'Credited', counts: { applied: 6 } } }],
       lag: { events: 4, seconds: 4 },
     })
     expect(status?.state.state).toBe('catching-up')

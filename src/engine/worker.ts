@@ -125,6 +125,13 @@ export class Worker {
     this.#forced.abort()
   }
 
+  /** What the store says of the epoch. One above ours means that the partition is somebody else's, even if nothing is to do. */
+  heard(epoch: number): void {
+    if (!this.#lease || epoch <= this.#lease.epoch) return
+    this.#renewedAt = Number.NEGATIVE_INFINITY
+    this.#nap.wake()
+  }
+
   setPause(pause: Pause | undefined): void {
     if (this.#pause?.at === pause?.at && this.#pause?.reason === pause?.reason) return
     this.#pause = pause

@@ -29,6 +29,7 @@ export class Database {
   readonly schema: string
   readonly options: DatabaseOptions
   readonly #pool: PgPool
+  readonly #lost = new WeakSet<PgClient>()
   #closed = false
 
   constructor(options: DatabaseOptions) {
@@ -38,6 +39,13 @@ export class Database {
     this.#pool = new options.driver.Pool({ ...sessionConfig(options), max: options.connections })
     // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
     this.#pool.on('error', () => undefined)
+    // The same for one that is lent out: what was going on there hears of it, but its client asks for a listener as well.
+    this.#pool.on('connect', (client: PgPooledClient) => client.on('error', () => this.#lost.add(client)))
+  }
+
+  /** Whether a connection has ended, however. */
+  isLost(client: PgClient): boolean {
+    return this.#lost.has(client)
   }
 
   /** A table of ours, or of a projection, with its schema. */

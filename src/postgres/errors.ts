@@ -96,3 +96,26 @@ export function storeError(cause: unknown, where: string): unknown {
       return trouble satisfies never
   }
 }
+
+// Query builders wrap what the driver throws, and we do.
+const deepestCause = 8
+
+/** The error of PostgreSQL itself in what was thrown. */
+export function serverErrorOf(error: unknown): ServerError | undefined {
+  let cause = error
+  for (let depth = 0; depth < deepestCause && cause instanceof Error; depth++) {
+    if ('severity' in cause && 'code' in cause && isSqlState(cause.code)) return cause as ServerError
+    cause = cause.cause
+  }
+  return undefined
+}
+
+export interface ServerError extends Error {
+  readonly code: string
+  readonly schema?: string
+  readonly table?: string
+}
+
+export function sqlStateOf(error: unknown): string | undefined {
+  return serverErrorOf(error)?.code
+}

@@ -4,8 +4,14 @@ import type { Store } from '../store.ts'
 import { Database } from './database.ts'
 import { loadDriver, type PgConfig } from './driver.ts'
 import { checkSchema } from './identifier.ts'
+import { postgresLetters } from './letters.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
+import { postgresRows } from './rows.ts'
+import { snapshot } from './snapshot.ts'
+import { postgresLog, standInListener } from './stand-in.ts'
+import type { Query } from './statement.ts'
+import { postgresSubscriptions } from './subscriptions.ts'
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database`, or a configuration as `pg` takes it. */
@@ -26,5 +32,19 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
   const db = new Database({ driver: await loadDriver(), connection: config, schema: checkSchema(schema), connections })
   if (mayMigrate) await migrate(db, migrations)
   else if (!(await isCurrent(db, migrations))) throw new HoldfastError('INTERNAL', 'to be written')
-  throw new HoldfastError('INTERNAL', 'to be written')
+  const listener = await standInListener(db)
+  const query: Query = (statement, values) => db.query(statement, values)
+  const close = async () => {
+    await listener.close()
+    await db.close()
+  }
+  return {
+    log: postgresLog(db),
+    subscriptions: postgresSubscriptions(db, listener),
+    letters: postgresLetters(db, query),
+    rows: postgresRows(db, query),
+    snapshot: (read) => snapshot(db, read),
+    close,
+    [Symbol.asyncDispose]: close,
+  }
 }

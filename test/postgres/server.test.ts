@@ -11,7 +11,7 @@ const asRoot = process.getuid?.() === 0
 
 describe.runIf(canStartServers()).each(['newest', 'oldest'] as const)('a private server, %s', (version) => {
   it('keeps its port and what was committed, however it is stopped, and whatever it was doing', async () => {
-    await using server = await startServer({ version })
+    await using server = await startServer({ version, inMemory: true })
     const url = await server.createDatabase('kept')
     await query(url, 'CREATE TABLE numbers (n int)')
     for (const mode of ['fast', 'immediate', 'kill'] as const) {
@@ -34,7 +34,7 @@ describe.runIf(canStartServers()).each(['newest', 'oldest'] as const)('a private
 
 describe.runIf(canStartServers())('a private server', () => {
   it('has the defaults of PostgreSQL but for its connections, takes settings, and leaves nothing behind', async () => {
-    const server = await startServer({ settings: { synchronous_commit: 'off' } })
+    const server = await startServer({ inMemory: true, settings: { synchronous_commit: 'off' } })
     const { pid, folder } = server
     expect(server.version).toMatch(/^18\./)
     const wanted = {

@@ -59,6 +59,15 @@ CREATE TABLE ${schema}.holdfast_partitions (
   PRIMARY KEY (subscription, partition)
 ) WITH (fillfactor = 50);
 
+-- Ends a commit that wrote fewer rows than it was given.
+CREATE FUNCTION ${schema}.holdfast_expect(written bigint, given bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  IF written <> given THEN
+    RAISE EXCEPTION '% of % rows were written', written, given USING ERRCODE = 'HF001';
+  END IF;
+  RETURN written;
+END $$;
+
 CREATE TABLE ${schema}.holdfast_members (
   subscription text COLLATE "C" NOT NULL,
   owner        text COLLATE "C" NOT NULL,
@@ -81,6 +90,8 @@ CREATE TABLE ${schema}.holdfast_lanes (
 );
 
 CREATE INDEX holdfast_lanes_held ON ${schema}.holdfast_lanes (subscription, partition, since) WHERE status IS NOT NULL;
+-- Looked at by every process at every turn.
+CREATE INDEX holdfast_lanes_due ON ${schema}.holdfast_lanes (subscription, partition) WHERE status = 'retrying';
 
 -- A letter is named by where its event stands in its source. data and metadata are bytes: text can't hold U+0000, and json not
 -- even what is wrong with it. logged: the event lies in holdfast_events, with the lane as its key and the sequence as its

@@ -1,0 +1,122 @@
+import { HoldfastError } from '../errors.ts'
+import type { TableSpec } from '../projection/row-store.ts'
+import type { Commit, CommitOutcome, Lease } from '../subscription/subscription-store.ts'
+import { checkpointValues, commitStatement, lettersAndLanesValues, rowValues } from './commit-sql.ts'
+import type { Database, Statement } from './database.ts'
+import { sqlStateOf } from './errors.ts'
+import { letterWrites } from './letter-writes.ts'
+import type { Presence } from './presence.ts'
+import { findRejected, mayBeRule } from './rejection.ts'
+import { type Query, prepared } from './statement.ts'
+
+export interface Commits {
+  /** In a transaction of its own. */
+  commit(commit: Commit): Promise<CommitOutcome>
+  /** In the transaction of `query`, where `rejected` and what breaks our own rules is thrown. */
+  write(query: Query, commit: Commit): Promise<CommitOutcome>
+  /** What a commit that failed comes to, after it was taken back; throws what is no outcome. */
+  judge(error: unknown, commit: Commit): Promise<CommitOutcome>
+  /** Why a lease can't commit now; undefined if it can. With `lock`, that stays so until the transaction ends. */
+  barred(query: Query, lease: Lease, lock: boolean): Promise<CommitOutcome | undefined>
+}
+
+interface StandingRow {
+  readonly epoch: number
+  readonly owner: string | null
+  readonly position: number
+  readonly paused_at: number | null
+  readonly pause_reason: string | null
+}
+
+// Between a commit that found the subscription paused and the look at it, it may have been resumed.
+const tries = 3
+
+export function postgresCommits(db: Database, listener: Presence): Commits {
+  const statementOf = commitStatements(db)
+  const standingSql = `
+    SELECT epoch, owner, position, paused_at, pause_reason FROM ${db.table('holdfast_partitions')}
+    WHERE subscription = $1 AND partition = $2`
+  const standing = { look: prepared(standingSql), lock: prepared(`${standingSql} FOR UPDATE`) }
+  return { commit, write, judge, barred }
+
+  async function commit(page: Commit): Promise<CommitOutcome> {
+    try {
+      return await write((statement, values) => db.query(statement, values), page)
+    } catch (error) {
+      return judge(error, page)
+    }
+  }
+
+  async function write(query: Query, page: Commit): Promise<CommitOutcome> {
+    const { table, rows, held, letters, lanes, lease } = page
+    const values: unknown[] = checkpointValues(page, listener.presence)
+    const withRows = rows.length > 0 ? table : undefined
+    if (withRows) values.push(...rowValues(withRows, rows))
+    const isFull = held.length > 0 || letters.length > 0 || lanes.length > 0
+    if (isFull) values.push(...lettersAndLanesValues(letterWrites(held, letters, page.at), lanes))
+    for (let tried = 1; ; tried++) {
+      if ((await query(statementOf(withRows, isFull), values)).length === 1) return { outcome: 'committed' }
+      const [row] = await query<StandingRow>(standing.look, [lease.subscription, lease.partition])
+      const why = barredBy(row, lease)
+      if (why) return why
+      if (row?.position !== page.from || tried === tries) return fencedBy(row)
+    }
+  }
+
+  async function judge(error: unknown, page: Commit): Promise<CommitOutcome> {
+    const { table, rows, lease } = page
+    if (!table || rows.length === 0) throw error
+    if (sqlStateOf(error) === 'HF001') throw await olderRow(table, page, error)
+    if (!mayBeRule(db, table, error)) throw error
+    const found = await findRejected(db, page, (query) => barred(query, lease, true))
+    if (!found) throw error
+    return found
+  }
+
+  async function barred(query: Query, lease: Lease, lock: boolean): Promise<CommitOutcome | undefined> {
+    const statement = lock ? standing.lock : standing.look
+    const [row] = await query<StandingRow>(statement, [lease.subscription, lease.partition])
+    return barredBy(row, lease)
+  }
+
+  /** The owner's rows are always newer than what is there; if not, somebody else has written them. */
+  async function olderRow(table: TableSpec, { rows }: Commit, cause: unknown): Promise<HoldfastError> {
+    const sql = `SELECT key, version FROM ${db.table(table.name)} WHERE key = ANY ($1::text[])`
+    const found = await db.query<{ key: string; version: number }>(sql, [rows.map(({ key }) => key)])
+    const versions = new Map(found.map(({ key, version }) => [key, version]))
+    const older = rows.find(({ key, version }) => version <= (versions.get(key) ?? -Infinity))
+    const what = older
+      ? `The row ${JSON.stringify(older.key)} of ${table.name} is at version ${older.version} or beyond already.`
+      : `A trigger or a rule on ${table.name} kept some of the rows from being written.`
+    return new HoldfastError('INTERNAL', what, {
+      cause,
+      hint: 'Only Holdfast may write this table. Nothing of this page was written.',
+    })
+  }
+}
+
+/** A pause comes first: who is paused need not know whose turn it will be. */
+function barredBy(row: StandingRow | undefined, { epoch, owner }: Lease): CommitOutcome | undefined {
+  if (row && row.paused_at !== null)
+    return { outcome: 'paused', pause: { at: row.paused_at, reason: row.pause_reason ?? '' } }
+  return row?.epoch === epoch && row.owner === owner ? undefined : fencedBy(row)
+}
+
+function fencedBy(row: StandingRow | undefined): CommitOutcome {
+  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner ?? undefined }
+}
+
+/** Few pages hold anything, and a statement that could costs more to plan and to send. */
+function commitStatements(db: Database): (table: TableSpec | undefined, isFull: boolean) => Statement {
+  const ofTable = new WeakMap<TableSpec, { lean?: Statement; full?: Statement }>()
+  const withoutTable: { lean?: Statement; full?: Statement } = {}
+  return (table, isFull) => {
+    let statements = table ? ofTable.get(table) : withoutTable
+    if (!statements) {
+      statements = {}
+      if (table) ofTable.set(table, statements)
+    }
+    if (isFull) return (statements.full ??= commitStatement(db, table, true))
+    return (statements.lean ??= commitStatement(db, table, false))
+  }
+}

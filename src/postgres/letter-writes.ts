@@ -1,0 +1,110 @@
+import type { LetterStatus, NewLetter } from '../dead-letter/letter.ts'
+import type { Failure } from '../failure/failure.ts'
+import type { LetterChange } from '../subscription/subscription-store.ts'
+
+/** What the changes of one letter come to. */
+interface Change {
+  status?: LetterStatus
+  failure?: Failure
+  /** In JSON. */
+  readonly attempts: string[]
+  endedBy?: string
+}
+
+export interface LetterInsert {
+  readonly letter: NewLetter
+  readonly status: LetterStatus
+  /** Only queues, or did: the log has everything else. */
+  readonly isBare: boolean
+  readonly failure: Failure | undefined
+  readonly attempts: string | null
+  readonly endedAt: number | null
+  readonly endedBy: string | null
+}
+
+export interface LetterUpdate {
+  readonly position: number
+  readonly status: LetterStatus | null
+  readonly failure: Failure | undefined
+  /** To be added to those there are: objects in JSON, with commas between them. */
+  readonly attempts: string | null
+  readonly endedAt: number | null
+  readonly endedBy: string | null
+}
+
+export interface LetterWrites {
+  /** The positions of letters that differ in nothing else. */
+  readonly queued: readonly number[]
+  readonly inserts: readonly LetterInsert[]
+  readonly updates: readonly LetterUpdate[]
+}
+
+/**
+ * The letters of a commit, so that each is written once. The parts of one statement don't see what the others write: a letter
+ * that is held and changed in the same commit, or changed twice, would keep only one of the two.
+ */
+export function letterWrites(held: readonly NewLetter[], letters: readonly LetterChange[], at: number): LetterWrites {
+  const changes = foldChanges(letters, at)
+  const queued: number[] = []
+  const inserts: LetterInsert[] = []
+  for (const letter of held) {
+    const { position } = letter.event
+    const change = changes.get(position)
+    changes.delete(position)
+    const isBare = letter.logged && letter.status === 'queued'
+    if (isBare && !change) queued.push(position)
+    else inserts.push(toInsert(letter, isBare, change, at))
+  }
+  return { queued, inserts, updates: Array.from(changes, ([position, change]) => toUpdate(position, change, at)) }
+}
+
+function foldChanges(letters: readonly LetterChange[], at: number): Map<number, Change> {
+  const changes = new Map<number, Change>()
+  for (const letter of letters) {
+    const change = changes.get(letter.position) ?? { attempts: [] }
+    changes.set(letter.position, change)
+    switch (letter.change) {
+      case 'resolved':
+        change.status = 'resolved'
+        change.endedBy = letter.by
+        break
+      case 'failed':
+        change.status = 'parked'
+        change.failure = letter.failure
+        change.attempts.push(JSON.stringify({ at, failure: letter.failure }))
+        break
+      case 'status':
+        change.status = letter.status
+        break
+      default:
+        letter satisfies never
+    }
+  }
+  return changes
+}
+
+function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined, at: number): LetterInsert {
+  // What only queues has not been tried.
+  const own = letter.failure && !isBare ? [JSON.stringify({ at, failure: letter.failure })] : []
+  const attempts = [...own, ...(change?.attempts ?? [])]
+  return {
+    letter,
+    status: change?.status ?? letter.status,
+    isBare,
+    failure: change?.failure ?? (isBare ? undefined : letter.failure),
+    attempts: attempts.length > 0 ? `[${attempts.join(',')}]` : null,
+    endedAt: change?.endedBy === undefined ? null : at,
+    endedBy: change?.endedBy ?? null,
+  }
+}
+
+function toUpdate(position: number, change: Change, at: number): LetterUpdate {
+  return {
+    position,
+    status: change.status ?? null,
+    failure: change.failure,
+    attempts: change.attempts.length > 0 ? change.attempts.join(',') : null,
+    endedAt: change.endedBy === undefined ? null : at,
+    endedBy: change.endedBy ?? null,
+  }
+}

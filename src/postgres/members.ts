@@ -1,0 +1,122 @@
+import type { Member, PartitionView, SubscriptionStore, SubscriptionView } from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+import { type PartitionRow, partitionColumns, toState } from './partitions.ts'
+import { isGoneSql, type Presence, presentSql } from './presence.ts'
+import { prepared } from './statement.ts'
+
+interface ViewRow {
+  readonly name: string
+  /** Both are lists in JSON, or null where there is none. */
+  readonly members: string | null
+  readonly partitions: string | null
+}
+
+interface MemberRow {
+  readonly owner: string
+  readonly presence: number
+}
+
+interface PartitionViewRow extends PartitionRow {
+  readonly is_free: boolean
+  readonly is_due: boolean
+}
+
+/** Stands for a process that has no presence now: its `until` alone says whether it lives. */
+const noPresence = 0
+
+/** Who is there, and who has what. */
+export function postgresMembers(db: Database, listener: Presence): Pick<SubscriptionStore, 'attend' | 'leave'> {
+  const sql = statements(db)
+  // A connection that was made anew has another number; what was written under the old one is still ours.
+  const ours = new Set<number | null>([null, noPresence])
+
+  return {
+    attend: async ({ owner, subscriptions, leaseMs }) => {
+      const presence = listener.presence ?? noPresence
+      ours.add(presence)
+      const rows = await db.query<ViewRow>(sql.attend, [subscriptions, owner, presence, leaseMs])
+      const views = new Map(rows.map((row) => [row.name, toView(row, owner)]))
+      return subscriptions.flatMap((name) => views.get(name) ?? [])
+    },
+    leave: async (owner) => {
+      const presences = [...ours].filter((number) => number !== null)
+      const left = await db.query(sql.leave, [owner, presences])
+      if (left.length > 0) listener.notify('release')
+    },
+  }
+
+  function toView({ name, members, partitions }: ViewRow, owner: string): SubscriptionView {
+    const isOurs = (row: { owner: string | null; presence: number | null }) =>
+      row.owner === owner && ours.has(row.presence)
+    const rows = JSON.parse(partitions ?? '[]') as PartitionViewRow[]
+    const owned = rows.filter(({ is_free: isFree }) => !isFree)
+    const others = (JSON.parse(members ?? '[]') as MemberRow[]).filter((member) => !isOurs(member))
+    return {
+      name,
+      members: [...others, { owner, presence: listener.presence ?? noPresence }]
+        .toSorted(byOwner)
+        .map((member): Member => {
+          const isSelf = isOurs(member)
+          const has = owned.filter((row) => (isSelf ? isOurs(row) : row.owner === member.owner && !isOurs(row)))
+          return { owner: member.owner, isSelf, partitions: has.length }
+        }),
+      partitions: rows.map(
+        (row): PartitionView => ({ ...toState(row), isFree: row.is_free, isMine: isOurs(row), isDue: row.is_due }),
+      ),
+    }
+  }
+}
+
+/** The same in every process, whatever its language. */
+function byOwner(a: MemberRow, b: MemberRow): number {
+  if (a.owner !== b.owner) return a.owner < b.owner ? -1 : 1
+  return a.presence - b.presence
+}
+
+function statements(db: Database) {
+  const members = db.table('holdfast_members')
+  const isGone = (presence: string) => isGoneSql(presence, 'SELECT objid FROM present')
+  const isSelf = 'm.owner = $2 AND m.presence = $3'
+  const isDead = `(m.until <= clock_timestamp() OR ${isGone('m.presence')} OR (m.owner = $2 AND m.presence = ${noPresence}))`
+  return {
+    // Writes only where less than two thirds of the time is left; whoever writes also sweeps. Those that another process
+    // is just sweeping or renewing are left to it, or the two might wait for each other.
+    attend: prepared(`
+      WITH present AS MATERIALIZED (${presentSql}),
+      stale AS (
+        SELECT s.name FROM ${db.table('holdfast_subscriptions')} AS s
+        WHERE s.name = ANY ($1::text[]) AND NOT EXISTS (
+          SELECT FROM ${members} AS m WHERE m.subscription = s.name AND ${isSelf}
+            AND m.until >= clock_timestamp() + $4::double precision * interval '1 millisecond' * 2 / 3)
+      ),
+      entered AS (
+        INSERT INTO ${members} AS m (subscription, owner, presence, until)
+        SELECT name, $2, $3::integer, clock_timestamp() + $4::double precision * interval '1 millisecond' FROM stale
+        ON CONFLICT (subscription, owner, presence) DO UPDATE SET until = excluded.until
+      ),
+      dead AS (
+        SELECT m.subscription, m.owner, m.presence FROM ${members} AS m
+        WHERE m.subscription IN (SELECT name FROM stale) AND NOT (${isSelf}) AND ${isDead} FOR UPDATE SKIP LOCKED
+      ),
+      swept AS (
+        DELETE FROM ${members} AS m USING dead AS d
+        WHERE m.subscription = d.subscription AND m.owner = d.owner AND m.presence = d.presence
+      )
+      SELECT s.name, (
+        SELECT json_agg(json_build_object('owner', m.owner, 'presence', m.presence)) FROM ${members} AS m
+        WHERE m.subscription = s.name AND NOT ${isDead}
+      ) AS members, (
+        SELECT json_agg(v) FROM (
+          SELECT ${partitionColumns},
+            owner IS NULL OR lease_until <= clock_timestamp() OR ${isGone('presence')} AS is_free,
+            EXISTS (
+              SELECT FROM ${db.table('holdfast_lanes')} AS l
+              WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying'
+            ) AS is_due
+          FROM ${db.table('holdfast_partitions')} AS p WHERE p.subscription = s.name ORDER BY partition
+        ) AS v
+      ) AS partitions
+      FROM ${db.table('holdfast_subscriptions')} AS s WHERE s.name = ANY ($1::text[])`),
+    leave: prepared(`DELETE FROM ${members} WHERE owner = $1 AND presence = ANY ($2::integer[]) RETURNING 1`),
+  }
+}

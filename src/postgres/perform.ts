@@ -1,0 +1,179 @@
+import { HoldfastError, StoreError } from '../errors.ts'
+import type { Commit, CommitOutcome, Lease, Transaction } from '../subscription/subscription-store.ts'
+import type { Commits } from './commit.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgPooledClient } from './driver.ts'
+import { serverErrorOf, storeError, troubleOf } from './errors.ts'
+import { broken, Handle } from './handle.ts'
+import type { Query } from './statement.ts'
+
+/** `thrown` is the event's own; with the commit that failed of it, it may be an outcome still. */
+type Result = { readonly outcome: CommitOutcome } | { readonly thrown: unknown; readonly commit?: Commit }
+
+/** Runs the user's SQL and commits its outcome, in one transaction. What is the store's doing is tried again, from the start. */
+export async function performIn(
+  db: Database,
+  commits: Commits,
+  lease: Lease,
+  work: (tx: Transaction) => Promise<Commit>,
+): Promise<CommitOutcome> {
+  const result = await db.retry(async () => {
+    const performing = new Performing(db, commits, await db.connect())
+    try {
+      return await performing.perform(lease, work)
+    } finally {
+      await performing.end()
+    }
+  })
+  if ('outcome' in result) return result.outcome
+  if (result.commit) return commits.judge(result.thrown, result.commit)
+  throw result.thrown
+}
+
+class Performing implements Transaction {
+  readonly #db: Database
+  readonly #commits: Commits
+  readonly #client: PgPooledClient
+  readonly #handle: Handle
+  readonly #query: Query
+  #isOpen = false
+
+  constructor(db: Database, commits: Commits, client: PgPooledClient) {
+    this.#db = db
+    this.#commits = commits
+    this.#client = client
+    this.#handle = new Handle(client)
+    this.#query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
+  }
+
+  get handle(): unknown {
+    return this.#handle.client
+  }
+
+  async perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<Result> {
+    this.#isOpen = true
+    await this.#query('BEGIN')
+    const barred = await this.#commits.barred(this.#query, lease, true)
+    if (barred) return { outcome: barred }
+    const number = await this.#number()
+    let commit: Commit
+    try {
+      commit = await work(this)
+      this.#handle.close()
+      await this.#check()
+      if ((await this.#number()) !== number) throw this.#broken()
+    } catch (error) {
+      // Where there is a cause that can be tried again at once, it is.
+      if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
+      return { thrown: error }
+    }
+    return this.#finish(commit)
+  }
+
+  async run(work: () => unknown): Promise<void> {
+    this.#handle.forget()
+    try {
+      await work()
+    } catch (error) {
+      await this.#handle.settle()
+      throw this.#faultOf(error)
+    }
+    await this.#check()
+  }
+
+  async attempt(work: () => unknown): Promise<void> {
+    await this.#own('SAVEPOINT holdfast_attempt')
+    try {
+      await this.run(work)
+      // What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then.
+      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
+        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+    } catch (error) {
+      await this.#own('ROLLBACK TO SAVEPOINT holdfast_attempt; RELEASE SAVEPOINT holdfast_attempt', error)
+      throw this.#faultOf(error)
+    }
+  }
+
+  /** Gives the connection back, or throws it away if it may not be what it was. */
+  async end(): Promise<void> {
+    this.#handle.close()
+    let isReusable = !this.#handle.isTouched
+    try {
+      if (this.#isOpen) await this.#query('ROLLBACK')
+    } catch {
+      isReusable = false
+    }
+    this.#client.release(!isReusable)
+  }
+
+  async #finish(commit: Commit): Promise<Result> {
+    let outcome: CommitOutcome
+    try {
+      outcome = await this.#commits.write(this.#query, commit)
+    } catch (error) {
+      if (troubleOf(error) !== 'refused') throw error
+      return { thrown: storeError(error, this.#db.name), commit }
+    }
+    if (outcome.outcome !== 'committed') return { outcome }
+    try {
+      const { command } = await this.#client.query({ text: 'COMMIT' })
+      this.#isOpen = false
+      // A COMMIT after a statement that failed does not fail: it rolls back, and says so here only.
+      if (command !== 'COMMIT') throw new StoreError('STORE_BUSY', `${this.#db.name} rolled a transaction back.`)
+      return { outcome }
+    } catch (error) {
+      // A rule of the user's that is only looked at now.
+      if (troubleOf(error) === 'refused') return { thrown: error }
+      throw error
+    }
+  }
+
+  /** The number of the transaction, which savepoints don't change. */
+  async #number(): Promise<string | undefined> {
+    const [row] = await this.#query<{ number: string }>('SELECT pg_current_xact_id()::text AS number')
+    return row?.number
+  }
+
+  /** A statement of ours about savepoints can only fail with the connection or with the transaction. */
+  async #own(text: string, cause?: unknown): Promise<void> {
+    try {
+      await this.#query(text)
+    } catch (error) {
+      if (cause instanceof StoreError) throw cause
+      throw troubleOf(error) === 'refused' ? this.#broken(cause) : storeError(error, this.#db.name)
+    }
+  }
+
+  /** Whether the transaction is there and well. What the user's code swallowed is brought up again. */
+  async #check(): Promise<void> {
+    await this.#handle.settle()
+    const { failure } = this.#handle
+    const status = this.#client.getTransactionStatus?.() ?? (failure === undefined ? 'T' : 'E')
+    if (status !== 'T' || this.#db.isLost(this.#client)) throw this.#faultOf(failure ?? this.#broken())
+  }
+
+  /** What is the store's doing, as a `StoreError`; everything else as it was thrown. */
+  #faultOf(thrown: unknown): unknown {
+    if (thrown instanceof HoldfastError) return thrown
+    if (this.#db.isLost(this.#client)) {
+      return new StoreError('STORE_UNAVAILABLE', `The connection to ${this.#db.name} was lost.`, { cause: thrown })
+    }
+    const own = serverErrorOf(thrown)
+    const { failure } = this.#handle
+    for (const cause of [failure, own]) {
+      const trouble = this.#handle.isOurs(cause) ? troubleOf(cause) : undefined
+      if (trouble !== undefined && trouble !== 'refused') return storeError(cause, this.#db.name)
+    }
+    if (this.#client.getTransactionStatus?.() === 'I') return this.#broken(thrown)
+    // "Current transaction is aborted" says nothing; what came before it does.
+    return own?.code === '25P02' ? (failure ?? thrown) : thrown
+  }
+
+  #broken(cause?: unknown): HoldfastError {
+    return broken(
+      'The transaction of an event was ended by a statement of its own.',
+      'Holdfast begins and commits it; use SAVEPOINT where you need a transaction within it.',
+      cause,
+    )
+  }
+}

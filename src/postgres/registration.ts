@@ -1,0 +1,119 @@
+import { HoldfastError, StoreError } from '../errors.ts'
+import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
+import type { Registered, SubscriptionSpec } from '../subscription/subscription-store.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
+import { sqlStateOf } from './errors.ts'
+import { migrationLock, schemaNumber } from './locks.ts'
+import { createTableSql } from './rows.ts'
+
+// A cut that can't be changed later is made a little finer than most need: four processes can share what one begins.
+const partitionsOfNew = 4
+
+interface KnownRow {
+  readonly table_name: string | null
+  readonly columns: string
+  readonly partitions: number
+}
+
+/**
+ * Makes the subscription and its table, or checks that they fit what is there. One that exists is only looked at, so that a role
+ * without the right to make tables can run it; processes that make one together wait for each other.
+ */
+export async function register(db: Database, spec: SubscriptionSpec): Promise<Registered> {
+  const knownSql = `SELECT table_name, columns, partitions FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`
+  const [known] = await db.query<KnownRow>(knownSql, [spec.name])
+  if (known) return check(spec, known)
+  if (spec.start === 'existing') {
+    throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${spec.name} has no checkpoint to start from.`, {
+      hint: "Check its name; to make it, start it once with from: 'beginning'.",
+    })
+  }
+  const { start } = spec
+  try {
+    return await db.transaction(async (client) => {
+      await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [migrationLock, schemaNumber(db.schema)]))
+      const [other] = rowsOf<KnownRow>(await client.query(queryOf(knownSql, [spec.name])))
+      return other ? check(spec, other) : make(db, client, spec, start)
+    })
+  } catch (error) {
+    if (sqlStateOf(error) !== '42501') throw error
+    throw new StoreError('STORE_REFUSED', `This role may not make the subscription ${spec.name} on ${db.name}.`, {
+      cause: error,
+      hint: 'Start it once with a role that may make tables in the schema; after that, this one can run it.',
+    })
+  }
+}
+
+async function make(
+  db: Database,
+  client: PgClient,
+  { name, table, partitions = partitionsOfNew }: SubscriptionSpec,
+  start: number,
+): Promise<Registered> {
+  if (table) await makeTable(db, client, table)
+  await client.query(
+    queryOf(
+      `INSERT INTO ${db.table('holdfast_subscriptions')} (name, table_name, columns, partitions) VALUES ($1, $2, $3, $4)`,
+      [name, table?.name, columnsText(table), partitions],
+    ),
+  )
+  await client.query(
+    queryOf(
+      `INSERT INTO ${db.table('holdfast_partitions')} (subscription, partition, start, position)
+       SELECT $1, partition, $2, $2 FROM generate_series(0, $3::integer - 1) AS partition`,
+      [name, start, partitions],
+    ),
+  )
+  return { partitions }
+}
+
+async function makeTable(db: Database, client: PgClient, table: TableSpec): Promise<void> {
+  // Whatever it is: tables, views, indexes and types share their names.
+  const takenSql = `
+    SELECT FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = $2
+    UNION ALL SELECT FROM pg_type WHERE typnamespace = $1::regnamespace AND typname = $2`
+  const { rows } = await client.query(queryOf(takenSql, [db.schema, table.name]))
+  if (rows.length > 0) {
+    throw new HoldfastError(
+      'PROJECTION_TABLE_TAKEN',
+      `The schema ${db.schema} of ${db.name} has a ${table.name} already, which is not of this projection.`,
+      { hint: 'Give the projection another name.' },
+    )
+  }
+  for (const text of createTableSql(db, table)) await client.query({ text })
+}
+
+function check(spec: SubscriptionSpec, known: KnownRow): Registered {
+  checkTable(spec, known)
+  const { name, partitions } = spec
+  if (partitions !== undefined && partitions !== known.partitions) {
+    throw new HoldfastError(
+      'PARTITIONS_CHANGED',
+      `${name} was made with ${known.partitions} partitions, and ${partitions} are asked for.`,
+      { hint: `Ask for ${known.partitions}, or for none in particular; to have another number, give it a new name.` },
+    )
+  }
+  return { partitions: known.partitions }
+}
+
+function checkTable({ name, table }: SubscriptionSpec, known: KnownRow): void {
+  if ((table === undefined) !== (known.table_name === null)) {
+    const [was, is] = table ? ['SQL of its own', 'a fold'] : ['a fold', 'SQL of its own']
+    throw new HoldfastError('PROJECTION_CHANGED', `The projection ${name} was ${was} and is ${is} now.`, {
+      hint: 'Give the projection a new name, which begins beside the old one, or take the change back.',
+    })
+  }
+  if (columnsText(table) === known.columns) return
+  throw new HoldfastError(
+    'PROJECTION_CHANGED',
+    `The columns of ${name} are not those of its table: ${known.columns}.`,
+    { hint: 'Give the projection a new name, which builds a new table beside the old one, or take the change back.' },
+  )
+}
+
+/** In order of name: to declare them in another order is no change. */
+function columnsText(table: TableSpec | undefined): string {
+  const columns: readonly ColumnSpec[] = table?.columns ?? []
+  return JSON.stringify(columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+}

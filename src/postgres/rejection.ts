@@ -1,0 +1,80 @@
+import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
+import { rowValues } from './commit-sql.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
+import { serverErrorOf } from './errors.ts'
+import { upsertSql } from './rows.ts'
+import type { Query } from './statement.ts'
+
+// Data exceptions, integrity constraints, views with a check option, and what a trigger raises.
+const ruleClasses = ['22', '23', '44', 'P0']
+
+/** Whether an error can come from a rule that the user has put on the table. Errors about our own tables never do. */
+export function mayBeRule(db: Database, table: TableSpec, error: unknown): boolean {
+  const found = serverErrorOf(error)
+  if (!found || !ruleClasses.includes(found.code.slice(0, 2))) return false
+  return !(found.schema === db.schema && found.table?.startsWith('holdfast_') && found.table !== table.name)
+}
+
+/**
+ * Finds the row that a rule refuses, which PostgreSQL doesn't tell: halves of the page are written in a transaction that is taken
+ * back, until it is known after which row it fails. Undefined if none does any more.
+ */
+export async function findRejected(
+  db: Database,
+  { table, rows }: Commit,
+  barred: (query: Query) => Promise<CommitOutcome | undefined>,
+): Promise<CommitOutcome | undefined> {
+  if (!table) return undefined
+  return db.transaction(async (client) => {
+    await client.query({ text: 'SAVEPOINT search' })
+    const outcome =
+      (await barred(async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values))))) ??
+      (await search(db, client, table, rows))
+    await client.query({ text: 'ROLLBACK TO SAVEPOINT search' })
+    return outcome
+  })
+}
+
+async function search(
+  db: Database,
+  client: PgClient,
+  table: TableSpec,
+  rows: readonly RowWrite[],
+): Promise<CommitOutcome | undefined> {
+  // A rule that is looked at when a transaction ends would never be heard of here.
+  await client.query({ text: 'SET CONSTRAINTS ALL IMMEDIATE' })
+  const text = upsertSql(db, table, 1)
+  // All rows before `good` are written, and those from there to before `bad` fail together.
+  let good = 0
+  let bad = rows.length
+  let error = await write()
+  while (error !== undefined && bad - good > 1) {
+    const end = bad
+    bad = good + Math.ceil((bad - good) / 2)
+    const found = await write()
+    if (found !== undefined) {
+      error = found
+      continue
+    }
+    good = bad
+    bad = end
+    // Alone it may pass: some rules are about many rows at once, and no single one is to blame.
+    if (bad - good === 1) error = await write()
+  }
+  return error === undefined ? undefined : { outcome: 'rejected', key: (rows[good] as RowWrite).key, error }
+
+  async function write(): Promise<unknown> {
+    await client.query({ text: 'SAVEPOINT rows' })
+    try {
+      await client.query(queryOf(text, rowValues(table, rows.slice(good, bad))))
+      await client.query({ text: 'RELEASE SAVEPOINT rows' })
+      return undefined
+    } catch (failure) {
+      if (!mayBeRule(db, table, failure)) throw failure
+      await client.query({ text: 'ROLLBACK TO SAVEPOINT rows' })
+      return failure
+    }
+  }
+}

@@ -1,0 +1,18 @@
+import { createHash } from 'node:crypto'
+import type { Statement } from './database.ts'
+
+/** Where a statement runs: on any connection of the store, or on one that is in a transaction. */
+export type Query = <Row>(statement: Statement | string, values?: readonly unknown[]) => Promise<Row[]>
+
+const longestName = 16
+
+/** The name comes from the text, so that one name never means two statements on a connection. */
+export function prepared(text: string): Statement {
+  const hash = createHash('sha256').update(text).digest('hex')
+  return { name: `holdfast_${hash.slice(0, longestName)}`, text }
+}
+
+/** pg would quote and escape every one of them, and a page has thousands. */
+export function numberArray(numbers: readonly (number | null | undefined)[]): string {
+  return `{${numbers.map((number) => number ?? 'NULL').join(',')}}`
+}

@@ -1,0 +1,93 @@
+import { HoldfastError } from '../errors.ts'
+import type { ClaimOutcome, ClaimRequest, Lease, SubscriptionStore } from '../subscription/subscription-store.ts'
+import { postgresCommits } from './commit.ts'
+import type { Database } from './database.ts'
+import { postgresMembers } from './members.ts'
+import { type PartitionRow, partitionColumns, partitionReader, toState } from './partitions.ts'
+import { performIn } from './perform.ts'
+import { isGoneSql, type Presence } from './presence.ts'
+import { register } from './registration.ts'
+import { prepared } from './statement.ts'
+
+interface ClaimedRow extends PartitionRow {
+  readonly is_taken: boolean
+}
+
+/** Leases are measured by the clock of the server, which is the same for all processes. */
+export function postgresSubscriptions(db: Database, listener: Presence): SubscriptionStore {
+  const sql = statements(db)
+  const commits = postgresCommits(db, listener)
+  const readPartitions = partitionReader(db)
+  return {
+    ...postgresMembers(db, listener),
+    register: (spec) => register(db, spec),
+    claim: (request) => claim(request),
+    renew: async ({ subscription, partition, epoch, owner }, leaseMs) =>
+      (await db.query(sql.renew, [subscription, partition, epoch, owner, leaseMs, listener.presence])).length === 1,
+    release: async (lease) => {
+      if ((await db.query(sql.release, leaseValues(lease))).length === 1) listener.notify('release')
+    },
+    load: async (subscription, partition) =>
+      (await readPartitions((...q) => db.query(...q), subscription, partition))[0],
+    commit: (commit) => commits.commit(commit),
+    perform: (lease, work) => performIn(db, commits, lease, work),
+    pause: async (subscription, { reason, at }) =>
+      mustExist(subscription, await db.query(sql.pause, [subscription, at, reason])),
+    resume: async (subscription) => mustExist(subscription, await db.query(sql.pause, [subscription, null, null])),
+    onRelease: (wake) => listener.onRelease(wake),
+  }
+
+  async function claim({ subscription, partition, owner, leaseMs }: ClaimRequest): Promise<ClaimOutcome> {
+    for (;;) {
+      const values = [subscription, partition, owner, listener.presence, leaseMs]
+      const [row] = await db.query<ClaimedRow>(sql.claim, values)
+      if (!row) throw unknown(subscription)
+      if (row.is_taken) {
+        const state = toState(row)
+        return { outcome: 'claimed', lease: { subscription, partition, owner, epoch: state.epoch }, state }
+      }
+      // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
+      if (row.owner !== null) return { outcome: 'owned', owner: row.owner }
+    }
+  }
+}
+
+function statements(db: Database) {
+  const partitions = db.table('holdfast_partitions')
+  const ofLease = 'subscription = $1 AND partition = $2 AND epoch = $3 AND owner = $4'
+  return {
+    // Our own claim whose answer we never heard is ours to repeat. Without a presence it could be another's of the same name.
+    claim: prepared(`
+      WITH taken AS (
+        UPDATE ${partitions} SET epoch = epoch + 1, owner = $3, presence = $4,
+          lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
+        WHERE subscription = $1 AND partition = $2 AND (
+          owner IS NULL OR lease_until <= clock_timestamp() OR ${isGoneSql('presence')} OR (owner = $3 AND presence = $4))
+        RETURNING ${partitionColumns}
+      )
+      SELECT true AS is_taken, ${partitionColumns} FROM taken
+      UNION ALL
+      SELECT false, ${partitionColumns} FROM ${partitions}
+      WHERE subscription = $1 AND partition = $2 AND NOT EXISTS (SELECT FROM taken)`),
+    renew: prepared(`
+      UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6
+      WHERE ${ofLease} RETURNING 1`),
+    release: prepared(`
+      UPDATE ${partitions} SET owner = NULL, presence = NULL, lease_until = '-infinity' WHERE ${ofLease} RETURNING 1`),
+    pause: prepared(`UPDATE ${partitions} SET paused_at = $2, pause_reason = $3 WHERE subscription = $1 RETURNING 1`),
+  }
+}
+
+function leaseValues({ subscription, partition, epoch, owner }: Lease): unknown[] {
+  return [subscription, partition, epoch, owner]
+}
+
+function mustExist(subscription: string, changed: readonly unknown[]): void {
+  if (changed.length === 0) throw unknown(subscription)
+}
+
+function unknown(subscription: string): HoldfastError {
+  return new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
+    hint: 'Start it once.',
+  })
+}

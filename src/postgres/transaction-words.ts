@@ -1,0 +1,123 @@
+/** The words that each statement of a text begins with, in capitals: as many as it takes to know what it is. */
+export type Beginning = readonly string[]
+
+const wordsKept = 4
+const word = /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y
+const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
+const comment = /\/\*|\*\//g
+const inEscapeString = /\\|'/g
+
+// Who has none of these is done with one look.
+const suspicious =
+  /\b(?:commit|end|abort|rollback|begin|start|prepare|set|reset|discard|deallocate|listen|unlisten|load)\b/i
+
+/** Whether a text has a statement that would end the transaction it runs in, or begin another. */
+export function endsTransaction(text: string): boolean {
+  return suspicious.test(text) && beginningsOf(text).some(isTransactional)
+}
+
+/** Whether a text may leave something behind in the session that outlasts the transaction. */
+export function leavesTraces(text: string): boolean {
+  return suspicious.test(text) && beginningsOf(text).some(isSessionWide)
+}
+
+function isTransactional([first = '', second = '', third = '']: Beginning): boolean {
+  switch (first) {
+    case 'COMMIT':
+    case 'END':
+    case 'ABORT':
+    case 'BEGIN':
+    case 'START':
+      return true
+    case 'ROLLBACK':
+      return (['WORK', 'TRANSACTION'].includes(second) ? third : second) !== 'TO'
+    case 'PREPARE':
+      return second === 'TRANSACTION'
+    default:
+      return false
+  }
+}
+
+function isSessionWide([first = '', second = '']: Beginning): boolean {
+  if (first === 'SET') return !['LOCAL', 'TRANSACTION', 'CONSTRAINTS'].includes(second)
+  return ['RESET', 'DISCARD', 'PREPARE', 'DEALLOCATE', 'LISTEN', 'UNLISTEN', 'LOAD'].includes(first)
+}
+
+/**
+ * Reads a text as PostgreSQL's lexer does, as far as statements and their first words go: comments, strings and quoted names hide
+ * what is in them. A doubled quote ends one string and begins the next, which comes to the same.
+ */
+export function beginningsOf(text: string): Beginning[] {
+  const beginnings: string[][] = []
+  let words: string[] = []
+  // The body of a function may be SQL between BEGIN ATOMIC and END, with semicolons of its own.
+  let depth = 0
+  let i = 0
+  while (i < text.length) {
+    const two = text.slice(i, i + 2)
+    const tag = text[i] === '$' ? matchAt(dollarTag, text, i) : undefined
+    const found = matchAt(word, text, i)
+    if (two === '--') i = endOfLine(text, i)
+    else if (two === '/*') i = endOfComment(text, i + 2)
+    else if (/^e'$/i.test(two)) i = endOfEscapeString(text, i + 2)
+    else if (tag) i = after(text, tag, i + tag.length)
+    else if (found) {
+      depth = depthAfter(found.toUpperCase(), words, depth)
+      if (words.length < wordsKept) words.push(found.toUpperCase())
+      i += found.length
+    } else if (text[i] === "'" || text[i] === '"') i = after(text, text[i] as string, i + 1)
+    else {
+      if (text[i] === ';' && depth === 0) {
+        beginnings.push(words)
+        words = []
+        // Whatever else stands first is no word that could end anything.
+      } else if (words.length === 0 && !/\s|;/.test(text[i] as string)) words.push('')
+      i++
+    }
+  }
+  return [...beginnings, words]
+}
+
+function depthAfter(found: string, words: readonly string[], depth: number): number {
+  const isRoutine = words[0] === 'CREATE' && words.some((kept) => kept === 'FUNCTION' || kept === 'PROCEDURE')
+  if (!isRoutine) return depth
+  if (found === 'BEGIN') return depth + 1
+  if (depth > 0 && found === 'CASE') return depth + 1
+  return depth > 0 && found === 'END' ? depth - 1 : depth
+}
+
+function matchAt(pattern: RegExp, text: string, at: number): string | undefined {
+  pattern.lastIndex = at
+  return pattern.exec(text)?.[0]
+}
+
+function after(text: string, end: string, from: number): number {
+  const found = text.indexOf(end, from)
+  return found < 0 ? text.length : found + end.length
+}
+
+function endOfLine(text: string, from: number): number {
+  const found = text.slice(from).search(/[\n\r]/)
+  return found < 0 ? text.length : from + found
+}
+
+/** Comments of this kind can be nested. */
+function endOfComment(text: string, from: number): number {
+  comment.lastIndex = from
+  for (let depth = 1; depth > 0; ) {
+    const found = comment.exec(text)
+    if (!found) return text.length
+    depth += found[0] === '/*' ? 1 : -1
+  }
+  return comment.lastIndex
+}
+
+function endOfEscapeString(text: string, from: number): number {
+  inEscapeString.lastIndex = from
+  for (;;) {
+    const found = inEscapeString.exec(text)
+    if (!found) return text.length
+    if (found[0] === "'") return inEscapeString.lastIndex
+    inEscapeString.lastIndex++
+  }
+}
