@@ -1,0 +1,45 @@
+// The long form of chaos.test.ts:
+//   npm run -s chaos -- --store postgres --engines 3 --cycles 2000 --seed 7 --json
+import { parseArgs } from 'node:util'
+import { runChaos } from './run.ts'
+
+const fewestCycles = 15
+
+const { values } = parseArgs({
+  options: {
+    store: { type: 'string', default: 'postgres' },
+    engines: { type: 'string', default: '3' },
+    cycles: { type: 'string', default: '100' },
+    seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
+    json: { type: 'boolean', default: false },
+  },
+})
+const [engines, cycles, seed] = [Number(values.engines), Number(values.cycles), Number(values.seed)]
+const isCount = (value: number, least: number, most: number) =>
+  Number.isSafeInteger(value) && value >= least && value <= most
+if (
+  values.store !== 'postgres' ||
+  !isCount(engines, 2, 4) ||
+  !isCount(cycles, fewestCycles, 1e9) ||
+  !isCount(seed, 0, 2 ** 32 - 1)
+) {
+  console.error(
+    `Give --store postgres, --engines from 2 to 4, --cycles from ${fewestCycles}, and --seed as a whole number.`,
+  )
+  process.exit(2)
+}
+console.error(`seed ${seed}`)
+const begun = performance.now()
+const result = await runChaos({
+  engines,
+  cycles,
+  seed,
+  onCycle: (tally) => {
+    const cycle = tally.of('cycles')
+    if (cycle % 20 !== 0) return
+    const seconds = Math.round((performance.now() - begun) / 1_000)
+    console.error(`${cycle} of ${cycles} cycles in ${seconds} s, ${tally.problems.length} problems`)
+  },
+})
+console.log(values.json ? JSON.stringify(result) : result)
+process.exitCode = result.ok ? 0 : 1
