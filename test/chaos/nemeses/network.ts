@@ -3,7 +3,7 @@ import type { Proxy } from '../proxy.ts'
 import { type Nemesis, pick, type Scene } from '../scene.ts'
 
 const commitMs = 1_000
-const answerMs = 2_000
+const answerMs = 1_000
 const unknownTries = 5
 
 /** Every connection of everybody, of the engines, or of one of them. */
@@ -89,12 +89,13 @@ export const cutAfterCommit: Nemesis = {
     for (let i = 0; i < unknownTries; i++) {
       const proxy = pick(random, ground.engineProxies)
       const before = proxy.counts.cutAfter
-      const found = fleet.reports.next((report) => report.kind === 'unanswered' && report.happened, answerMs)
+      const answered = fleet.reports.next((report) => report.kind === 'unanswered', answerMs)
       proxy.cutAtCommit('after')
       if (!(await until(() => proxy.counts.cutAfter > before))) continue
       tally.add('cuts')
-      // The cut may have met another end of a transaction than that of a page.
-      if (await found) return
+      // The cut may have met the middle of a transaction, or another end than that of a page.
+      const report = await answered
+      if (report?.kind === 'unanswered' && report.happened) return
     }
   },
 }
