@@ -39,6 +39,12 @@ export type EngineReport =
 
 export type EngineCommand = { readonly verb: 'run'; readonly settings: EngineSettings } | { readonly verb: 'stop' }
 
+const quiet = {
+  info: () => undefined,
+  warn: () => undefined,
+  error: (fields: object, message: string) => console.error(message, fields),
+}
+
 if (import.meta.main) {
   const run = Promise.withResolvers<EngineSettings>()
   const stop = Promise.withResolvers<void>()
@@ -90,12 +96,6 @@ async function openStore(url: string): Promise<Store> {
       await setTimeout(50)
     }
   }
-}
-
-const quiet = {
-  info: () => undefined,
-  warn: () => undefined,
-  error: (fields: object, message: string) => console.error(message, fields),
 }
 
 function describe(error: unknown): string {

@@ -12,6 +12,7 @@ const { values } = parseArgs({
     cycles: { type: 'string', default: '100' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     json: { type: 'boolean', default: false },
+    verbose: { type: 'boolean', default: false },
   },
 })
 const [engines, cycles, seed] = [Number(values.engines), Number(values.cycles), Number(values.seed)]
@@ -30,15 +31,17 @@ if (
 }
 console.error(`seed ${seed}`)
 const begun = performance.now()
+let told = 0
 const result = await runChaos({
   engines,
   cycles,
   seed,
   onCycle: (tally) => {
     const cycle = tally.of('cycles')
-    if (cycle % 20 !== 0) return
-    const seconds = Math.round((performance.now() - begun) / 1_000)
-    console.error(`${cycle} of ${cycles} cycles in ${seconds} s, ${tally.problems.length} problems`)
+    const seconds = ((performance.now() - begun) / 1_000).toFixed(1)
+    if (values.verbose) console.error(`${seconds} s: ${tally.place}`)
+    else if (cycle % 20 === 0) console.error(`${cycle} of ${cycles} cycles in ${seconds} s`)
+    for (; told < tally.problems.length; told++) console.error(`problem: ${tally.problems[told]}`)
   },
 })
 console.log(values.json ? JSON.stringify(result) : result)

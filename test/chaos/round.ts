@@ -41,7 +41,7 @@ export async function runRound(options: RoundOptions): Promise<void> {
 
   {
     await using fleet = await Fleet.start({ urls, settings: {}, tally })
-    for (let i = 0; i < options.takeovers; i++) {
+    for (let i = 0; i < options.takeovers && !tally.isEnough; i++) {
       await cycle('take-over', () => measureTakeover({ ...place, fleet }))
       await checkMoment()
     }
@@ -51,6 +51,7 @@ export async function runRound(options: RoundOptions): Promise<void> {
   await using fleet = await Fleet.start({ urls, settings: hasty, tally })
   const scene: Scene = { ...place, fleet }
   for (const [i, nemesis] of options.nemeses.entries()) {
+    if (tally.isEnough) return
     await cycle(nemesis.name, () => nemesis.strike(scene))
     await settle(scene)
     await checkMoment()

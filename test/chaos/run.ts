@@ -30,7 +30,7 @@ export async function runChaos({ engines, cycles, seed, onCycle }: ChaosOptions)
       return reason === undefined
     })
     const plan = schedule(available, random)
-    for (let round = 1; tally.of('cycles') < cycles; round++) {
+    for (let round = 1; tally.of('cycles') < cycles && !tally.isEnough; round++) {
       const count = Math.min(cyclesPerRound, cycles - tally.of('cycles'))
       const takeovers = Math.ceil(count / takeoverShare)
       await runRound({

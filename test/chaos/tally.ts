@@ -23,7 +23,8 @@ export type Counter =
   | 'inverted'
   | 'outageLetters'
 
-const mostProblems = 100
+/** So many are enough to know that something is wrong. */
+const mostProblems = 30
 
 /** What happened in a run. */
 export class Tally {
@@ -42,7 +43,12 @@ export class Tally {
     return this.counts.get(counter) ?? 0
   }
 
+  /** There is nothing more to learn from going on. */
+  get isEnough(): boolean {
+    return this.problems.length >= mostProblems
+  }
+
   problem(what: string): void {
-    if (this.problems.length < mostProblems) this.problems.push(`${this.place}: ${what}`)
+    if (!this.isEnough) this.problems.push(`${this.place}: ${what}`)
   }
 }

@@ -66,6 +66,8 @@ async function work(
   const log = createLog({ store, events: ledgerEvents })
   const pool = new Pool({ connectionString: url, max: appenders })
   pool.on('error', () => undefined)
+  // One that is lent out and idle tells it itself, and would end the process.
+  pool.on('connect', (client) => client.on('error', () => undefined))
   const outbox = createOutbox(pool, log)
 
   await Promise.all(
