@@ -7,6 +7,7 @@ import { checkSchema } from './identifier.ts'
 import { postgresLetters } from './letters.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
+import { restore } from './restore.ts'
 import { postgresRows } from './rows.ts'
 import { snapshot } from './snapshot.ts'
 import { postgresLog, standInListener } from './stand-in.ts'
@@ -43,6 +44,7 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
     subscriptions: postgresSubscriptions(db, listener),
     letters: postgresLetters(db, query),
     rows: postgresRows(db, query),
+    restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),
     close,
     [Symbol.asyncDispose]: close,
