@@ -5,12 +5,13 @@ import { Database } from './database.ts'
 import { loadDriver, type PgConfig } from './driver.ts'
 import { checkSchema } from './identifier.ts'
 import { postgresLetters } from './letters.ts'
+import { createListener } from './listener.ts'
+import { postgresLog } from './log.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { restore } from './restore.ts'
 import { postgresRows } from './rows.ts'
 import { snapshot } from './snapshot.ts'
-import { postgresLog, standInListener } from './stand-in.ts'
 import type { Query } from './statement.ts'
 import { postgresSubscriptions } from './subscriptions.ts'
 
@@ -33,14 +34,15 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
   const db = new Database({ driver: await loadDriver(), connection: config, schema: checkSchema(schema), connections })
   if (mayMigrate) await migrate(db, migrations)
   else if (!(await isCurrent(db, migrations))) throw new HoldfastError('INTERNAL', 'to be written')
-  const listener = await standInListener(db)
+  const listener = createListener(db)
+  await listener.ready()
   const query: Query = (statement, values) => db.query(statement, values)
   const close = async () => {
     await listener.close()
     await db.close()
   }
   return {
-    log: postgresLog(db),
+    log: postgresLog(db, listener),
     subscriptions: postgresSubscriptions(db, listener),
     letters: postgresLetters(db, query),
     rows: postgresRows(db, query),

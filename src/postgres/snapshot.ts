@@ -3,10 +3,10 @@ import { archive } from './archive.ts'
 import { type Database, queryOf, rowsOf, sessionConfig } from './database.ts'
 import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
+import { createPages, readPage } from './page.ts'
 import { partitionReader } from './partitions.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
-import { readPage } from './stand-in.ts'
 
 /** A connection of its own in a read transaction: it sees one moment, holds up nobody, and takes as long as it takes. */
 export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => Promise<T>): Promise<T> {
@@ -34,7 +34,7 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
     const letters = postgresLetters(db, query)
     const readPartitions = partitionReader(db)
     return await read({
-      log: { readAll: (after, limits) => readPage(db, query, after, limits) },
+      log: { readAll: (after, limits, share) => readPage(createPages(db), client, after, limits, share) },
       rows: postgresRows(db, query),
       partitions: (subscription) => readPartitions(query, subscription),
       archive: () => archive(db, query),
