@@ -15,11 +15,12 @@ export async function appendWithin(
   tx: unknown,
   request: AppendRequest,
   watch: Watch,
-  wake: () => void,
+  onCommitted: (position: number) => void,
 ): Promise<AppendOutcome> {
   const client = await checkClient(db, tx)
   const [outcome] = (await runAppend(client, appendQuery(db, [request], 0))) as [AppendOutcome]
   if (outcome.outcome === 'appended') {
+    const { position } = outcome
     const pid = client.processID ?? (await backendOf(client))
     let seen: Holder | undefined
     watch.add(({ holders }) => {
@@ -27,7 +28,7 @@ export async function appendWithin(
       // The same backend with another number is its next transaction.
       const hasEnded = now === undefined || (seen !== undefined && now !== seen)
       seen = now
-      if (hasEnded) wake()
+      if (hasEnded) onCommitted(position)
       return hasEnded
     })
   }

@@ -33,7 +33,7 @@ const mostTries = 6
  */
 export function createAppender(
   db: Database,
-  onAppended: () => void,
+  onAppended: (position: number) => void,
 ): (request: AppendRequest) => Promise<AppendOutcome> {
   let waiting: Asked[] = []
   const busyKeys = new Set<string>()
@@ -116,7 +116,8 @@ export function createAppender(
   }
 
   function settle(batch: readonly Asked[], outcomes: readonly AppendOutcome[]): void {
-    if (outcomes.some(({ outcome }) => outcome === 'appended')) onAppended()
+    const positions = outcomes.flatMap((one) => (one.outcome === 'appended' ? [one.position] : []))
+    if (positions.length > 0) onAppended(Math.max(...positions))
     for (const [i, { resolve, wasLost }] of batch.entries()) {
       const outcome = outcomes[i] as AppendOutcome
       // It was the call that was cut off that appended it.

@@ -1,5 +1,6 @@
 import type { GapHolder } from '../log/log-store.ts'
 import type { Database } from './database.ts'
+import type { Growth } from './growth.ts'
 import { appendLock, schemaNumber } from './locks.ts'
 
 /** A transaction that holds the append lock: its backend and its virtual number, `pid:a/b`, which no other transaction has. */
@@ -36,13 +37,13 @@ export function pidOf(one: Holder): number {
 }
 
 /** One statement: its snapshot comes before its look at the locks. */
-export async function lookAtHolders(db: Database, position: number): Promise<Look> {
+export async function lookAtHolders(db: Database, growth: Growth, position: number): Promise<Look> {
   const events = db.table('holdfast_events')
   const text = `SELECT pg_postmaster_start_time()::text AS server, pg_is_in_recovery() AS "isReplica",
     coalesce((SELECT max(position) FROM ${events}), 0) AS top,
     EXISTS (SELECT FROM ${events} WHERE position = $1) AS "isFilled", (${holdersSql(db.schema)}) AS holders`
   type Row = Omit<Look, 'holders'> & { readonly holders: string | null }
-  const [row] = (await db.query<Row>({ name: 'holdfast_look', text }, [position])) as [Row]
+  const [row] = (await db.query<Row>(growth.prepare({ name: 'holdfast_look', text }), [position])) as [Row]
   return { ...row, holders: holdersOf(row.holders) }
 }
 

@@ -1,4 +1,5 @@
 import type { Database } from './database.ts'
+import type { Growth } from './growth.ts'
 import { type Holder, isPrepared, type Look, lookAtHolders } from './holders.ts'
 import type { Sight } from './page.ts'
 import type { Watch } from './watch.ts'
@@ -25,14 +26,16 @@ import type { Watch } from './watch.ts'
  */
 export class Horizon {
   readonly #db: Database
+  readonly #growth: Growth
   readonly #watch: Watch
   readonly #wake: () => void
   #era: Era | undefined
   #beginning: Promise<Era> | undefined
 
   /** `wake` is called when readers may go on. */
-  constructor(db: Database, watch: Watch, wake: () => void) {
+  constructor(db: Database, growth: Growth, watch: Watch, wake: () => void) {
     this.#db = db
+    this.#growth = growth
     this.#watch = watch
     this.#wake = wake
   }
@@ -79,7 +82,7 @@ export class Horizon {
 
   /** What a look should be taken at: the first position that readers wait for. */
   look(): Promise<Look> {
-    return lookAtHolders(this.#db, (this.#era?.settled ?? 0) + 1)
+    return lookAtHolders(this.#db, this.#growth, (this.#era?.settled ?? 0) + 1)
   }
 
   #observe(era: Era, look: Look): boolean {

@@ -4,6 +4,7 @@ import { type Share, whole } from '../source/share.ts'
 import { appendWithin } from './append-within.ts'
 import { createAppender } from './appender.ts'
 import type { Database } from './database.ts'
+import { Growth } from './growth.ts'
 import { describeHolders } from './holders.ts'
 import { type Era, Horizon } from './horizon.ts'
 import type { Listener } from './listener.ts'
@@ -15,10 +16,15 @@ const mostCounted = 100_000
 const nothing: PageLimits = { events: 1, bytes: 0 }
 
 export function postgresLog(db: Database, listener: Listener): LogStore {
-  const pages = createPages(db)
+  const growth = new Growth()
+  const pages = createPages(db, (statement, values) => db.query(statement, values), growth)
   const watch = createWatch(() => horizon.look(), listener.signal)
-  const horizon = new Horizon(db, watch, () => listener.wake('append'))
-  const append = createAppender(db, () => listener.notify('append'))
+  const horizon = new Horizon(db, growth, watch, () => listener.wake('append'))
+  const appended = (position: number) => {
+    growth.reach(position)
+    listener.notify('append')
+  }
+  const append = createAppender(db, appended)
   const table = db.table('holdfast_events')
   const counted = {
     name: 'holdfast_lag',
@@ -37,13 +43,17 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   return {
     append: (key, events, expected, tx) => {
       if (tx === undefined) return append({ key, events, expected })
-      return appendWithin(db, tx, { key, events, expected }, watch, () => listener.notify('append'))
+      return appendWithin(db, tx, { key, events, expected }, watch, appended)
     },
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
     head: async () => (await advance()).settled,
     lag: async (after, { partition, of } = whole): Promise<Lag> => {
-      const [row] = await db.query<{ events: number; since: number | null }>(counted, [after, of, partition])
+      const [row] = await db.query<{ events: number; since: number | null }>(growth.prepare(counted), [
+        after,
+        of,
+        partition,
+      ])
       return { events: Math.max(0, row?.events ?? 0), since: row?.since ?? undefined }
     },
     gap: async (): Promise<Gap | undefined> => {
@@ -61,7 +71,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       const era = await horizon.now()
       const isBehind = era.settled - from > scan
       const { events, isCut, sight } = isBehind
-        ? await pages.range(db, from, from + scan, limits, share)
+        ? await pages.range(from, from + scan, limits, share)
         : await pages.live(from, era.settled, limits, share)
       if (!horizon.isOf(era, sight.server)) continue
       if (!isBehind) horizon.learn(era, sight)
@@ -69,7 +79,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       const through = throughOf(events, isCut, upTo)
       if (isBehind && events.length === 0) {
         // A hole as large as a page, or nothing of this share. An empty page must not look like the end of the log.
-        const { first = era.settled + 1 } = await pages.bounds(db, upTo)
+        const { first = era.settled + 1 } = await pages.bounds(upTo)
         from = Math.max(upTo, Math.min(first - 1, era.settled))
         if (share.of > 1) return { events, through: from }
         continue

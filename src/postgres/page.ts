@@ -2,8 +2,8 @@ import { StoreError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { LogPage, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
-import { type Database, queryOf, rowsOf, type Statement } from './database.ts'
-import type { PgClient } from './driver.ts'
+import type { Database, Statement } from './database.ts'
+import { Growth } from './growth.ts'
 import { type Holder, holdersOf, holdersSql } from './holders.ts'
 
 /** What a statement saw of the log: everything in one snapshot, and after that who appends. */
@@ -25,17 +25,17 @@ export interface Rows {
   readonly sight: Sight
 }
 
-/** The store's own connections, or one client of them with a snapshot of its own. */
-export type Asked = Database | PgClient
+/** Where a statement runs: on any connection of the store, or on one with a snapshot of its own. */
+export type Query = <Row>(statement: Statement, values: readonly unknown[]) => Promise<Row[]>
 
 export interface Pages {
   /** Events up to a position under which nothing can appear any more. Of the sight only the server is known. */
-  range(asked: Asked, after: number, upTo: number, limits: PageLimits, share: Share): Promise<Rows>
+  range(after: number, upTo: number, limits: PageLimits, share: Share): Promise<Rows>
   /** Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. */
   live(after: number, settled: number, limits: PageLimits, share: Share): Promise<Rows>
   key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The first position above one, and the highest. */
-  bounds(asked: Asked, after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
+  bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
 }
 
 type EventValues = [number, string, string, string, number, number, string, string, string | null]
@@ -50,7 +50,7 @@ const columns = 'position, id, type, key, version, schema_version, time, data, m
 const size = 'CASE WHEN pg_column_compression(data) IS NULL THEN pg_column_size(data) ELSE octet_length(data::text) END'
 const ofShare = ' AND slot % $5::integer = $6::integer'
 
-export function createPages(db: Database): Pages {
+export function createPages(db: Database, query: Query, growth: Growth): Pages {
   const table = db.table('holdfast_events')
 
   // Sizes are summed first: most pages fit, and then a plain scan sends them, which a running sum would slow by a third.
@@ -90,16 +90,20 @@ export function createPages(db: Database): Pages {
   }
 
   return {
-    range: async (asked, after, upTo, limits, share) =>
-      fitted(asked, await ask(asked, range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
+    range: async (after, upTo, limits, share) =>
+      fitted(await ask(range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
     live: async (after, settled, limits, share) =>
-      fitted(db, await ask(db, live(share), values(after, settled, limits, share)), after, undefined, limits, share),
-    key: async (of, afterVersion, limits) =>
-      toRecords(await ask(db, key, [of, afterVersion, limits.events, limits.bytes])),
-    bounds: async (asked, after) => {
-      const [[first, top] = [null, 0]] = (await ask(asked, bounds, [after])) as [number | null, number][]
+      fitted(await ask(live(share), values(after, settled, limits, share)), after, undefined, limits, share),
+    key: async (of, afterVersion, limits) => toRecords(await ask(key, [of, afterVersion, limits.events, limits.bytes])),
+    bounds: async (after) => {
+      const [[first, top] = [null, 0]] = (await ask(bounds, [after])) as [number | null, number][]
       return { first: first ?? undefined, top }
     },
+  }
+
+  function ask(statement: Statement, given: readonly unknown[]): Promise<unknown[]> {
+    const inArrays = { ...growth.prepare(statement), rowMode: 'array' } as const
+    return query(inArrays, given)
   }
 
   /** As many as fit, and the first however large it is. */
@@ -111,7 +115,6 @@ export function createPages(db: Database): Pages {
   }
 
   async function fitted(
-    asked: Asked,
     rows: unknown[],
     after: number,
     upTo: number | undefined,
@@ -119,8 +122,9 @@ export function createPages(db: Database): Pages {
     share: Share,
   ): Promise<Rows> {
     const { bytes, sight } = takeFirst(rows)
+    growth.reach(sight.top)
     if (bytes <= limits.bytes) return { events: toRecords(rows), isCut: rows.length === limits.events, sight }
-    const fitting = await ask(asked, cut(share), values(after, upTo ?? sight.solid, limits, share))
+    const fitting = await ask(cut(share), values(after, upTo ?? sight.solid, limits, share))
     return { events: toRecords(fitting), isCut: true, sight }
   }
 }
@@ -135,16 +139,17 @@ export function scanOf(limits: PageLimits, { of }: Share): number {
  * than `after`.
  */
 export async function readPage(
-  pages: Pages,
-  asked: Asked,
+  db: Database,
+  query: Query,
   after: number,
   limits: PageLimits,
   share: Share = whole,
 ): Promise<LogPage> {
-  const { first, top } = await pages.bounds(asked, after)
+  const pages = createPages(db, query, new Growth())
+  const { first, top } = await pages.bounds(after)
   if (first === undefined) return { events: [], through: after }
   const upTo = Math.min(top, first - 1 + scanOf(limits, share))
-  const { events, isCut } = await pages.range(asked, first - 1, upTo, limits, share)
+  const { events, isCut } = await pages.range(first - 1, upTo, limits, share)
   return { events, through: throughOf(events, isCut, upTo) }
 }
 
@@ -160,11 +165,6 @@ function bothWays(name: string, text: (share: string) => string): (share: Share)
 
 function values(after: number, upTo: number, { events, bytes }: PageLimits, { partition, of }: Share): number[] {
   return of === 1 ? [after, upTo, events, bytes] : [after, upTo, events, bytes, of, partition]
-}
-
-async function ask(asked: Asked, statement: Statement, given: readonly unknown[]): Promise<unknown[]> {
-  const inArrays = { ...statement, rowMode: 'array' } as const
-  return 'retry' in asked ? asked.query(inArrays, given) : rowsOf(await asked.query(queryOf(inArrays, given)))
 }
 
 /** Wherever it stands: UNION ALL promises no order. */

@@ -146,11 +146,13 @@ FROM ${schema}.holdfast_letters AS l LEFT JOIN ${schema}.holdfast_events AS e ON
 --
 -- The lock comes before everything that draws a position: a reader that sees a higher position can therefore find whoever may
 -- still fill a lower one among the holders of the lock. It is shared, so nobody waits for it.
+--
+-- Its plans are kept by the session; without the setting one that was made while the log was small would read all of it.
 CREATE FUNCTION ${schema}.holdfast_append(
   patience integer, keys text[], slots smallint[], expected bigint[], counts integer[],
   ids text[], types text[], schema_versions integer[], times text[], bodies text[], metadatas text[],
   OUT outcome text, OUT reached bigint, OUT at_position bigint, OUT which_id text, OUT taken_by text
-) RETURNS SETOF record LANGUAGE plpgsql AS $$
+) RETURNS SETOF record LANGUAGE plpgsql SET enable_seqscan = off AS $$
 DECLARE
   -- The first and the last event of a request in the arrays.
   a integer;
