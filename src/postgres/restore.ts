@@ -7,8 +7,7 @@ import { type Database, queryOf, rollback } from './database.ts'
 import { storeError } from './errors.ts'
 import type { PgClient } from './driver.ts'
 import { columnsText } from './registration.ts'
-import { rowValues } from './commit-sql.ts'
-import { createTableSql, upsertSql } from './rows.ts'
+import { createTableSql, rowValues, upsertSql } from './rows.ts'
 
 /**
  * Fills an empty schema from an archive, in one transaction. It is tried once: the parts come from somewhere and can't be had
