@@ -4,7 +4,7 @@ import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
-import { createPages, readPage } from './page.ts'
+import { readPage } from './page.ts'
 import { partitionReader } from './partitions.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
@@ -30,10 +30,9 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
     // The moment is taken by the first query, not by BEGIN.
     await query('SELECT 1')
     const letters = postgresLetters(db, query)
-    const pages = createPages(db)
     const readPartitions = partitionReader(db)
     return await read({
-      log: { readAll: (after, limits, share) => readPage(pages, client, after, limits, share) },
+      log: { readAll: (after, limits, share) => readPage(db, query, after, limits, share) },
       rows: postgresRows(db, query),
       partitions: (subscription) => readPartitions(query, subscription),
       archive: () => archive(db, query),
