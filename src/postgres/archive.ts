@@ -1,5 +1,5 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
-import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
+import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Database } from './database.ts'
 import { type LaneRow, type LetterRow, toLane, toLetter } from './letters.ts'
 import { partitionReader } from './partitions.ts'
@@ -46,15 +46,19 @@ async function* events(db: Database, query: Query): AsyncGenerator<ArchivePart> 
 }
 
 async function* rows(db: Database, query: Query, subscription: string, table: TableSpec): AsyncGenerator<ArchivePart> {
-  const { list } = postgresRows(db, query)
+  const store = postgresRows(db, query)
   for (let after: { value: string; key: string } | undefined; ; ) {
     const orderBy = { column: 'key', direction: 'asc' } as const
-    const found = await list(table, { where: [], orderBy, after, limit: perPart })
+    const found = await store.list(table, { where: [], orderBy, after, limit: perPart })
     const last = found.at(-1)
     if (!last) return
-    yield { part: 'rows', subscription, table, rows: found.map(({ orderValue: _, ...row }) => row) }
+    yield { part: 'rows', subscription, table, rows: found.map(rowOf) }
     after = { value: last.key, key: last.key }
   }
+}
+
+function rowOf({ key, version, position, json, columns }: RowWrite): RowWrite {
+  return { key, version, position, json, columns }
 }
 
 async function* lanes(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {

@@ -9,7 +9,7 @@ import {
   type Store,
 } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
-import pg from 'pg'
+import { Client, type ClientBase } from 'pg'
 import { expect, it, vi } from 'vitest'
 import { balances, bank, countsOf, credited, debited, heldOf, rowOf } from '../fixtures.ts'
 import { createDatabase, describeServers, type TestServer } from './databases.ts'
@@ -23,7 +23,7 @@ const patience = { timeout: 15_000, interval: 20 }
 interface World extends AsyncDisposable {
   readonly url: string
   readonly store: Store
-  readonly client: pg.Client
+  readonly client: Client
   /** Another process would have a store of its own; so do these. */
   open(): Promise<Store>
   engine(options?: Partial<EngineOptions>): Engine
@@ -38,7 +38,7 @@ async function createWorld(server: TestServer): Promise<World> {
     ends.unshift(() => store.close())
     return store
   }
-  const client = new pg.Client(url)
+  const client = new Client(url)
   client.on('error', () => undefined)
   await client.connect()
   ends.unshift(() => client.end())
@@ -187,12 +187,12 @@ describeServers('an engine', (server) => {
     const journal = defineProjection('journal', {
       events: bank,
       on: {
-        Credited: async ({ key, data }, tx: pg.ClientBase) => {
+        Credited: async ({ key, data }, tx: ClientBase) => {
           await tx.query('INSERT INTO entries (key, amount) VALUES ($1, $2)', [key, data.amount])
           if (data.amount === 99) await tx.query('/* now */ COMMIT')
         },
       },
-      reset: (tx: pg.ClientBase) => tx.query('DELETE FROM entries'),
+      reset: (tx: ClientBase) => tx.query('DELETE FROM entries'),
     })
     const log = createLog({ store: world.store, events: bank })
     await log.append('good', [credited(1)])
