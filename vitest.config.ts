@@ -10,6 +10,7 @@ export default defineConfig({
   ssr: { resolve: { conditions: [source, ...defaultServerConditions] } },
   test: {
     include: ['src/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts'],
+    globalSetup: ['test/postgres/setup.ts'],
     // Processes, because tests kill them, change their working directory and load node:sqlite.
     pool: 'forks',
     testTimeout: 30_000,
