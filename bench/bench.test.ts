@@ -30,6 +30,14 @@ it('measures all ways through the same events of PostgreSQL, and Emmett', { time
   expect(missing(result, [...rates, ...ratios, ...emmett, 'poisonHeldEvents', 'heldEvents'])).toEqual([])
 })
 
+it('measures appends by 1, 4 and 16 writers', { timeout: 120_000 }, async () => {
+  const { writers } = await measure('append', '--events', '200', '--rounds', '1')
+  const figures = writers as Record<string, object>
+  expect(Object.keys(figures)).toEqual(['1', '4', '16'])
+  const fields = ['appendsPerSecond', 'naivePerSecond', 'ratioToNaive']
+  expect(Object.values(figures).flatMap((one) => missing(one, fields))).toEqual([])
+})
+
 it('refuses what it does not know', async () => {
   await expect(bench('nothing')).rejects.toMatchObject({ code: 2 })
   await expect(bench('projection', '--store', 'oracle')).rejects.toMatchObject({ code: 2 })

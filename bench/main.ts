@@ -1,8 +1,9 @@
 import { parseArgs } from 'node:util'
+import { append } from './append/index.ts'
 import { type Benchmark, type Settings, UsageError } from './benchmark.ts'
 import { projection } from './projection/index.ts'
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { projection }
+const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append }
 
 const usage = `npm run -s bench -- <benchmark> [options]
 
