@@ -38,6 +38,12 @@ it('measures appends by 1, 4 and 16 writers', { timeout: 120_000 }, async () => 
   expect(Object.values(figures).flatMap((one) => missing(one, fields))).toEqual([])
 })
 
+it('measures append to applied, from another process and from the same', { timeout: 120_000 }, async () => {
+  const result = await measure('latency', '--events', '10', '--rounds', '1')
+  expect(missing(result, ['p50Ms', 'p95Ms'])).toEqual([])
+  expect(missing(result['sameProcess'] as object, ['p50Ms', 'p95Ms'])).toEqual([])
+})
+
 it('refuses what it does not know', async () => {
   await expect(bench('nothing')).rejects.toMatchObject({ code: 2 })
   await expect(bench('projection', '--store', 'oracle')).rejects.toMatchObject({ code: 2 })
