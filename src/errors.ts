@@ -42,6 +42,7 @@ export const errorCodes = [
   'STORE_NOT_EMPTY',
   'COPY_DIFFERS',
   'SCHEMA_NEWER',
+  'SCHEMA_OLDER',
   'MIGRATION_CHANGED',
   'NODE_TOO_OLD',
   'DRIVER_MISSING',

@@ -51,7 +51,7 @@ export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerato
     switch (part.part) {
       case 'subscription': {
         const { name, table, partitions } = part.subscription
-        const states = partitions.map(({ owner: _, ...state }) => state)
+        const states = partitions.map((state) => ({ ...state, owner: undefined }))
         yield item('subscription', name, { table, states })
         break
       }

@@ -27,6 +27,7 @@ export class Attendance {
   readonly #nap: Nap
   readonly #backoff: Nap
   readonly #stopping = new AbortController()
+  #isFailing = false
 
   constructor(parts: AttendanceParts) {
     this.#parts = parts
@@ -48,7 +49,11 @@ export class Attendance {
   /** Resolves when it was stopped. Never rejects. `unregistered` are those whose registration the store could not take yet. */
   async run(unregistered: readonly Runner[]): Promise<void> {
     const { store, logger } = this.#parts
-    const forget = store.subscriptions.onRelease(() => this.look())
+    // A store that calls is there, whatever it was before.
+    const forget = store.subscriptions.onRelease(() => {
+      this.look()
+      this.#backoff.wake()
+    })
     try {
       const waiting = new Set(unregistered)
       for (const runner of this.#parts.runners) if (!waiting.has(runner)) runner.start()
@@ -92,6 +97,8 @@ export class Attendance {
           ? []
           : await this.#untilStoreWorks(attending, () => store.subscriptions.attend({ owner, subscriptions, leaseMs }))
       if (this.#stopping.signal.aborted) return
+      if (this.#isFailing) for (const runner of attending) runner.heal()
+      this.#isFailing = false
       for (const runner of attending) {
         const view = views?.find(({ name }) => name === runner.subscription.name)
         if (view) runner.settle(view)
@@ -108,6 +115,7 @@ export class Attendance {
       nap: this.#backoff,
       isFinal,
       failed: (error, attempts, waitMs) => {
+        this.#isFailing = true
         for (const runner of runners) {
           if (!runner.block({ state: 'blocked', error, attempts, retryAt: runtime.clock.now() + waitMs })) continue
           const { name: subscription } = runner.subscription

@@ -12,6 +12,7 @@ import type { Store } from '../store.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
+import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
 import { type EngineStatus, readStatus } from './status.ts'
 import { type Verification, verifySubscription } from './verify.ts'
@@ -101,7 +102,8 @@ export function createEngine(options: EngineOptions): Engine {
   }
   const all = [...runners.values()]
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
-  let running: Promise<void> | undefined
+  const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
+  let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
   return {
@@ -172,7 +174,7 @@ export function createEngine(options: EngineOptions): Engine {
       throw error
     }
     phase = phase === 'starting' ? 'running' : phase
-    if (phase === 'running') running = attendance.run(unregistered)
+    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run()])
   }
 
   /** False when the store or the source could not be asked; it will be asked again. */
@@ -190,6 +192,7 @@ export function createEngine(options: EngineOptions): Engine {
   async function stop({ timeout = '10s' }: { readonly timeout?: Duration } = {}): Promise<{ forced: boolean }> {
     phase = 'stopped'
     attendance.stop()
+    lookout.stop()
     const ending = all.map((runner) => runner.stop())
     if (!running) return { forced: false }
     const waited = new AbortController()
@@ -206,7 +209,7 @@ export function createEngine(options: EngineOptions): Engine {
     return { forced: !finished }
   }
 
-  async function end(attending: Promise<void>, ending: readonly Promise<void>[]): Promise<void> {
+  async function end(attending: Promise<unknown>, ending: readonly Promise<void>[]): Promise<void> {
     await Promise.all([attending, ...ending])
     await attendance.leave()
   }

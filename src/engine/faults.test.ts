@@ -57,12 +57,12 @@ describe('when the store fails', () => {
       expect(retryInMs).toBeLessThanOrEqual(10_000)
     })
     await engine.start()
-    await world.runtime.advance(6 * 3_600_000)
+    await world.runtime.advance(20 * 60_000)
     const [status] = (await engine.status()).subscriptions
     expect(status?.state).toMatchObject({ state: 'blocked', error: { code: 'STORE_UNAVAILABLE' } })
-    expect(attempts.length).toBeGreaterThan(2_000)
+    expect(attempts.length).toBeGreaterThan(100)
     expect(status?.stored?.lag).toMatchObject({ events: 3 })
-    expect(status?.stored?.lag.seconds).toBeGreaterThan(21_000)
+    expect(status?.stored?.lag.seconds).toBeGreaterThan(1_190)
     expect(await heldOf(engine)).toEqual([])
     expect(await countsOf(engine)).toMatchObject({ applied: 0, held: 0 })
 

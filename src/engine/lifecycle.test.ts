@@ -47,11 +47,11 @@ describe('the life of an engine', () => {
   it('finds by looking what nobody told it', async () => {
     await using world = await createWorld()
     const deaf = { ...world.store, log: { ...world.store.log, onAppend: () => () => undefined } }
-    const engine = world.engine([balances], { store: deaf, poll: '5s' })
+    const engine = world.engine([balances], { store: deaf, poll: '3s' })
     await world.settle(engine)
     await world.runtime.advance(1)
     await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
-    await world.runtime.advance(4_000)
+    await world.runtime.advance(2_000)
     expect(await rowOf(engine, 'a')).toBeUndefined()
     await world.runtime.advance(1_000)
     expect(await rowOf(engine, 'a')).toMatchObject({ version: 1 })

@@ -96,6 +96,11 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.wake()
   }
 
+  /** Wakes the workers that have not seen the source up to here. */
+  wakeBelow(position: number): void {
+    for (const worker of this.#workers.values()) if (!worker.hasSeen(position)) worker.wake()
+  }
+
   /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
   async register(): Promise<void> {
     const { name, projection, from, partitions } = this.subscription
@@ -162,6 +167,11 @@ export class Runner {
     this.#refresh()
   }
 
+  /** The store answers again: it need not be waited for any longer. */
+  heal(): void {
+    for (const worker of this.#workers.values()) worker.heal()
+  }
+
   setPause(pause: Pause | undefined): void {
     this.#pause = pause
     for (const worker of this.#workers.values()) worker.setPause(pause)
@@ -212,7 +222,8 @@ export class Runner {
 
   #ended(ended: WorkerEnd): void {
     if (ended.end === 'failed' && this.#phase === 'running') this.fail(ended.error)
-    else if (this.#phase === 'running') this.#parts.look()
+    // One that never had its partition was too late; it looks again at the next beat, and not in a circle.
+    else if (ended.end !== 'refused' && this.#phase === 'running') this.#parts.look()
     this.#refresh()
   }
 

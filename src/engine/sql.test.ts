@@ -56,7 +56,7 @@ describe('a projection in SQL', () => {
   it.for([
     ['a rule of the database', 13, 'ERR_SQLITE_ERROR'],
     ['an error of its own', 666, null],
-  ] as const)('holds only the lane of an event that breaks %s', async ([_, amount, code]) => {
+  ] as const)('holds only the lane of an event that breaks %s', async ([, amount, code]) => {
     await using world = await createWorld()
     const lines = await withLines(world)
     const log = createLog({ store: world.store, events: bank })

@@ -45,8 +45,13 @@ export interface WorkerParts {
   readonly fenced: () => void
 }
 
-/** How a worker ended: it was told to, another process has the partition, or something happened that waiting can't mend. */
-export type WorkerEnd = { readonly end: 'stopped' | 'lost' } | { readonly end: 'failed'; readonly error: unknown }
+/**
+ * How a worker ended: it was told to, another process took the partition from it or had it all along, or something happened that
+ * waiting can't mend.
+ */
+export type WorkerEnd =
+  | { readonly end: 'stopped' | 'lost' | 'refused' }
+  | { readonly end: 'failed'; readonly error: unknown }
 
 const lettersPerCommit = 500
 /** A checkpoint that only passed events of other partitions is worth a commit now and then, not for every page. */
@@ -79,6 +84,7 @@ export class Worker {
   #seen: number | undefined
   #committedAt = 0
   #lease: Lease | undefined
+  #wasClaimed = false
   #pageEvents: number
   #busy = false
   #renewedAt = 0
@@ -106,7 +112,11 @@ export class Worker {
 
   /** Whether everything up to a position has its outcome and nothing is due. */
   reached(position: number): boolean {
-    return this.#seen !== undefined && this.#seen >= position && this.#due.size === 0
+    return this.hasSeen(position) && this.#due.size === 0
+  }
+
+  hasSeen(position: number): boolean {
+    return this.#seen !== undefined && this.#seen >= position
   }
 
   wake(): void {
@@ -132,6 +142,10 @@ export class Worker {
     this.#nap.wake()
   }
 
+  heal(): void {
+    if (this.#state.state === 'blocked') this.#backoff.wake()
+  }
+
   setPause(pause: Pause | undefined): void {
     if (this.#pause?.at === pause?.at && this.#pause?.reason === pause?.reason) return
     this.#pause = pause
@@ -143,7 +157,7 @@ export class Worker {
     try {
       const partition = await this.#claim()
       if (partition) await this.#work(partition)
-      const end = this.#stopping.signal.aborted ? 'stopped' : 'lost'
+      const end = this.#stopping.signal.aborted ? 'stopped' : this.#wasClaimed ? 'lost' : 'refused'
       await this.#release()
       return { end }
     } catch (error) {
@@ -163,6 +177,7 @@ export class Worker {
     if (claim?.outcome !== 'claimed') return undefined
     const { lease, state } = claim
     this.#lease = lease
+    this.#wasClaimed = true
     this.#renewedAt = runtime.clock.mono()
     const loaded = await this.#untilStoreWorks(() => this.#load(lease))
     if (!loaded) return undefined
@@ -462,7 +477,11 @@ export class Worker {
     this.#busy = false
     if (why === 'paused') this.#enter({ state: 'paused', reason: this.#pause?.reason ?? '' })
     else this.#enter({ state: 'live' })
-    await this.#nap.take(this.#parts.settings.pollMs)
+    const { leaseMs, pollMs } = this.#parts.settings
+    // For the log somebody else is on the lookout; but the lease must be kept, and a checkpoint that was passed over be written.
+    const isWatched = this.#parts.subscription.source === undefined
+    const isBehind = this.#seen !== this.#checkpoint?.position
+    await this.#nap.take(isWatched ? Math.min(leaseMs / 3, isBehind ? quietCommitMs : leaseMs) : pollMs)
   }
 
   /** Commits renew the lease; this is for when there are none. */

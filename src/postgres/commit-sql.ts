@@ -1,4 +1,4 @@
-import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { TableSpec } from '../projection/row-store.ts'
 import type { Commit, LaneWrite } from '../subscription/subscription-store.ts'
 import type { Database, Statement } from './database.ts'
 import type { LetterInsert, LetterUpdate, LetterWrites } from './letter-writes.ts'
@@ -83,16 +83,6 @@ export function checkpointValues({ lease, leaseMs, from, to, at, counts }: Commi
     counts.filtered,
     counts.held,
     counts.discarded,
-  ]
-}
-
-export function rowValues({ columns }: TableSpec, rows: readonly RowWrite[]): unknown[] {
-  return [
-    rows.map(({ key }) => key),
-    numberArray(rows.map(({ version }) => version)),
-    numberArray(rows.map(({ position }) => position)),
-    rows.map(({ json }) => json),
-    ...columns.map((_, i) => rows.map((row) => row.columns[i])),
   ]
 }
 

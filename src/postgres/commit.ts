@@ -1,12 +1,13 @@
 import { HoldfastError } from '../errors.ts'
 import type { TableSpec } from '../projection/row-store.ts'
 import type { Commit, CommitOutcome, Lease } from '../subscription/subscription-store.ts'
-import { checkpointValues, commitStatement, lettersAndLanesValues, rowValues } from './commit-sql.ts'
+import { checkpointValues, commitStatement, lettersAndLanesValues } from './commit-sql.ts'
 import type { Database, Statement } from './database.ts'
 import { sqlStateOf } from './errors.ts'
 import { letterWrites } from './letter-writes.ts'
 import type { Presence } from './presence.ts'
 import { findRejected, mayBeRule } from './rejection.ts'
+import { rowValues } from './rows.ts'
 import { type Query, prepared } from './statement.ts'
 
 export interface Commits {

@@ -1,31 +1,18 @@
-import { randomBytes } from 'node:crypto'
-import { Client } from 'pg'
-import { afterAll, beforeAll, it } from 'vitest'
-import { createDatabase, type Database, describeServers } from '../../test/postgres/databases.ts'
+import type { Client } from 'pg'
+import { it } from 'vitest'
+import { describeServers } from '../../test/postgres/databases.ts'
+import { useSchemas } from '../../test/postgres/schemas.ts'
 import { storeContract } from '../testing/contracts/store.ts'
-import { createPostgresStore } from './index.ts'
 
 describeServers('the PostgreSQL store', (server) => {
-  let database: Database
-  let user: Client
-
-  beforeAll(async () => {
-    database = await createDatabase(server)
-    user = new Client({ connectionString: database.url })
-    await user.connect()
-  })
-
-  afterAll(async () => {
-    await user.end()
-    await database[Symbol.asyncDispose]()
-  })
+  const schemas = useSchemas(server)
 
   storeContract({
     test: it,
     open: async () => {
-      // A schema of its own is an empty store, and takes a tenth of the time of a database.
-      const schema = `case_${randomBytes(6).toString('hex')}`
-      const store = await createPostgresStore({ connection: database.url, schema, connections: 4 })
+      const { user } = schemas
+      const schema = schemas.newSchema()
+      const store = await schemas.open(schema)
       const ago = (column: string, table: string) =>
         `UPDATE ${schema}.${table} SET ${column} = ${column} - $1 * interval '1 millisecond'`
       return {

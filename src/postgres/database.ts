@@ -1,8 +1,17 @@
 import { setTimeout } from 'node:timers/promises'
 import { StoreError } from '../errors.ts'
-import { type PgClient, type PgConfig, type PgDriver, type PgPool, type PgPooledClient, types } from './driver.ts'
+import {
+  type PgClient,
+  type PgConfig,
+  type PgDriver,
+  type PgPool,
+  type PgPooledClient,
+  type PgSession,
+  types,
+} from './driver.ts'
 import { storeError, troubleOf } from './errors.ts'
 import { quote } from './identifier.ts'
+import { nap } from './nap.ts'
 
 export interface DatabaseOptions {
   readonly driver: PgDriver
@@ -18,6 +27,8 @@ export interface Statement {
 }
 
 const busyTries = 6
+/** How long closing waits for what is under way, and for servers that don't answer. */
+const farewellMs = 500
 
 /**
  * The connections of a store and the one place where errors of PostgreSQL get their meaning. What can simply be tried again (a
@@ -30,7 +41,9 @@ export class Database {
   readonly options: DatabaseOptions
   readonly #pool: PgPool
   readonly #lost = new WeakSet<PgClient>()
+  readonly #open = new Set<PgPooledClient | PgSession>()
   #closed = false
+  #ended: Promise<void> | undefined
 
   constructor(options: DatabaseOptions) {
     this.options = options
@@ -40,7 +53,7 @@ export class Database {
     // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
     this.#pool.on('error', () => undefined)
     // The same for one that is lent out: what was going on there hears of it, but its client asks for a listener as well.
-    this.#pool.on('connect', (client: PgPooledClient) => client.on('error', () => this.#lost.add(client)))
+    this.#pool.on('connect', (client: PgPooledClient) => this.#track(client))
   }
 
   /** Whether a connection has ended, however. */
@@ -86,10 +99,19 @@ export class Database {
     return await this.#pool.connect()
   }
 
-  async close(): Promise<void> {
-    if (this.#closed) return
+  /** A connection of its own, not yet made, for what takes long. It ends with the store at the latest. */
+  session(): PgSession {
+    if (this.#closed) throw this.#closedError()
+    const session = new this.options.driver.Client(sessionConfig(this.options))
+    this.#track(session)
+    return session
+  }
+
+  /** What is under way has a moment to end. */
+  close(): Promise<void> {
     this.#closed = true
-    await this.#pool.end()
+    this.#ended ??= this.#end()
+    return this.#ended
   }
 
   /** Tells what errors mean; tries again what can be. */
@@ -103,6 +125,20 @@ export class Database {
         await setTimeout(2 ** tries * (1 + Math.random()))
       }
     }
+  }
+
+  #track(client: PgPooledClient | PgSession): void {
+    this.#open.add(client)
+    client.on('error', () => this.#lost.add(client))
+    client.on('end', () => this.#open.delete(client))
+  }
+
+  async #end(): Promise<void> {
+    const isOver = new AbortController()
+    const ended = this.#pool.end().finally(() => isOver.abort())
+    await nap(farewellMs, isOver.signal)
+    for (const client of this.#open) sever(client)
+    await ended
   }
 
   #closedError(cause?: unknown): StoreError {
@@ -124,6 +160,12 @@ export async function rollback(client: PgClient): Promise<void> {
   } catch {
     // The connection is gone, and the transaction with it.
   }
+}
+
+/** pg has no word for it: to end a connection politely takes a server that answers. */
+export function sever(client: PgClient): void {
+  const { connection } = client as { readonly connection?: { readonly stream?: { destroy?(): void } } }
+  connection?.stream?.destroy?.()
 }
 
 /** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */

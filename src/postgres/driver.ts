@@ -31,7 +31,7 @@ export interface PgClient {
 
 export interface PgPooledClient extends PgClient {
   release(error?: Error | boolean): void
-  on(event: 'error', listener: (error: Error) => void): unknown
+  on(event: 'error' | 'end', listener: (error?: Error) => void): unknown
 }
 
 export interface PgPool {

@@ -1,17 +1,24 @@
 import { HoldfastError } from '../errors.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Store } from '../store.ts'
-import { Database } from './database.ts'
+import { checkConnections, toConfig } from './connection.ts'
+import { Database, type DatabaseOptions } from './database.ts'
 import { loadDriver, type PgConfig } from './driver.ts'
 import { checkSchema } from './identifier.ts'
 import { postgresLetters } from './letters.ts'
+import { createListener } from './listener.ts'
+import { postgresLog } from './log.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
+import { restore } from './restore.ts'
 import { postgresRows } from './rows.ts'
+import { checkFacts, readFacts, warningsOf } from './server.ts'
 import { snapshot } from './snapshot.ts'
-import { postgresLog, standInListener } from './stand-in.ts'
 import type { Query } from './statement.ts'
 import { postgresSubscriptions } from './subscriptions.ts'
+
+export type { PgClient, PgConfig } from './driver.ts'
+export { type RoleNames, rolesSql } from './roles.ts'
 
 export interface PostgresStoreOptions {
   /** `postgres://user:password@host:port/database`, or a configuration as `pg` takes it. */
@@ -28,23 +35,62 @@ export interface PostgresStoreOptions {
 export async function createPostgresStore(options: PostgresStoreOptions): Promise<Store> {
   checkOptions(options, 'createPostgresStore', ['connection', 'schema', 'connections', 'migrate'])
   const { connection, schema = 'holdfast', connections = 10, migrate: mayMigrate = true } = options
-  const config = typeof connection === 'string' ? { connectionString: connection } : connection
-  const db = new Database({ driver: await loadDriver(), connection: config, schema: checkSchema(schema), connections })
-  if (mayMigrate) await migrate(db, migrations)
-  else if (!(await isCurrent(db, migrations))) throw new HoldfastError('INTERNAL', 'to be written')
-  const listener = await standInListener(db)
-  const query: Query = (statement, values) => db.query(statement, values)
-  const close = async () => {
-    await listener.close()
-    await db.close()
+  if (typeof mayMigrate !== 'boolean') {
+    throw new HoldfastError('OPTION_INVALID', `migrate is ${String(mayMigrate)}.`, { hint: 'Give true or false.' })
   }
+  const config = {
+    connection: toConfig(connection),
+    schema: checkSchema(schema),
+    connections: checkConnections(connections),
+  }
+  const db = await open({ ...config, driver: await loadDriver() }, mayMigrate)
+  const listener = createListener(db)
+  const query: Query = (statement, values) => db.query(statement, values)
+  let closed: Promise<void> | undefined
+  const close = () =>
+    (closed ??= (async () => {
+      await listener.close()
+      await db.close()
+    })())
   return {
-    log: postgresLog(db),
+    log: postgresLog(db, listener),
     subscriptions: postgresSubscriptions(db, listener),
     letters: postgresLetters(db, query),
     rows: postgresRows(db, query),
+    restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),
     close,
     [Symbol.asyncDispose]: close,
+  }
+}
+
+const warned = new Set<string>()
+
+async function open(options: DatabaseOptions, mayMigrate: boolean): Promise<Database> {
+  let db = new Database(options)
+  try {
+    const facts = await readFacts(db)
+    checkFacts(facts, db.name)
+    for (const warning of warningsOf(facts, db.name)) {
+      if (!warned.has(warning)) process.emitWarning(warning, { code: 'HOLDFAST_NOT_DURABLE' })
+      warned.add(warning)
+    }
+    if (facts.synchronousCommit === 'off') {
+      // What was reported as committed must be. The other settings wait for the disk at least.
+      await db.close()
+      const { connection } = options
+      const own = typeof connection['options'] === 'string' ? connection['options'] : ''
+      db = new Database({ ...options, connection: { ...connection, options: `${own} -c synchronous_commit=on` } })
+    }
+    if (mayMigrate) await migrate(db, migrations)
+    else if (!(await isCurrent(db, migrations))) {
+      throw new HoldfastError('SCHEMA_OLDER', `The schema ${db.schema} of ${db.name} is not up to date.`, {
+        hint: 'Open the store once with migrate: true, as a role that owns the schema; after that, this one can use it.',
+      })
+    }
+    return db
+  } catch (error) {
+    await db.close()
+    throw error
   }
 }

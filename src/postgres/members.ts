@@ -25,13 +25,18 @@ interface PartitionViewRow extends PartitionRow {
 const noPresence = 0
 
 /** Who is there, and who has what. */
-export function postgresMembers(db: Database, listener: Presence): Pick<SubscriptionStore, 'attend' | 'leave'> {
+export function postgresMembers(
+  db: Database,
+  listener: Presence,
+  isPresent: () => Promise<void>,
+): Pick<SubscriptionStore, 'attend' | 'leave'> {
   const sql = statements(db)
   // A connection that was made anew has another number; what was written under the old one is still ours.
   const ours = new Set<number | null>([null, noPresence])
 
   return {
     attend: async ({ owner, subscriptions, leaseMs }) => {
+      await isPresent()
       const presence = listener.presence ?? noPresence
       ours.add(presence)
       const rows = await db.query<ViewRow>(sql.attend, [subscriptions, owner, presence, leaseMs])

@@ -61,13 +61,12 @@ class Performing implements Transaction {
       commit = await work(this)
       this.#handle.close()
       await this.#check()
-      if ((await this.#number()) !== number) throw this.#broken()
     } catch (error) {
       // Where there is a cause that can be tried again at once, it is.
       if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
       return { thrown: error }
     }
-    return this.#finish(commit)
+    return (await this.#number()) === number ? this.#finish(commit) : { thrown: this.#broken() }
   }
 
   async run(work: () => unknown): Promise<void> {
@@ -148,8 +147,17 @@ class Performing implements Transaction {
   async #check(): Promise<void> {
     await this.#handle.settle()
     const { failure } = this.#handle
-    const status = this.#client.getTransactionStatus?.() ?? (failure === undefined ? 'T' : 'E')
-    if (status !== 'T' || this.#db.isLost(this.#client)) throw this.#faultOf(failure ?? this.#broken())
+    if (failure !== undefined) {
+      try {
+        // pg tells an error before it knows in what state that has left the transaction.
+        await this.#query('SELECT 1')
+      } catch {
+        throw this.#faultOf(failure)
+      }
+    }
+    if (this.#db.isLost(this.#client) || this.#client.getTransactionStatus?.() === 'I') {
+      throw this.#faultOf(failure ?? new Error('the transaction is over'))
+    }
   }
 
   /** What is the store's doing, as a `StoreError`; everything else as it was thrown. */

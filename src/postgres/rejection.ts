@@ -1,10 +1,9 @@
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
-import { rowValues } from './commit-sql.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { serverErrorOf } from './errors.ts'
-import { upsertSql } from './rows.ts'
+import { rowValues, upsertSql } from './rows.ts'
 import type { Query } from './statement.ts'
 
 // Data exceptions, integrity constraints, views with a check option, and what a trigger raises.

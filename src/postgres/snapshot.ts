@@ -1,45 +1,45 @@
 import type { StoreMoment } from '../store.ts'
-import { type Database, queryOf, rowsOf, sessionConfig } from './database.ts'
+import { archive } from './archive.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
 import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
+import { readPage } from './page.ts'
 import { partitionReader } from './partitions.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
-import { readPage } from './stand-in.ts'
 
 /** A connection of its own in a read transaction: it sees one moment, holds up nobody, and takes as long as it takes. */
 export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => Promise<T>): Promise<T> {
-  const { Client } = db.options.driver
-  const client = new Client(sessionConfig(db.options))
-  client.on('error', () => undefined)
-  const query: Query = async (statement, values = []) => {
+  const session = db.session()
+  const guarded = async <R>(work: () => Promise<R>): Promise<R> => {
     try {
-      return rowsOf(await client.query(queryOf(statement, values)))
+      return await work()
     } catch (error) {
       throw storeError(error, db.name)
     }
   }
+  const client: PgClient = { query: (query) => guarded(() => session.query(query)) }
+  const query: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
   try {
-    try {
-      await client.connect()
-    } catch (error) {
-      throw storeError(error, db.name)
-    }
+    await guarded(() => session.connect())
     await query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    await query('SET LOCAL statement_timeout = 0')
+    // To recompute a read model takes as long as it takes.
+    for (const timeout of ['statement_timeout', 'idle_in_transaction_session_timeout'])
+      await query(`SET LOCAL ${timeout} = 0`)
     // The moment is taken by the first query, not by BEGIN.
-    await query('SET LOCAL idle_in_transaction_session_timeout = 0')
     await query('SELECT 1')
     const letters = postgresLetters(db, query)
     const readPartitions = partitionReader(db)
     return await read({
-      log: { readAll: (after, limits) => readPage(db, query, after, limits) },
+      log: { readAll: (after, limits, share) => readPage(db, query, after, limits, share) },
       rows: postgresRows(db, query),
       partitions: (subscription) => readPartitions(query, subscription),
+      archive: () => archive(db, query),
       heldLanes: letters.heldLanes,
       letters: letters.ofPartition,
     })
   } finally {
-    await client.end()
+    await session.end().catch(() => undefined)
   }
 }

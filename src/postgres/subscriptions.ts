@@ -5,9 +5,10 @@ import type { Database } from './database.ts'
 import { postgresMembers } from './members.ts'
 import { type PartitionRow, partitionColumns, partitionReader, toState } from './partitions.ts'
 import { performIn } from './perform.ts'
-import { isGoneSql, type Presence } from './presence.ts'
+import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
-import { prepared } from './statement.ts'
+import { reset } from './reset.ts'
+import { type Query, prepared } from './statement.ts'
 
 interface ClaimedRow extends PartitionRow {
   readonly is_taken: boolean
@@ -16,10 +17,12 @@ interface ClaimedRow extends PartitionRow {
 /** Leases are measured by the clock of the server, which is the same for all processes. */
 export function postgresSubscriptions(db: Database, listener: Presence): SubscriptionStore {
   const sql = statements(db)
+  const isPresent = presenceOnce(listener)
   const commits = postgresCommits(db, listener)
   const readPartitions = partitionReader(db)
+  const query: Query = (statement, values) => db.query(statement, values)
   return {
-    ...postgresMembers(db, listener),
+    ...postgresMembers(db, listener, isPresent),
     register: (spec) => register(db, spec),
     claim: (request) => claim(request),
     renew: async ({ subscription, partition, epoch, owner }, leaseMs) =>
@@ -27,17 +30,22 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     release: async (lease) => {
       if ((await db.query(sql.release, leaseValues(lease))).length === 1) listener.notify('release')
     },
-    load: async (subscription, partition) =>
-      (await readPartitions((...q) => db.query(...q), subscription, partition))[0],
+    load: async (subscription, partition) => (await readPartitions(query, subscription, partition))[0],
+    partitions: (subscription) => readPartitions(query, subscription),
     commit: (commit) => commits.commit(commit),
     perform: (lease, work) => performIn(db, commits, lease, work),
     pause: async (subscription, { reason, at }) =>
       mustExist(subscription, await db.query(sql.pause, [subscription, at, reason])),
     resume: async (subscription) => mustExist(subscription, await db.query(sql.pause, [subscription, null, null])),
+    reset: async (subscription, empty) => {
+      await reset(db, subscription, empty)
+      listener.notify('release')
+    },
     onRelease: (wake) => listener.onRelease(wake),
   }
 
   async function claim({ subscription, partition, owner, leaseMs }: ClaimRequest): Promise<ClaimOutcome> {
+    await isPresent()
     for (;;) {
       const values = [subscription, partition, owner, listener.presence, leaseMs]
       const [row] = await db.query<ClaimedRow>(sql.claim, values)

@@ -2,7 +2,7 @@
 export type Beginning = readonly string[]
 
 const wordsKept = 4
-const word = /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y
+const wordAt = /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y
 const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
 const comment = /\/\*|\*\//g
 const inEscapeString = /\\|'/g
@@ -52,18 +52,21 @@ export function beginningsOf(text: string): Beginning[] {
   let words: string[] = []
   // The body of a function may be SQL between BEGIN ATOMIC and END, with semicolons of its own.
   let depth = 0
+  let last = ''
   let i = 0
   while (i < text.length) {
     const two = text.slice(i, i + 2)
     const tag = text[i] === '$' ? matchAt(dollarTag, text, i) : undefined
-    const found = matchAt(word, text, i)
+    const found = matchAt(wordAt, text, i)
     if (two === '--') i = endOfLine(text, i)
     else if (two === '/*') i = endOfComment(text, i + 2)
     else if (/^e'$/i.test(two)) i = endOfEscapeString(text, i + 2)
     else if (tag) i = after(text, tag, i + tag.length)
     else if (found) {
-      depth = depthAfter(found.toUpperCase(), words, depth)
-      if (words.length < wordsKept) words.push(found.toUpperCase())
+      const next = found.toUpperCase()
+      depth = depthAfter(last, next, words, depth)
+      last = next
+      if (words.length < wordsKept) words.push(next)
       i += found.length
     } else if (text[i] === "'" || text[i] === '"') i = after(text, text[i] as string, i + 1)
     else {
@@ -78,12 +81,12 @@ export function beginningsOf(text: string): Beginning[] {
   return [...beginnings, words]
 }
 
-function depthAfter(found: string, words: readonly string[], depth: number): number {
-  const isRoutine = words[0] === 'CREATE' && words.some((kept) => kept === 'FUNCTION' || kept === 'PROCEDURE')
-  if (!isRoutine) return depth
-  if (found === 'BEGIN') return depth + 1
-  if (depth > 0 && found === 'CASE') return depth + 1
-  return depth > 0 && found === 'END' ? depth - 1 : depth
+function depthAfter(last: string, next: string, words: Beginning, depth: number): number {
+  if (depth === 0) {
+    const isRoutine = words[0] === 'CREATE' && words.some((word) => word === 'FUNCTION' || word === 'PROCEDURE')
+    return isRoutine && last === 'BEGIN' && next === 'ATOMIC' ? 1 : 0
+  }
+  return next === 'CASE' ? depth + 1 : next === 'END' ? depth - 1 : depth
 }
 
 function matchAt(pattern: RegExp, text: string, at: number): string | undefined {

@@ -160,7 +160,7 @@ function defineFold(name: string, definition: ProjectionDefinition<EventCatalog,
     name,
     events,
     table: { name: table, columns: columnSpecs(name, (columns ?? {}) as Record<string, ColumnType>) },
-    keyOf: key as ((event: Event) => string) | undefined,
+    keyOf: key,
     initial,
     reducers,
   }

@@ -1,5 +1,5 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
-import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
+import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Database } from './database.ts'
 import { type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
 import { partitionRows, toState } from './partitions.ts'
@@ -51,9 +51,13 @@ async function* rows(db: Database, subscription: string, table: TableSpec): Asyn
     const found = listRows(db, table, { where: [], orderBy, after, limit: perPart })
     const last = found.at(-1)
     if (!last) return
-    yield { part: 'rows', subscription, table, rows: found.map(({ orderValue: _, ...row }) => row) }
+    yield { part: 'rows', subscription, table, rows: found.map(rowOf) }
     after = { value: last.key, key: last.key }
   }
+}
+
+function rowOf({ key, version, position, json, columns }: RowWrite): RowWrite {
+  return { key, version, position, json, columns }
 }
 
 async function* lanes(db: Database, subscription: string): AsyncGenerator<ArchivePart> {

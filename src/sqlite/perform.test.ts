@@ -275,6 +275,20 @@ describe('an append in a transaction of the user', () => {
     expect(woken).toBeGreaterThan(0)
   })
 
+  it('wakes readers when the page it is part of has committed, and not before', async () => {
+    await using w = await world()
+    const woken: string[] = []
+    let state = 'open'
+    w.store.log.onAppend(() => woken.push(state))
+    await w.perform(async (db, tx) => {
+      await tx.run(() => w.store.log.append('k', [newEvent('1')], 'any', db))
+      await setTimeout(5)
+      state = 'committed'
+    })
+    expect(woken).toEqual(['committed'])
+    expect(await w.store.log.head()).toBe(1)
+  })
+
   it('is gone when that rolls back, and whole in any case', async () => {
     await using w = await world()
     const { user } = w

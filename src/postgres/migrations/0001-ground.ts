@@ -1,3 +1,5 @@
+import { appendLock, schemaNumber } from '../locks.ts'
+
 /** The log, the subscriptions with their checkpoints and leases, the lanes and the letters. */
 export const ground = (schema: string) => `
 -- data and metadata are json: the exact text stays, and people can query it. Keys and ids are compared byte by byte.
@@ -136,4 +138,112 @@ SELECT l.subscription, l.partition, l.position, l.status,
   CASE WHEN l.data IS NULL THEN convert_to(e.metadata::text, 'UTF8') ELSE l.metadata END AS metadata,
   l.class, l.fingerprint, coalesce(l.attempts, '[]') AS attempts, l.held_at, l.ended_at, l.ended_by, l.logged, l.lane AS own_lane
 FROM ${schema}.holdfast_letters AS l LEFT JOIN ${schema}.holdfast_events AS e ON l.logged AND e.position = l.position;
+
+-- Appends requests in their order, each whole or not at all, and says what became of each: 'appended', 'repeated', 'version' (a
+-- conflict; reached is the actual version), or why an id is refused: 'key' (it belongs to an event of the key in taken_by),
+-- 'content', 'partial', 'scattered'. An expected version of -1 is any. A patience above 0 is how many milliseconds to wait for
+-- other transactions before giving up (55P03).
+--
+-- The lock comes before everything that draws a position: a reader that sees a higher position can therefore find whoever may
+-- still fill a lower one among the holders of the lock. It is shared, so nobody waits for it.
+--
+-- Its plans are kept by the session; without the setting one that was made while the log was small would read all of it.
+CREATE FUNCTION ${schema}.holdfast_append(
+  patience integer, keys text[], slots smallint[], expected bigint[], counts integer[],
+  ids text[], types text[], schema_versions integer[], times text[], bodies text[], metadatas text[],
+  OUT outcome text, OUT reached bigint, OUT at_position bigint, OUT which_id text, OUT taken_by text
+) RETURNS SETOF record LANGUAGE plpgsql SET enable_seqscan = off AS $$
+DECLARE
+  -- The first and the last event of a request in the arrays.
+  a integer;
+  z integer := 0;
+  known record;
+  known_ids integer;
+  first_known bigint;
+BEGIN
+  PERFORM pg_catalog.pg_advisory_xact_lock_shared(${appendLock}, ${schemaNumber(schema.replaceAll('"', ''))});
+  IF patience > 0 THEN
+    PERFORM pg_catalog.set_config('lock_timeout', patience::text, true);
+  END IF;
+  FOR r IN 1 .. pg_catalog.cardinality(keys) LOOP
+    a := z + 1;
+    z := z + counts[r];
+    <<again>>
+    LOOP
+      outcome := NULL;
+      which_id := NULL;
+      taken_by := NULL;
+      -- A single event is tried before anything is looked up: the constraints know what stands in its way. Of several, the
+      -- others go in without asking once the first is in, so what is known must be looked up before.
+      IF a = z THEN
+        INSERT INTO ${schema}.holdfast_events AS e (version, schema_version, slot, id, key, type, time, data, metadata)
+        SELECT coalesce(pg_catalog.max(o.version), 0) + 1, schema_versions[a], slots[r], ids[a], keys[r], types[a], times[a],
+          bodies[a]::json, metadatas[a]::json
+        FROM ${schema}.holdfast_events AS o WHERE o.key = keys[r]
+        HAVING expected[r] = -1 OR expected[r] = coalesce(pg_catalog.max(o.version), 0)
+        ON CONFLICT DO NOTHING
+        RETURNING e.version, e.position INTO reached, at_position;
+        IF FOUND THEN
+          outcome := 'appended';
+          EXIT again;
+        END IF;
+      END IF;
+
+      known_ids := 0;
+      FOR known IN
+        SELECT e.id, e.key, e.version, e.position, e.type = types[n] AND e.data::text = bodies[n] AS same
+        FROM pg_catalog.generate_series(a, z) AS n JOIN ${schema}.holdfast_events AS e ON e.id = ids[n] ORDER BY n
+      LOOP
+        IF known.key <> keys[r] OR NOT known.same THEN
+          outcome := CASE WHEN known.key <> keys[r] THEN 'key' ELSE 'content' END;
+          which_id := known.id;
+          taken_by := known.key;
+          EXIT again;
+        END IF;
+        known_ids := known_ids + 1;
+        IF known_ids = 1 THEN
+          first_known := known.version;
+        ELSIF known.version <> first_known + known_ids - 1 THEN
+          outcome := 'scattered';
+        END IF;
+        reached := known.version;
+        at_position := known.position;
+      END LOOP;
+      IF known_ids > 0 THEN
+        outcome := CASE WHEN known_ids <= z - a THEN 'partial' ELSE coalesce(outcome, 'repeated') END;
+        which_id := ids[a];
+        EXIT again;
+      END IF;
+
+      SELECT coalesce(pg_catalog.max(o.version), 0) INTO reached FROM ${schema}.holdfast_events AS o WHERE o.key = keys[r];
+      IF expected[r] <> -1 AND expected[r] <> reached THEN
+        outcome := 'version';
+        EXIT again;
+      END IF;
+      IF a < z THEN
+        INSERT INTO ${schema}.holdfast_events AS e (version, schema_version, slot, id, key, type, time, data, metadata)
+        VALUES (reached + 1, schema_versions[a], slots[r], ids[a], keys[r], types[a], times[a], bodies[a]::json, metadatas[a]::json)
+        ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+          -- Whoever wants one of the following versions waits for this first one, so nobody else can have them.
+          WITH added AS (
+            INSERT INTO ${schema}.holdfast_events AS e (version, schema_version, slot, id, key, type, time, data, metadata)
+            SELECT reached + 1 + n - a, schema_versions[n], slots[r], ids[n], keys[r], types[n], times[n], bodies[n]::json,
+              metadatas[n]::json
+            FROM pg_catalog.generate_series(a + 1, z) AS n ORDER BY n
+            RETURNING e.position
+          ) SELECT pg_catalog.max(added.position) INTO at_position FROM added;
+          reached := reached + z - a + 1;
+          outcome := 'appended';
+          EXIT again;
+        END IF;
+      END IF;
+      -- Somebody was first and has committed. Only a new snapshot shows it, and that there is in READ COMMITTED alone.
+      IF pg_catalog.current_setting('transaction_isolation') <> 'read committed' THEN
+        RAISE EXCEPTION 'could not serialize access due to concurrent append' USING ERRCODE = '40001';
+      END IF;
+    END LOOP;
+    RETURN NEXT;
+  END LOOP;
+END $$;
 `

@@ -1,0 +1,150 @@
+import { setTimeout } from 'node:timers/promises'
+import { HoldfastError } from '../errors.ts'
+import type { AppendOutcome } from '../log/log-store.ts'
+import { type AppendRequest, appendQuery, runAppend } from './append.ts'
+import type { Database } from './database.ts'
+import { storeError, troubleOf } from './errors.ts'
+import { jittered } from './nap.ts'
+
+interface Asked extends AppendRequest {
+  readonly resolve: (outcome: AppendOutcome) => void
+  readonly reject: (error: unknown) => void
+  readonly bytes: number
+  /** Together with others; alone after that failed; slow when another transaction holds its key and takes its time. */
+  way: 'together' | 'alone' | 'slow'
+  /** A call with it was cut off, so that it may be in the log already, by our own doing. */
+  wasLost: boolean
+  tries: number
+}
+
+type Lane = 'quick' | 'slow'
+
+const mostRequests = 256
+const mostBytes = 2_097_152
+/** Calls under way at once. A third one of the first kind only adds to the contention. */
+const lanes: Readonly<Record<Lane, number>> = { quick: 2, slow: 2 }
+/** How long a call waits for a transaction that holds a key: whoever goes together with that key waits as well. */
+const patienceMs = 250
+const mostTries = 6
+
+/**
+ * Appends that are asked for while others are under way share the next call, and so one round trip and one wait for the disk.
+ * The requests of a key keep their order: while one is under way or put back, later ones of that key wait.
+ */
+export function createAppender(
+  db: Database,
+  onAppended: (position: number) => void,
+): (request: AppendRequest) => Promise<AppendOutcome> {
+  let waiting: Asked[] = []
+  const busyKeys = new Set<string>()
+  const running: Record<Lane, number> = { quick: 0, slow: 0 }
+  let isStarting = false
+
+  return (request) =>
+    new Promise((resolve, reject) => {
+      const bytes = request.events.reduce((sum, { body }) => sum + body.length, 0)
+      waiting.push({ ...request, resolve, reject, bytes, way: 'together', wasLost: false, tries: 0 })
+      if (isStarting) return
+      isStarting = true
+      // Lets everybody who appends in this turn of the loop come along.
+      setImmediate(start)
+    })
+
+  function start(): void {
+    isStarting = false
+    for (const lane of ['quick', 'slow'] as const) {
+      while (running[lane] < lanes[lane]) {
+        const batch = take(lane)
+        if (batch.length === 0) break
+        void run(lane, batch)
+      }
+    }
+  }
+
+  function take(lane: Lane): Asked[] {
+    const batch: Asked[] = []
+    const left: Asked[] = []
+    // Nobody overtakes an earlier request of the same key.
+    const keysLeft = new Set<string>()
+    let bytes = 0
+    for (const asked of waiting) {
+      const [first] = batch
+      const fits = !first || (first.way === 'together' && asked.way === 'together' && bytes + asked.bytes <= mostBytes)
+      const isMine = (asked.way === 'slow') === (lane === 'slow')
+      const isFree = !busyKeys.has(asked.key) && !keysLeft.has(asked.key)
+      if (fits && isMine && isFree && batch.length < mostRequests) {
+        batch.push(asked)
+        bytes += asked.bytes
+      } else {
+        left.push(asked)
+        keysLeft.add(asked.key)
+      }
+    }
+    waiting = left
+    // In one order for all processes, so that two of them can't hold a key each and wait for the other's.
+    return batch.toSorted((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0))
+  }
+
+  /** Never rejects. */
+  async function run(lane: Lane, batch: readonly Asked[]): Promise<void> {
+    running[lane]++
+    for (const { key } of batch) busyKeys.add(key)
+    try {
+      settle(batch, await call(batch, lane === 'slow' ? 0 : patienceMs))
+    } catch (error) {
+      await giveBack(batch, error)
+    }
+    for (const { key } of batch) busyKeys.delete(key)
+    running[lane]--
+    start()
+  }
+
+  async function call(batch: readonly Asked[], patience: number): Promise<readonly AppendOutcome[]> {
+    const client = await db.connect()
+    let isBroken = true
+    try {
+      const query = { ...appendQuery(db, batch, patience), name: 'holdfast_append' }
+      const outcomes = await runAppend(client, query)
+      isBroken = false
+      return outcomes
+    } catch (error) {
+      isBroken = !['again', 'refused'].includes(troubleOf(error) ?? '')
+      throw error
+    } finally {
+      client.release(isBroken)
+    }
+  }
+
+  function settle(batch: readonly Asked[], outcomes: readonly AppendOutcome[]): void {
+    const positions = outcomes.flatMap((one) => (one.outcome === 'appended' ? [one.position] : []))
+    if (positions.length > 0) onAppended(Math.max(...positions))
+    for (const [i, { resolve, wasLost }] of batch.entries()) {
+      const outcome = outcomes[i] as AppendOutcome
+      // It was the call that was cut off that appended it.
+      resolve(outcome.outcome === 'repeated' && wasLost ? { ...outcome, outcome: 'appended' } : outcome)
+    }
+  }
+
+  /** Puts requests back that can be tried in another way or once more; the ids make that harmless. */
+  async function giveBack(batch: readonly Asked[], cause: unknown): Promise<void> {
+    const error = storeError(cause, db.name)
+    const code = error instanceof HoldfastError ? error.code : 'INTERNAL'
+    const state = (cause as { code?: unknown } | null)?.code
+    const isLost = code === 'STORE_UNAVAILABLE'
+    // An id that somebody else wrote at the same moment: the next call sees it. It alone may come from a refused statement.
+    const mayPass = isLost || code === 'STORE_BUSY' || state === '23505'
+    const again: Asked[] = []
+    for (const asked of batch) {
+      asked.wasLost ||= isLost
+      if (isLost || batch.length === 1) asked.tries++
+      if (code === 'STORE_CLOSED' || asked.tries === mostTries || (batch.length === 1 && !mayPass)) asked.reject(error)
+      else again.push(asked)
+      if (isLost) continue
+      if (asked.way === 'together') asked.way = 'alone'
+      // lock_not_available
+      else if (state === '55P03') asked.way = 'slow'
+    }
+    waiting = [...again, ...waiting]
+    if (mayPass && again.length > 0) await setTimeout(jittered(isLost ? 25 * 2 ** (again[0]?.tries ?? 1) : 2))
+  }
+}

@@ -1,0 +1,48 @@
+import { nap } from './nap.ts'
+
+export interface Notifier<Kind> {
+  notify(kind: Kind): void
+  /** Sends what is still to be sent, if the server answers. */
+  close(): Promise<void>
+}
+
+/** Commits that notify wait for each other, all over the server; at most so often they cost nobody anything. */
+const apartMs = 5
+const mostAfterFailureMs = 1_000
+
+/**
+ * Tells other processes that something happened: at once when all was quiet, then at most every few milliseconds, and always
+ * once more after the last that happened. `send` runs outside of the transactions it tells of, after them.
+ */
+export function createNotifier<Kind>(send: (kind: Kind) => Promise<void>, signal: AbortSignal): Notifier<Kind> {
+  const pending = new Set<Kind>()
+  const running = new Map<Kind, Promise<void>>()
+
+  return {
+    notify: (kind) => {
+      if (signal.aborted) return
+      pending.add(kind)
+      if (!running.has(kind)) running.set(kind, run(kind))
+    },
+    close: async () => {
+      await Promise.all(running.values())
+    },
+  }
+
+  /** Never rejects. */
+  async function run(kind: Kind): Promise<void> {
+    let waitMs = apartMs
+    while (pending.delete(kind)) {
+      try {
+        await send(kind)
+        waitMs = apartMs
+      } catch {
+        if (signal.aborted) break
+        pending.add(kind)
+        waitMs = Math.min(waitMs * 2, mostAfterFailureMs)
+      }
+      await nap(waitMs, signal)
+    }
+    running.delete(kind)
+  }
+}

@@ -1,0 +1,199 @@
+import { StoreError } from '../errors.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import type { LogPage, PageLimits } from '../log/log-store.ts'
+import { type Share, whole } from '../source/share.ts'
+import type { Database, Statement } from './database.ts'
+import { Growth } from './growth.ts'
+import { type Holder, holdersOf, holdersSql } from './holders.ts'
+
+/** What a statement saw of the log: everything in one snapshot, and after that who appends. */
+export interface Sight {
+  /** Another one is another server, or the same one after a restart. */
+  readonly server: string
+  /** As far as positions follow each other without a gap on the one that was asked about. */
+  readonly solid: number
+  /** The highest position that is there. */
+  readonly top: number
+  /** Who held the append lock after the snapshot was taken; nobody was asked when all there is was solid. */
+  readonly holders: ReadonlySet<Holder>
+}
+
+export interface Rows {
+  readonly events: readonly RecordedEvent[]
+  /** There may be more in the range that was asked for: the last event is how far this reaches. */
+  readonly isCut: boolean
+  readonly sight: Sight
+}
+
+/** Where a statement runs: on any connection of the store, or on one with a snapshot of its own. */
+export type Query = <Row>(statement: Statement, values: readonly unknown[]) => Promise<Row[]>
+
+export interface Pages {
+  /** Events up to a position under which nothing can appear any more. Of the sight only the server is known. */
+  range(after: number, upTo: number, limits: PageLimits, share: Share): Promise<Rows>
+  /** Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. */
+  live(after: number, settled: number, limits: PageLimits, share: Share): Promise<Rows>
+  key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
+  /** The first position above one, and the highest. */
+  bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
+}
+
+type EventValues = [number, string, string, string, number, number, string, string, string | null]
+/** The first row tells of the page; it has the columns of an event because it comes in the same answer. */
+type FirstValues = [null, string, string | null, string, number, number, string, null, null]
+
+/** How far a live read looks for what is solid. What lies above it is settled by waiting for the holders. */
+const solidWindow = 1_000
+const mostScanned = 20_000
+const columns = 'position, id, type, key, version, schema_version, time, data, metadata'
+// The size of a body without reading it, where it lies as it is. A page must be bounded before it leaves the server.
+const size = 'CASE WHEN pg_column_compression(data) IS NULL THEN pg_column_size(data) ELSE octet_length(data::text) END'
+const ofShare = ' AND slot % $5::integer = $6::integer'
+
+export function createPages(db: Database, query: Query, growth: Growth): Pages {
+  const table = db.table('holdfast_events')
+
+  // Sizes are summed first: most pages fit, and then a plain scan sends them, which a running sum would slow by a third.
+  const range = bothWays('page', (share) => {
+    const within = `position > $1 AND position <= $2${share}`
+    return `WITH fit AS MATERIALIZED (SELECT coalesce(sum(${size}), 0) AS bytes FROM ${table} WHERE ${within})
+      SELECT NULL::bigint, pg_postmaster_start_time()::text, NULL, bytes::text, 0, pg_is_in_recovery()::integer, '0', NULL, NULL
+      FROM fit
+      UNION ALL
+      (SELECT ${columns} FROM ${table} WHERE ${within} AND (SELECT bytes FROM fit) <= $4 ORDER BY position LIMIT $3)`
+  })
+
+  // position - rank never falls, so it is equal to the base for the first rows only: those without a gap before them.
+  const live = bothWays('live', (share) => {
+    const within = `position > $1 AND position <= (SELECT solid FROM sight)${share}`
+    return `WITH above AS MATERIALIZED (
+        SELECT position, row_number() OVER (ORDER BY position) AS rank
+        FROM (SELECT position FROM ${table} WHERE position > $2 ORDER BY position LIMIT ${solidWindow}) AS next
+      ), sight AS MATERIALIZED (
+        SELECT coalesce(max(position) FILTER (WHERE position - rank = $2), $2) AS solid,
+          coalesce((SELECT max(position) FROM ${table}), 0) AS top
+        FROM above
+      ), fit AS MATERIALIZED (SELECT coalesce(sum(${size}), 0) AS bytes FROM ${table} WHERE ${within})
+      SELECT NULL::bigint, pg_postmaster_start_time()::text, CASE WHEN top > solid THEN (${holdersSql(db.schema)}) END,
+        bytes::text, solid, pg_is_in_recovery()::integer, top::text, NULL, NULL
+      FROM sight, fit
+      UNION ALL
+      (SELECT ${columns} FROM ${table} WHERE ${within} AND (SELECT bytes FROM fit) <= $4 ORDER BY position LIMIT $3)`
+  })
+
+  const cut = bothWays('cut', (share) => bounded('position', `position > $1 AND position <= $2${share}`))
+  const key = { name: 'holdfast_key', text: bounded('version', 'key = $1 AND version > $2') }
+  const bounds = {
+    name: 'holdfast_bounds',
+    text: `SELECT (SELECT position FROM ${table} WHERE position > $1 ORDER BY position LIMIT 1),
+      coalesce((SELECT max(position) FROM ${table}), 0)`,
+  }
+
+  return {
+    range: async (after, upTo, limits, share) =>
+      fitted(await ask(range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
+    live: async (after, settled, limits, share) =>
+      fitted(await ask(live(share), values(after, settled, limits, share)), after, undefined, limits, share),
+    key: async (of, afterVersion, limits) => toRecords(await ask(key, [of, afterVersion, limits.events, limits.bytes])),
+    bounds: async (after) => {
+      const [[first, top] = [null, 0]] = (await ask(bounds, [after])) as [number | null, number][]
+      return { first: first ?? undefined, top }
+    },
+  }
+
+  function ask(statement: Statement, given: readonly unknown[]): Promise<unknown[]> {
+    const inArrays = { ...growth.prepare(statement), rowMode: 'array' } as const
+    return query(inArrays, given)
+  }
+
+  /** As many as fit, and the first however large it is. */
+  function bounded(order: string, where: string): string {
+    return `SELECT ${columns} FROM (
+        SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS until
+        FROM (SELECT ${columns}, ${size} AS size FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT $3) AS next
+      ) AS summed WHERE until <= $4 OR until = size ORDER BY ${order}`
+  }
+
+  async function fitted(
+    rows: unknown[],
+    after: number,
+    upTo: number | undefined,
+    limits: PageLimits,
+    share: Share,
+  ): Promise<Rows> {
+    const { bytes, sight } = takeFirst(rows)
+    growth.reach(sight.top)
+    if (bytes <= limits.bytes) return { events: toRecords(rows), isCut: rows.length === limits.events, sight }
+    const fitting = await ask(cut(share), values(after, upTo ?? sight.solid, limits, share))
+    return { events: toRecords(fitting), isCut: true, sight }
+  }
+}
+
+/** How many positions a read may pass: enough to fill the page from the share's keys, as far as that is bearable. */
+export function scanOf(limits: PageLimits, { of }: Share): number {
+  return Math.max(1, Math.min(limits.events * of, mostScanned))
+}
+
+/**
+ * The next events that are there, whatever may still appear between them. Nothing else is above `through` when it is no higher
+ * than `after`.
+ */
+export async function readPage(
+  db: Database,
+  query: Query,
+  after: number,
+  limits: PageLimits,
+  share: Share = whole,
+): Promise<LogPage> {
+  const pages = createPages(db, query, new Growth())
+  const { first, top } = await pages.bounds(after)
+  if (first === undefined) return { events: [], through: after }
+  const upTo = Math.min(top, first - 1 + scanOf(limits, share))
+  const { events, isCut } = await pages.range(first - 1, upTo, limits, share)
+  return { events, through: throughOf(events, isCut, upTo) }
+}
+
+export function throughOf(events: readonly RecordedEvent[], isCut: boolean, upTo: number): number {
+  return isCut ? (events.at(-1)?.position ?? upTo) : upTo
+}
+
+function bothWays(name: string, text: (share: string) => string): (share: Share) => Statement {
+  const all = { name: `holdfast_${name}`, text: text('') }
+  const shared = { name: `holdfast_${name}_share`, text: text(ofShare) }
+  return ({ of }) => (of === 1 ? all : shared)
+}
+
+function values(after: number, upTo: number, { events, bytes }: PageLimits, { partition, of }: Share): number[] {
+  return of === 1 ? [after, upTo, events, bytes] : [after, upTo, events, bytes, of, partition]
+}
+
+/** Wherever it stands: UNION ALL promises no order. */
+function takeFirst(rows: unknown[]): { readonly bytes: number; readonly sight: Sight } {
+  const at = rows.findIndex((row) => (row as [unknown])[0] === null)
+  const [[, server, holders, bytes, solid, isReplica, top]] = rows.splice(at, 1) as [FirstValues]
+  if (isReplica === 1) throw replicaError()
+  return { bytes: Number(bytes), sight: { server, solid, top: Number(top), holders: holdersOf(holders) } }
+}
+
+/** A replica shows commits in another order than the primary, and knows nothing of the primary's locks. */
+export function replicaError(): StoreError {
+  return new StoreError('STORE_REPLICA', 'This server is a replica: what is committed may not be here yet.', {
+    hint: 'Connect to the primary.',
+  })
+}
+
+function toRecords(rows: unknown[]): RecordedEvent[] {
+  return (rows as EventValues[]).map(
+    ([position, id, type, key, version, schemaVersion, time, body, metadata]: EventValues) => ({
+      position,
+      id,
+      type,
+      key,
+      version,
+      schemaVersion,
+      time,
+      body,
+      metadata: metadata ?? undefined,
+    }),
+  )
+}

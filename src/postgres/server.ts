@@ -1,0 +1,53 @@
+import { StoreError } from '../errors.ts'
+import type { Database } from './database.ts'
+import { sqlStateOf } from './errors.ts'
+import { replicaError } from './page.ts'
+
+/** What we must know of a server before we trust it with anything. */
+export interface ServerFacts {
+  readonly version: number
+  readonly encoding: string
+  readonly isReplica: boolean
+  readonly fsync: string
+  readonly fullPageWrites: string
+  readonly synchronousCommit: string
+}
+
+const oldest = 150_000
+
+export async function readFacts(db: Database): Promise<ServerFacts> {
+  const text = `SELECT current_setting('server_version_num')::integer AS version,
+    current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS "isReplica",
+    current_setting('fsync') AS fsync, current_setting('full_page_writes') AS "fullPageWrites",
+    current_setting('synchronous_commit') AS "synchronousCommit"`
+  try {
+    const [facts] = await db.query<ServerFacts>(text)
+    return facts as ServerFacts
+  } catch (error) {
+    // undefined_object: a setting that we ask for when we connect, and that older servers don't have.
+    throw sqlStateOf(error) === '42704' ? tooOld(db.name, error) : error
+  }
+}
+
+/** Throws if it can't be used at all. */
+export function checkFacts({ version, encoding, isReplica }: ServerFacts, name: string): void {
+  if (version < oldest) throw tooOld(name)
+  if (isReplica) throw replicaError()
+  if (encoding === 'UTF8') return
+  throw new StoreError('STORE_REFUSED', `${name} keeps text as ${encoding}, which can't hold every event.`, {
+    hint: "Make a database with ENCODING 'UTF8'.",
+  })
+}
+
+/** What keeps a commit from surviving a power cut, as a person would be told. */
+export function warningsOf({ fsync, fullPageWrites }: ServerFacts, name: string): string[] {
+  const off = [fsync === 'off' ? 'fsync' : [], fullPageWrites === 'off' ? 'full_page_writes' : []].flat()
+  return off.map((setting) => `${name} runs with ${setting} = off: after a power cut, committed events may be lost.`)
+}
+
+function tooOld(name: string, cause?: unknown): StoreError {
+  return new StoreError('STORE_REFUSED', `${name} is older than PostgreSQL 15.`, {
+    hint: 'Update the server.',
+    ...(cause === undefined ? {} : { cause }),
+  })
+}

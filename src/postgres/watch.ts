@@ -1,0 +1,53 @@
+import type { Look } from './holders.ts'
+import { nap } from './nap.ts'
+
+/** Told what a look saw; true when it has seen what it waited for. */
+export type Watcher = (look: Look) => boolean
+
+export interface Watch {
+  add(watcher: Watcher): void
+}
+
+const firstMs = 1
+const mostMs = 20
+const mostAfterFailureMs = 1_000
+
+/**
+ * Looks at the holders of the append lock while anybody waits for some of them to end, and not otherwise: one loop for a
+ * process, however many wait. Often at first, because most transactions are short, then more seldom.
+ */
+export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Watch {
+  let watchers: Watcher[] = []
+  let waitMs = firstMs
+  let isRunning = false
+
+  return {
+    add: (watcher) => {
+      watchers.push(watcher)
+      waitMs = firstMs
+      if (!isRunning) void run()
+    },
+  }
+
+  /** Never rejects. */
+  async function run(): Promise<void> {
+    isRunning = true
+    while (watchers.length > 0 && !signal.aborted) {
+      await nap(waitMs, signal)
+      if (signal.aborted) break
+      try {
+        const seen = await look()
+        const asked = watchers
+        // Whoever joins while these are told has not been there at this look.
+        watchers = []
+        const left = asked.filter((watcher) => !watcher(seen))
+        watchers.unshift(...left)
+        waitMs = Math.min(waitMs * 1.5, mostMs)
+      } catch {
+        // The server can't be reached. Nothing was learnt, so everybody goes on waiting.
+        waitMs = Math.min(waitMs * 2, mostAfterFailureMs)
+      }
+    }
+    isRunning = false
+  }
+}
