@@ -1,6 +1,6 @@
 import { createEngine } from 'holdfast'
-import { createPostgresStore } from 'holdfast/postgres'
-import { type Admin, createAdmin } from './admin.ts'
+import { createPostgresStore, rolesSql } from 'holdfast/postgres'
+import { createAdmin } from './admin.ts'
 import { type Ground, roles } from './ground.ts'
 import { subscriptions, tables } from './postings.ts'
 
@@ -17,16 +17,9 @@ export async function createChaosDatabase({ server, disk }: Ground, name: string
   }
   await using admin = createAdmin(url)
   await admin.query(tables)
-  await grant(admin)
+  await admin.query(rolesSql({ migrator: 'chaos_migrator', engine: roles.engine, reader: 'chaos_reader' }))
+  await admin.query(`GRANT SELECT, INSERT ON effects, business TO ${roles.engine}`)
   return url
-}
-
-async function grant(admin: Admin): Promise<void> {
-  const who = Object.values(roles).join(', ')
-  await admin.query(`GRANT USAGE ON SCHEMA holdfast TO ${who};
-    GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA holdfast, public TO ${who};
-    GRANT USAGE ON ALL SEQUENCES IN SCHEMA holdfast, public TO ${who};
-    GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA holdfast TO ${who}`)
 }
 
 /** What Holdfast itself says about it, from outside of all engines. */

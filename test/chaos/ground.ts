@@ -5,6 +5,7 @@ import { type Server, startServer } from '../postgres/server.ts'
 import { type Disk, mountDisk } from './disk.ts'
 import { createProxy, type Proxy } from './proxy.ts'
 
+/** The engines have the rights that `rolesSql` gives, and the writers have the same under a name of their own. */
 export const roles = { engine: 'chaos_engine', writer: 'chaos_writer' } as const
 type Role = (typeof roles)[keyof typeof roles]
 
@@ -19,8 +20,7 @@ export interface Ground extends AsyncDisposable {
   url(proxy: Proxy, role: Role, database: string): string
 }
 
-// Nobody pulls the plug in here, and a server that is killed loses nothing that it gave to the kernel.
-const settings = { fsync: 'off', max_wal_size: '256MB', log_min_messages: 'fatal' }
+const settings = { max_wal_size: '256MB', log_min_messages: 'fatal' }
 
 export async function prepareGround(engines: number): Promise<Ground> {
   const stack = new AsyncDisposableStack()
@@ -58,7 +58,8 @@ async function setUp(server: Server, disk: Ground['disk'], password: string): Pr
   const client = new Client({ connectionString: server.url })
   await client.connect()
   try {
-    for (const role of Object.values(roles)) await client.query(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
+    await client.query(`CREATE ROLE ${roles.engine} LOGIN PASSWORD '${password}';
+      CREATE ROLE ${roles.writer} LOGIN PASSWORD '${password}' IN ROLE ${roles.engine}`)
     if (!('missing' in disk)) await client.query(`CREATE TABLESPACE small LOCATION '${disk.folder}'`)
   } finally {
     await client.end()
