@@ -40,7 +40,7 @@ export class Database {
   readonly schema: string
   readonly options: DatabaseOptions
   readonly #pool: PgPool
-  readonly #lost = new WeakSet<PgClient>()
+  readonly #ends = new WeakMap<PgClient, unknown>()
   readonly #open = new Set<PgPooledClient | PgSession>()
   #closed = false
   #ended: Promise<void> | undefined
@@ -56,9 +56,9 @@ export class Database {
     this.#pool.on('connect', (client: PgPooledClient) => this.#track(client))
   }
 
-  /** Whether a connection has ended, however. */
-  isLost(client: PgClient): boolean {
-    return this.#lost.has(client)
+  /** Why a connection has ended; undefined while it has not. */
+  endOf(client: PgClient): unknown {
+    return this.#ends.get(client)
   }
 
   /** A table of ours, or of a projection, with its schema. */
@@ -129,7 +129,9 @@ export class Database {
 
   #track(client: PgPooledClient | PgSession): void {
     this.#open.add(client)
-    client.on('error', () => this.#lost.add(client))
+    client.on('error', (error) => {
+      if (!this.#ends.has(client)) this.#ends.set(client, error)
+    })
     client.on('end', () => this.#open.delete(client))
   }
 
@@ -192,6 +194,8 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     lock_timeout: 5_000,
     idle_in_transaction_session_timeout: 10_000,
     client_connection_check_interval: 1_000,
+    // Stricter ones fail where ours wait, and are tried again for nothing. A space needs a backslash here.
+    default_transaction_isolation: 'read\\ committed',
     timezone: 'UTC',
     datestyle: 'ISO',
     bytea_output: 'hex',
@@ -204,6 +208,8 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     application_name: 'holdfast',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
+    // A connection can die without a word. The server gives up before, if it is there.
+    query_timeout: 35_000,
     ...connection,
     options: [...flags, ...own].join(' '),
   }
