@@ -29,6 +29,8 @@ export interface Statement {
 const busyTries = 6
 /** How long closing waits for what is under way, and for servers that don't answer. */
 const farewellMs = 500
+/** Half as long again as a statement may take. */
+const longestQuietMs = 45_000
 
 /**
  * The connections of a store and the one place where errors of PostgreSQL get their meaning. What can simply be tried again (a
@@ -53,7 +55,10 @@ export class Database {
     // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
     this.#pool.on('error', () => undefined)
     // The same for one that is lent out: what was going on there hears of it, but its client asks for a listener as well.
-    this.#pool.on('connect', (client: PgPooledClient) => this.#track(client))
+    this.#pool.on('connect', (client: PgPooledClient) => {
+      this.#track(client)
+      severWhenQuiet(client)
+    })
   }
 
   /** Why a connection has ended; undefined while it has not. */
@@ -170,6 +175,12 @@ export function sever(client: PgClient): void {
   connection?.stream?.destroy?.()
 }
 
+/** A connection can die without a word. Statements on this one may not take as long; so nobody is there any more. */
+function severWhenQuiet(client: PgClient): void {
+  const { connection } = client as { connection?: { stream?: { setTimeout?(ms: number, quiet: () => void): void } } }
+  connection?.stream?.setTimeout?.(longestQuietMs, () => sever(client))
+}
+
 /** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */
 async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise<T> {
   let failure: unknown
@@ -208,8 +219,6 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     application_name: 'holdfast',
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
-    // A connection can die without a word. The server gives up before, if it is there.
-    query_timeout: 35_000,
     ...connection,
     options: [...flags, ...own].join(' '),
   }
