@@ -60,7 +60,7 @@ describeServers('opening and closing a PostgreSQL store', (server) => {
     await using database = await createDatabase(server)
     const open = (migrate: boolean) => createPostgresStore({ connection: database.url, migrate })
     await expect(open(false)).rejects.toMatchObject({ code: 'SCHEMA_OLDER' })
-    expect(await sessionsOf(database)).toBe(0)
+    await expect.poll(() => sessionsOf(database)).toBe(0)
     await (await open(true)).close()
     await using store = await open(false)
     expect(await store.log.head()).toBe(0)
@@ -70,7 +70,7 @@ describeServers('opening and closing a PostgreSQL store', (server) => {
     await using database = await createDatabase(server)
     await run(server.url, `ALTER DATABASE ${database.name} SET default_transaction_read_only = on`)
     await expect(createPostgresStore({ connection: database.url })).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    expect(await sessionsOf(database)).toBe(0)
+    await expect.poll(() => sessionsOf(database)).toBe(0)
     const url = new URL(database.url)
     url.password = 'not-this-one'
     const refused = createPostgresStore({ connection: url.href })
