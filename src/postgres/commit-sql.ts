@@ -3,7 +3,7 @@ import type { Commit, LaneWrite } from '../subscription/subscription-store.ts'
 import type { Database, Statement } from './database.ts'
 import type { LetterInsert, LetterUpdate, LetterWrites } from './letter-writes.ts'
 import { upsertSql } from './rows.ts'
-import { numberArray, prepared } from './statement.ts'
+import { fresh, numberArray, prepared } from './statement.ts'
 
 /** A list of things as arrays, one for each column. */
 interface Column<Item> {
@@ -124,7 +124,8 @@ export function commitStatement(db: Database, table: TableSpec | undefined, hasL
     next += 4 + table.columns.length
   }
   if (hasLetters) parts.push(...lettersAndLanesSql(db, next))
-  return prepared(`WITH ${parts.join(',\n')}\nSELECT ${result} AS written FROM c`)
+  const text = `WITH ${parts.join(',\n')}\nSELECT ${result} AS written FROM c`
+  return hasLetters ? fresh(text) : prepared(text)
 }
 
 function checkpointSql(db: Database): string {

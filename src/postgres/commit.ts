@@ -107,7 +107,7 @@ function fencedBy(row: StandingRow | undefined): CommitOutcome {
   return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner ?? undefined }
 }
 
-/** Few pages hold anything, and a statement that could costs more to plan and to send. */
+/** Few pages hold anything, and the statement for those that do costs more to plan and to send. */
 function commitStatements(db: Database): (table: TableSpec | undefined, isFull: boolean) => Statement {
   const ofTable = new WeakMap<TableSpec, { lean?: Statement; full?: Statement }>()
   const withoutTable: { lean?: Statement; full?: Statement } = {}

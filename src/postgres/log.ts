@@ -1,7 +1,8 @@
 import type { RecordedEvent } from '../event/event.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
-import { appendWithin } from './append-within.ts'
+import { createAppend } from './append.ts'
+import { createAppendWithin } from './append-within.ts'
 import { createAppender } from './appender.ts'
 import type { Database } from './database.ts'
 import { Growth } from './growth.ts'
@@ -24,7 +25,9 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
     growth.reach(position)
     listener.notify('append')
   }
-  const append = createAppender(db, appended)
+  const statement = createAppend(db, growth)
+  const append = createAppender(db, statement, appended)
+  const appendWithin = createAppendWithin(db, statement, watch, appended)
   const table = db.table('holdfast_events')
   const counted = {
     name: 'holdfast_lag',
@@ -42,8 +45,8 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
 
   return {
     append: (key, events, expected, tx) => {
-      if (tx === undefined) return append({ key, events, expected })
-      return appendWithin(db, tx, { key, events, expected }, watch, appended)
+      const request = { key, events, expected }
+      return tx === undefined ? append(request) : appendWithin(tx, request)
     },
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
@@ -72,9 +75,9 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       const isBehind = era.settled - from > scan
       const { events, isCut, sight } = isBehind
         ? await pages.range(from, from + scan, limits, share)
-        : await pages.live(from, era.settled, limits, share)
+        : await pages.live(from, era.settled, !horizon.isWaiting(era), limits, share)
       if (!horizon.isOf(era, sight.server)) continue
-      if (!isBehind) horizon.learn(era, sight)
+      const hasLearnt = isBehind || horizon.learn(era, sight)
       const upTo = isBehind ? from + scan : Math.max(from, sight.solid)
       const through = throughOf(events, isCut, upTo)
       if (isBehind && events.length === 0) {
@@ -86,6 +89,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       }
       // What was missing turned out to be settled: whatever filled it can be read at once.
       if (!isCut && era.settled > upTo && (reads === 1 || through === after)) continue
+      if (!hasLearnt && through === after) continue
       return { events, through }
     }
   }
@@ -93,7 +97,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   async function advance(): Promise<Era> {
     for (;;) {
       const era = await horizon.now()
-      const { sight } = await pages.live(Number.MAX_SAFE_INTEGER, era.settled, nothing, whole)
+      const { sight } = await pages.live(Number.MAX_SAFE_INTEGER, era.settled, true, nothing, whole)
       if (!horizon.isOf(era, sight.server)) continue
       horizon.learn(era, sight)
       return era
