@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { Client } from 'pg'
-import { accountForServers } from '../postgres/binaries.ts'
+import { accountForServers, type Version } from '../postgres/binaries.ts'
 import { type Server, startServer } from '../postgres/server.ts'
 import { type Disk, mountDisk } from './disk.ts'
 import { createProxy, type Proxy } from './proxy.ts'
@@ -22,12 +22,12 @@ export interface Ground extends AsyncDisposable {
 
 const settings = { max_wal_size: '256MB', log_min_messages: 'fatal' }
 
-export async function prepareGround(engines: number): Promise<Ground> {
+export async function prepareGround(engines: number, version: Version): Promise<Ground> {
   const stack = new AsyncDisposableStack()
   try {
     const disk = await mountDisk(await accountForServers())
     if (!('missing' in disk)) stack.use(disk)
-    const server = stack.use(await startServer({ inMemory: true, settings }))
+    const server = stack.use(await startServer({ version, inMemory: true, settings }))
     const password = randomUUID()
     await setUp(server, disk, password)
     // What a commit is to a proxy: a statement that moves a checkpoint, or the end of a transaction that did.

@@ -10,22 +10,26 @@ const { values } = parseArgs({
     store: { type: 'string', default: 'postgres' },
     engines: { type: 'string', default: '3' },
     cycles: { type: 'string', default: '100' },
+    version: { type: 'string', default: 'newest' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     json: { type: 'boolean', default: false },
     verbose: { type: 'boolean', default: false },
   },
 })
 const [engines, cycles, seed] = [Number(values.engines), Number(values.cycles), Number(values.seed)]
+const { version } = values
 const isCount = (value: number, least: number, most: number) =>
   Number.isSafeInteger(value) && value >= least && value <= most
 if (
   values.store !== 'postgres' ||
+  (version !== 'newest' && version !== 'oldest') ||
   !isCount(engines, 2, 4) ||
   !isCount(cycles, fewestCycles, 1e9) ||
   !isCount(seed, 0, 2 ** 32 - 1)
 ) {
   console.error(
-    `Give --store postgres, --engines from 2 to 4, --cycles from ${fewestCycles}, and --seed as a whole number.`,
+    `Give --store postgres, --engines from 2 to 4, --cycles from ${fewestCycles}, --seed as a whole number, and --version
+newest or oldest.`,
   )
   process.exit(2)
 }
@@ -36,6 +40,7 @@ const result = await runChaos({
   engines,
   cycles,
   seed,
+  version,
   onCycle: (tally) => {
     const cycle = tally.of('cycles')
     const seconds = ((performance.now() - begun) / 1_000).toFixed(1)

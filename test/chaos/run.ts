@@ -1,4 +1,5 @@
 import { createRandom } from 'holdfast/testing'
+import type { Version } from '../postgres/binaries.ts'
 import { prepareGround } from './ground.ts'
 import { nemeses } from './nemeses/index.ts'
 import { type Result, resultOf } from './result.ts'
@@ -10,6 +11,8 @@ export interface ChaosOptions {
   readonly engines: number
   readonly cycles: number
   readonly seed: number
+  /** Of PostgreSQL. */
+  readonly version?: Version
   readonly onCycle?: (tally: Tally) => void
 }
 
@@ -18,12 +21,14 @@ const cyclesPerRound = 200
 const takeoverShare = 8
 
 /** Engines, writers and a server of their own, and everything that can go wrong between them. */
-export async function runChaos({ engines, cycles, seed, onCycle }: ChaosOptions): Promise<Result> {
+export async function runChaos({ engines, cycles, seed, version = 'newest', onCycle }: ChaosOptions): Promise<Result> {
   const begun = performance.now()
   const random = createRandom(seed)
   const tally = new Tally()
+  let postgres: string
   {
-    await using ground = await prepareGround(engines)
+    await using ground = await prepareGround(engines, version)
+    postgres = ground.server.version
     const available = nemeses.filter(({ name, missing }) => {
       const reason = missing?.(ground)
       if (reason !== undefined) tally.skipped.add(`${name}: ${reason}`)
@@ -46,5 +51,5 @@ export async function runChaos({ engines, cycles, seed, onCycle }: ChaosOptions)
     }
   }
   const seconds = Math.round(performance.now() - begun) / 1_000
-  return resultOf(tally, { store: 'postgres', engines, seed, seconds })
+  return resultOf(tally, { store: 'postgres', postgres, engines, seed, seconds })
 }

@@ -3,6 +3,7 @@ export type Counter =
   | 'kills'
   | 'stops'
   | 'terminated'
+  | 'cancelled'
   | 'restarts'
   | 'cuts'
   | 'diskFull'

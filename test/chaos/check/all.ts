@@ -27,10 +27,11 @@ export async function checkAll({ admin, writers, tally }: Scene, url: string): P
   checkLog(snapshot, writers.record.keys, tally)
   const expected = expectLanes(snapshot.events)
   if (isDrained) {
-    checkLedger(snapshot.rows, expected, tally)
-    checkEffects(snapshot.effects, expected, tally)
     for (const { name } of subscriptions) {
       const own = snapshot.letters.filter(({ subscription }) => subscription === name)
+      const held = new Set(own.map(({ id }) => id))
+      if (name === 'ledger') checkLedger(snapshot.rows, held, expected, tally)
+      else checkEffects(snapshot.effects, held, expected, tally)
       checkLetters(name, own, expected, tally)
       checkCounts(name, snapshot)
     }

@@ -55,7 +55,8 @@ function found(check: (tally: Tally) => void) {
 }
 
 describe('the effects', () => {
-  const of = (list: readonly Effect[]) => found((tally) => checkEffects(list, lanes, tally))
+  const of = (list: readonly Effect[], held = new Set<string>()) =>
+    found((tally) => checkEffects(list, held, lanes, tally))
 
   it('are right when each event that is not held left one, in order', () => {
     expect(of(effects)).toEqual({ problems: 0 })
@@ -63,6 +64,7 @@ describe('the effects', () => {
   it('show what was lost', () => {
     expect(of(effects.slice(0, -1))).toEqual({ lost: 1, problems: 1 })
     expect(of(effects.toSpliced(2, 1))).toEqual({ lost: 1, problems: 1 })
+    expect(of(effects.toSpliced(2, 1), new Set(['well-2']))).toEqual({ problems: 0 })
   })
   it('show what was applied twice', () => {
     expect(of([...effects, effect('well', 3)])).toEqual({ twice: 1, problems: 1 })
@@ -81,7 +83,7 @@ describe('the effects', () => {
 })
 
 describe('the ledger', () => {
-  const of = (list: readonly LedgerRow[]) => found((tally) => checkLedger(list, lanes, tally))
+  const of = (list: readonly LedgerRow[]) => found((tally) => checkLedger(list, new Set(), lanes, tally))
 
   it('is right when each row is the fold of its events', () => {
     expect(of(rows)).toEqual({ problems: 0 })
