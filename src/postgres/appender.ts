@@ -72,12 +72,15 @@ export function createAppender(
     // Nobody overtakes an earlier request of the same key.
     const keysLeft = new Set<string>()
     let bytes = 0
-    for (const asked of waiting) {
+    let looked = 0
+    // Whoever stands beyond a full batch need not be looked at; with thousands waiting that would cost more than the call.
+    for (; looked < waiting.length && batch.length < mostRequests; looked++) {
+      const asked = waiting[looked] as Asked
       const [first] = batch
       const fits = !first || (first.way === 'together' && asked.way === 'together' && bytes + asked.bytes <= mostBytes)
       const isMine = (asked.way === 'slow') === (lane === 'slow')
       const isFree = !busyKeys.has(asked.key) && !keysLeft.has(asked.key)
-      if (fits && isMine && isFree && batch.length < mostRequests) {
+      if (fits && isMine && isFree) {
         batch.push(asked)
         bytes += asked.bytes
       } else {
@@ -85,7 +88,7 @@ export function createAppender(
         keysLeft.add(asked.key)
       }
     }
-    waiting = left
+    waiting = looked < waiting.length ? [...left, ...waiting.slice(looked)] : left
     // In one order for all processes, so that two of them can't hold a key each and wait for the other's.
     return batch.toSorted((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0))
   }
