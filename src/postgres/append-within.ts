@@ -1,38 +1,70 @@
 import { HoldfastError } from '../errors.ts'
 import type { AppendOutcome } from '../log/log-store.ts'
-import { type AppendRequest, appendQuery, runAppend } from './append.ts'
+import type { Append, AppendRequest } from './append.ts'
 import type { Database } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { type Holder, pidOf } from './holders.ts'
 import type { Watch } from './watch.ts'
 
+/** Inside of a `pg` client: what the server says before it takes the next query, with the state of the transaction. */
+interface Connection {
+  on(event: 'readyForQuery', listener: (message?: { readonly status?: string }) => void): unknown
+  off(event: 'readyForQuery', listener: (message?: { readonly status?: string }) => void): unknown
+}
+
 /**
  * Appends in a user's own transaction, through their own client. What PostgreSQL throws there is theirs: it has aborted their
- * transaction. When that ends we are not told, so the lock it holds is watched, and whoever reads is woken when it is gone.
+ * transaction. Nobody tells us when that ends, so it is listened for, and whoever reads is woken then.
  */
-export async function appendWithin(
+export function createAppendWithin(
   db: Database,
-  tx: unknown,
-  request: AppendRequest,
+  append: Append,
   watch: Watch,
-  onCommitted: (position: number) => void,
-): Promise<AppendOutcome> {
-  const client = await checkClient(db, tx)
-  const [outcome] = (await runAppend(client, appendQuery(db, [request], 0))) as [AppendOutcome]
-  if (outcome.outcome === 'appended') {
-    const { position } = outcome
-    const pid = client.processID ?? (await backendOf(client))
-    let seen: Holder | undefined
-    watch.add(({ holders }) => {
-      const now = [...holders].find((holder) => pidOf(holder) === pid)
-      // The same backend with another number is its next transaction.
-      const hasEnded = now === undefined || (seen !== undefined && now !== seen)
-      seen = now
-      if (hasEnded) onCommitted(position)
-      return hasEnded
-    })
+  onEnded: (position: number) => void,
+): (tx: unknown, request: AppendRequest) => Promise<AppendOutcome> {
+  /** The clients that are listened to already, and the highest position of their transaction. */
+  const open = new WeakMap<PgClient, number>()
+
+  return async (tx, request) => {
+    const client = await checkClient(db, tx)
+    const [outcome] = (await append(client, [request], 0)) as [AppendOutcome]
+    if (outcome.outcome === 'appended') {
+      const isNew = !open.has(client)
+      open.set(client, outcome.position)
+      if (isNew) await onceEnded(client, watch, () => end(client))
+    }
+    return outcome
   }
-  return outcome
+
+  function end(client: PgClient): void {
+    const position = open.get(client) ?? 0
+    open.delete(client)
+    onEnded(position)
+  }
+}
+
+async function onceEnded(client: PgClient, watch: Watch, callback: () => void): Promise<void> {
+  const connection = (client as { readonly connection?: Partial<Connection> }).connection
+  if (typeof connection?.on === 'function' && typeof connection.off === 'function') {
+    const hear = ({ status }: { readonly status?: string } = {}) => {
+      if (status === 'T' || status === 'E') return
+      connection.off?.('readyForQuery', hear)
+      callback()
+    }
+    connection.on('readyForQuery', hear)
+    return
+  }
+  // A client of another make: its backend holds the append lock for as long as the transaction lasts.
+  const pid = client.processID ?? (await backendOf(client))
+  let seen: Holder | undefined
+  watch.add(({ holders }) => {
+    const now = [...holders].find((holder) => pidOf(holder) === pid)
+    // The same backend with another number is its next transaction.
+    const hasEnded = now === undefined || (seen !== undefined && now !== seen)
+    seen = now
+    if (hasEnded) callback()
+    return hasEnded
+  })
 }
 
 async function checkClient(db: Database, tx: unknown): Promise<PgClient> {
@@ -43,14 +75,14 @@ async function checkClient(db: Database, tx: unknown): Promise<PgClient> {
   }
   const client = tx as PgClient
   const status = client.getTransactionStatus?.()
-  // In a transaction that failed already PostgreSQL itself refuses, in its own words.
+  // In a transaction that has failed PostgreSQL itself refuses, in its own words.
   if (status === 'T' || status === 'E') return client
   try {
-    // Refused by PostgreSQL outside of a transaction, and harmless within one: reading takes the same lock.
+    // Refused outside of a transaction, and harmless within one: whatever reads the table takes the same lock.
     await client.query({ text: `LOCK TABLE ${db.table('holdfast_events')} IN ACCESS SHARE MODE` })
   } catch (cause) {
     // no_active_sql_transaction
-    if ((cause as { code?: unknown } | null)?.code !== '25P01') throw cause
+    if ((cause as { readonly code?: unknown } | null)?.code !== '25P01') throw cause
     throw new HoldfastError('TRANSACTION_INVALID', 'tx is not in a transaction.', {
       cause,
       hint: 'Run BEGIN on it first, and append through that same client; a pool gives every query to another one.',
@@ -61,5 +93,5 @@ async function checkClient(db: Database, tx: unknown): Promise<PgClient> {
 
 async function backendOf(client: PgClient): Promise<number> {
   const { rows } = await client.query({ text: 'SELECT pg_backend_pid() AS pid' })
-  return (rows as [{ pid: number }])[0].pid
+  return (rows as [{ readonly pid: number }])[0].pid
 }

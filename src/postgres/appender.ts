@@ -1,7 +1,7 @@
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as wait } from 'node:timers/promises'
 import { HoldfastError } from '../errors.ts'
 import type { AppendOutcome } from '../log/log-store.ts'
-import { type AppendRequest, appendQuery, runAppend } from './append.ts'
+import type { Append, AppendRequest } from './append.ts'
 import type { Database } from './database.ts'
 import { storeError, troubleOf } from './errors.ts'
 import { jittered } from './nap.ts'
@@ -21,8 +21,11 @@ type Lane = 'quick' | 'slow'
 
 const mostRequests = 256
 const mostBytes = 2_097_152
-/** Calls under way at once. A third one of the first kind only adds to the contention. */
+/** Calls under way at once. More quick ones would only make smaller batches of the same work. */
 const lanes: Readonly<Record<Lane, number>> = { quick: 2, slow: 2 }
+/** A quick call that takes longer than this waits for another transaction, and lets another call take its place. */
+const stuckMs = 5
+const mostStuck = 2
 /** How long a call waits for a transaction that holds a key: whoever goes together with that key waits as well. */
 const patienceMs = 250
 const mostTries = 6
@@ -33,11 +36,13 @@ const mostTries = 6
  */
 export function createAppender(
   db: Database,
+  append: Append,
   onAppended: (position: number) => void,
 ): (request: AppendRequest) => Promise<AppendOutcome> {
   let waiting: Asked[] = []
   const busyKeys = new Set<string>()
   const running: Record<Lane, number> = { quick: 0, slow: 0 }
+  let stuck = 0
   let isStarting = false
 
   return (request) =>
@@ -67,12 +72,15 @@ export function createAppender(
     // Nobody overtakes an earlier request of the same key.
     const keysLeft = new Set<string>()
     let bytes = 0
-    for (const asked of waiting) {
+    let looked = 0
+    // Whoever stands beyond a full batch need not be looked at; with thousands waiting that would cost more than the call.
+    for (; looked < waiting.length && batch.length < mostRequests; looked++) {
+      const asked = waiting[looked] as Asked
       const [first] = batch
       const fits = !first || (first.way === 'together' && asked.way === 'together' && bytes + asked.bytes <= mostBytes)
       const isMine = (asked.way === 'slow') === (lane === 'slow')
       const isFree = !busyKeys.has(asked.key) && !keysLeft.has(asked.key)
-      if (fits && isMine && isFree && batch.length < mostRequests) {
+      if (fits && isMine && isFree) {
         batch.push(asked)
         bytes += asked.bytes
       } else {
@@ -80,7 +88,7 @@ export function createAppender(
         keysLeft.add(asked.key)
       }
     }
-    waiting = left
+    waiting = looked < waiting.length ? [...left, ...waiting.slice(looked)] : left
     // In one order for all processes, so that two of them can't hold a key each and wait for the other's.
     return batch.toSorted((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0))
   }
@@ -89,13 +97,23 @@ export function createAppender(
   async function run(lane: Lane, batch: readonly Asked[]): Promise<void> {
     running[lane]++
     for (const { key } of batch) busyKeys.add(key)
+    let isStuck = false
+    const timer = setTimeout(() => {
+      if (lane === 'slow' || stuck === mostStuck) return
+      isStuck = true
+      stuck++
+      running.quick--
+      start()
+    }, stuckMs)
     try {
       settle(batch, await call(batch, lane === 'slow' ? 0 : patienceMs))
     } catch (error) {
       await giveBack(batch, error)
     }
+    clearTimeout(timer)
+    if (isStuck) stuck--
+    else running[lane]--
     for (const { key } of batch) busyKeys.delete(key)
-    running[lane]--
     start()
   }
 
@@ -103,8 +121,7 @@ export function createAppender(
     const client = await db.connect()
     let isBroken = true
     try {
-      const query = { ...appendQuery(db, batch, patience), name: 'holdfast_append' }
-      const outcomes = await runAppend(client, query)
+      const outcomes = await append(client, batch, patience)
       isBroken = false
       return outcomes
     } catch (error) {
@@ -145,6 +162,6 @@ export function createAppender(
       else if (state === '55P03') asked.way = 'slow'
     }
     waiting = [...again, ...waiting]
-    if (mayPass && again.length > 0) await setTimeout(jittered(isLost ? 25 * 2 ** (again[0]?.tries ?? 1) : 2))
+    if (mayPass && again.length > 0) await wait(jittered(isLost ? 25 * 2 ** (again[0]?.tries ?? 1) : 2))
   }
 }

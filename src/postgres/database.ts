@@ -29,6 +29,8 @@ export interface Statement {
 const busyTries = 6
 /** How long closing waits for what is under way, and for servers that don't answer. */
 const farewellMs = 500
+/** Half as long again as a statement may take. */
+const longestQuietMs = 45_000
 
 /**
  * The connections of a store and the one place where errors of PostgreSQL get their meaning. What can simply be tried again (a
@@ -40,7 +42,7 @@ export class Database {
   readonly schema: string
   readonly options: DatabaseOptions
   readonly #pool: PgPool
-  readonly #lost = new WeakSet<PgClient>()
+  readonly #ends = new WeakMap<PgClient, unknown>()
   readonly #open = new Set<PgPooledClient | PgSession>()
   #closed = false
   #ended: Promise<void> | undefined
@@ -53,12 +55,15 @@ export class Database {
     // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
     this.#pool.on('error', () => undefined)
     // The same for one that is lent out: what was going on there hears of it, but its client asks for a listener as well.
-    this.#pool.on('connect', (client: PgPooledClient) => this.#track(client))
+    this.#pool.on('connect', (client: PgPooledClient) => {
+      this.#track(client)
+      severWhenQuiet(client)
+    })
   }
 
-  /** Whether a connection has ended, however. */
-  isLost(client: PgClient): boolean {
-    return this.#lost.has(client)
+  /** Why a connection has ended; undefined while it has not. */
+  endOf(client: PgClient): unknown {
+    return this.#ends.get(client)
   }
 
   /** A table of ours, or of a projection, with its schema. */
@@ -129,7 +134,9 @@ export class Database {
 
   #track(client: PgPooledClient | PgSession): void {
     this.#open.add(client)
-    client.on('error', () => this.#lost.add(client))
+    client.on('error', (error) => {
+      if (!this.#ends.has(client)) this.#ends.set(client, error)
+    })
     client.on('end', () => this.#open.delete(client))
   }
 
@@ -168,6 +175,12 @@ export function sever(client: PgClient): void {
   connection?.stream?.destroy?.()
 }
 
+/** A connection can die without a word. Statements on this one may not take as long; so nobody is there any more. */
+function severWhenQuiet(client: PgClient): void {
+  const { connection } = client as { connection?: { stream?: { setTimeout?(ms: number, quiet: () => void): void } } }
+  connection?.stream?.setTimeout?.(longestQuietMs, () => sever(client))
+}
+
 /** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */
 async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise<T> {
   let failure: unknown
@@ -192,6 +205,8 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     lock_timeout: 5_000,
     idle_in_transaction_session_timeout: 10_000,
     client_connection_check_interval: 1_000,
+    // Stricter ones fail where ours wait, and are tried again for nothing. A space needs a backslash here.
+    default_transaction_isolation: 'read\\ committed',
     timezone: 'UTC',
     datestyle: 'ISO',
     bytea_output: 'hex',

@@ -26,12 +26,12 @@ export class Handle {
 
   constructor(target: PgClient) {
     this.#target = target
-    const lent = this.#wrap({ release: () => undefined })
-    this.client = this.#wrap({
-      connect: async () => lent,
-      release: () => this.#refuse('The connection of a transaction was given back.'),
-      end: () => this.#refuse('The connection of a transaction was closed.'),
-    })
+    const refuse = (what: string) => () => {
+      throw broken(`The connection of a transaction was ${what}.`, 'It is given back when the transaction ends.')
+    }
+    const common = { connect: async () => lent, end: refuse('closed') }
+    const lent = this.#wrap({ ...common, release: () => undefined })
+    this.client = this.#wrap({ ...common, release: refuse('given back') })
   }
 
   /** The first error since the last statement that worked: what the transaction failed of, if it did. */
@@ -121,10 +121,6 @@ export class Handle {
       if (typeof error === 'object' && error !== null) this.#errors.add(error)
       throw error
     }
-  }
-
-  #refuse(what: string): never {
-    throw broken(what, 'It is given back when the transaction ends.')
   }
 }
 

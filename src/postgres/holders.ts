@@ -24,7 +24,7 @@ export function holdersSql(schema: string): string {
 }
 
 export function holdersOf(text: string | null): ReadonlySet<Holder> {
-  return new Set(text?.split(' '))
+  return new Set(text ? text.split(' ') : [])
 }
 
 /** A transaction after PREPARE TRANSACTION has no backend any more, and another number than before. */

@@ -61,17 +61,18 @@ export class Horizon {
     return false
   }
 
-  /** Takes in what a live read saw that began on the era's `settled`. */
-  learn(era: Era, { solid, top, holders }: Sight): void {
+  /** Takes in what a live read saw that began on the era's `settled`. False when it has to ask for the holders after all. */
+  learn(era: Era, { solid, top, holders }: Sight): boolean {
     era.settled = Math.max(era.settled, solid)
-    if (top <= era.settled) return
-    if (holders.size === 0) {
-      era.settled = top
-      return
-    }
-    if (top <= (era.waits.at(-1)?.upTo ?? 0)) return
-    era.waits = [...era.waits.slice(0, mostWaits - 1), { upTo: top, holders }]
-    if (era.waits.length === 1) this.#watch.add((look) => this.#observe(era, look))
+    if (top <= era.settled) return true
+    if (holders) this.#wait(era, top, holders)
+    else era.isBehind = true
+    return holders !== undefined || era.waits.length > 0
+  }
+
+  /** Whether readers wait for holders, so that there are looks at them anyway. */
+  isWaiting(era: Era): boolean {
+    return era.waits.length > 0
   }
 
   /** The server may have lost its last commits and give their positions again: what was known is worth nothing. */
@@ -85,18 +86,29 @@ export class Horizon {
     return lookAtHolders(this.#db, this.#growth, (this.#era?.settled ?? 0) + 1)
   }
 
+  #wait(era: Era, upTo: number, holders: ReadonlySet<Holder>): void {
+    if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
+    if (upTo <= Math.max(era.settled, era.waits.at(-1)?.upTo ?? 0)) return
+    const isFirst = era.waits.length === 0
+    era.waits = [...era.waits.slice(0, mostWaits - 1), { upTo, holders }]
+    if (isFirst) this.#watch.add((look) => this.#observe(era, look))
+  }
+
   #observe(era: Era, look: Look): boolean {
     const isLost = look.isReplica || !this.isOf(era, look.server)
-    const waits = era.waits.map(({ upTo, holders }) => ({ upTo, holders: remaining(holders, look.holders) }))
-    const open = isLost ? [] : waits.filter(({ upTo, holders }) => holders.size > 0 && upTo > era.settled)
-    if (!isLost) {
-      for (const { upTo, holders } of waits) if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
-      if (look.holders.size === 0) era.settled = Math.max(era.settled, look.top)
+    const waits = isLost ? [] : era.waits.map((wait) => ({ ...wait, holders: remaining(wait.holders, look.holders) }))
+    for (const { upTo, holders } of waits) if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
+    const open = waits.filter(({ upTo }) => upTo > era.settled)
+    const hasEnded = open.length < era.waits.length
+    // Readers have seen more than what is waited for. If they had to wait for the end of this, they would be late by a wait.
+    if (era.isBehind && !isLost && look.top > Math.max(era.settled, open.at(-1)?.upTo ?? 0)) {
+      if (look.holders.size === 0) era.settled = look.top
+      else open.splice(mostWaits - 1, 1, { upTo: look.top, holders: look.holders })
     }
-    const hasEnded = open.length < waits.length
-    era.waits = open
+    era.isBehind = false
+    era.waits = open.filter(({ upTo }) => upTo > era.settled)
     if (hasEnded || look.isFilled) this.#wake()
-    return open.length === 0
+    return era.waits.length === 0
   }
 
   /**
@@ -109,7 +121,7 @@ export class Horizon {
       FROM ${this.#db.table('holdfast_partitions')} AS p JOIN ${this.#db.table('holdfast_events')} AS e
         ON e.position = p.position AND e.id = p.event_id
       WHERE p.position > p.start`)) as [{ server: string; settled: number }]
-    return { ...row, waits: [] }
+    return { ...row, waits: [], isBehind: false }
   }
 }
 
@@ -119,6 +131,8 @@ export interface Era {
   settled: number
   /** The older first: its holders are among those of the newer ones, so it ends no later than they do. */
   waits: readonly Wait[]
+  /** Whether a reader has seen more than what is waited for. */
+  isBehind: boolean
 }
 
 interface Wait {

@@ -1,7 +1,9 @@
+import { setImmediate } from 'node:timers/promises'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
-import { appendWithin } from './append-within.ts'
+import { createAppend } from './append.ts'
+import { createAppendWithin } from './append-within.ts'
 import { createAppender } from './appender.ts'
 import type { Database } from './database.ts'
 import { Growth } from './growth.ts'
@@ -9,11 +11,12 @@ import { describeHolders } from './holders.ts'
 import { type Era, Horizon } from './horizon.ts'
 import type { Listener } from './listener.ts'
 import { createPages, scanOf, throughOf } from './page.ts'
+import { Tail } from './tail.ts'
 import { createWatch } from './watch.ts'
 
 /** A lag up to this many positions is counted; a larger one is estimated. */
 const mostCounted = 100_000
-const nothing: PageLimits = { events: 1, bytes: 0 }
+const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
 
 export function postgresLog(db: Database, listener: Listener): LogStore {
   const growth = new Growth()
@@ -24,8 +27,13 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
     growth.reach(position)
     listener.notify('append')
   }
-  const append = createAppender(db, appended)
+  const statement = createAppend(db, growth)
+  const append = createAppender(db, statement, appended)
+  const appendWithin = createAppendWithin(db, statement, watch, appended)
   const table = db.table('holdfast_events')
+  let tail: { readonly era: Era | undefined; readonly events: Tail } = { era: undefined, events: new Tail(0) }
+  let lookUnderWay: Promise<Era> | undefined
+  let nextLook: Promise<Era> | undefined
   const counted = {
     name: 'holdfast_lag',
     text: `WITH top AS (SELECT coalesce(max(position), 0) AS top FROM ${table})
@@ -42,12 +50,12 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
 
   return {
     append: (key, events, expected, tx) => {
-      if (tx === undefined) return append({ key, events, expected })
-      return appendWithin(db, tx, { key, events, expected }, watch, appended)
+      const request = { key, events, expected }
+      return tx === undefined ? append(request) : appendWithin(tx, request)
     },
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
-    head: async () => (await advance()).settled,
+    head: async () => (await look()).settled,
     lag: async (after, { partition, of } = whole): Promise<Lag> => {
       const [row] = await db.query<{ events: number; since: number | null }>(growth.prepare(counted), [
         after,
@@ -57,7 +65,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       return { events: Math.max(0, row?.events ?? 0), since: row?.since ?? undefined }
     },
     gap: async (): Promise<Gap | undefined> => {
-      const era = await advance()
+      const era = await look()
       const holders = await describeHolders(db, [...(era.waits[0]?.holders ?? [])])
       return holders.length === 0 ? undefined : { after: era.settled, holders }
     },
@@ -67,36 +75,66 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   async function readAll(after: number, limits: PageLimits, share: Share = whole): Promise<LogPage> {
     const scan = scanOf(limits, share)
     let from = after
-    for (let reads = 1; ; reads++) {
+    for (let looks = 0; ; ) {
       const era = await horizon.now()
-      const isBehind = era.settled - from > scan
-      const { events, isCut, sight } = isBehind
-        ? await pages.range(from, from + scan, limits, share)
-        : await pages.live(from, era.settled, limits, share)
-      if (!horizon.isOf(era, sight.server)) continue
-      if (!isBehind) horizon.learn(era, sight)
-      const upTo = isBehind ? from + scan : Math.max(from, sight.solid)
-      const through = throughOf(events, isCut, upTo)
-      if (isBehind && events.length === 0) {
-        // A hole as large as a page, or nothing of this share. An empty page must not look like the end of the log.
-        const { first = era.settled + 1 } = await pages.bounds(upTo)
-        from = Math.max(upTo, Math.min(first - 1, era.settled))
-        if (share.of > 1) return { events, through: from }
+      if (from >= era.settled) {
+        if (looks++ > 0) return { events: [], through: from }
+        await look()
         continue
       }
-      // What was missing turned out to be settled: whatever filled it can be read at once.
-      if (!isCut && era.settled > upTo && (reads === 1 || through === after)) continue
-      return { events, through }
+      const kept = tailOf(era).read(from, limits, share)
+      if (kept) return kept
+      const upTo = Math.min(from + scan, era.settled)
+      const { events, isCut, sight } = await pages.range(from, upTo, limits, share)
+      if (!horizon.isOf(era, sight.server)) continue
+      if (events.length > 0) return { events, through: throughOf(events, isCut, upTo) }
+      // A hole, or nothing of this share. An empty page must not look like the end of the log.
+      const { first = era.settled + 1 } = upTo < era.settled ? await pages.bounds(upTo) : {}
+      from = Math.max(upTo, Math.min(first - 1, era.settled))
+      if (share.of > 1) return { events, through: from }
     }
   }
 
-  async function advance(): Promise<Era> {
+  /**
+   * Takes in what is new at the end of the log. Whoever asks in the same moment shares the answer, but never one that was under
+   * way already: what it was asked for may have been committed since.
+   */
+  function look(): Promise<Era> {
+    nextLook ??= beginLook()
+    return nextLook
+  }
+
+  async function beginLook(): Promise<Era> {
+    await lookUnderWay?.catch(() => undefined)
+    await setImmediate()
+    nextLook = undefined
+    lookUnderWay = lookNow()
+    return lookUnderWay
+  }
+
+  async function lookNow(): Promise<Era> {
     for (;;) {
       const era = await horizon.now()
-      const { sight } = await pages.live(Number.MAX_SAFE_INTEGER, era.settled, nothing, whole)
+      const before = era.settled
+      const { events, isCut, sight } = await pages.live(before, !horizon.isWaiting(era), tailLimits)
       if (!horizon.isOf(era, sight.server)) continue
-      horizon.learn(era, sight)
+      const through = throughOf(events, isCut, Math.max(before, sight.solid))
+      tailOf(era).add(before, events, through)
+      if (!horizon.learn(era, sight)) continue
+      // What was missing turned out to be settled: whatever filled it belongs here too.
+      if (!isCut && era.settled > through) await keep(era, through)
       return era
     }
+  }
+
+  async function keep(era: Era, after: number): Promise<void> {
+    const upTo = Math.min(era.settled, after + tailLimits.events)
+    const { events, isCut, sight } = await pages.range(after, upTo, tailLimits, whole)
+    if (horizon.isOf(era, sight.server)) tailOf(era).add(after, events, throughOf(events, isCut, upTo))
+  }
+
+  function tailOf(era: Era): Tail {
+    if (tail.era !== era) tail = { era, events: new Tail(era.settled) }
+    return tail.events
   }
 }

@@ -2,7 +2,7 @@ import type { Member, PartitionView, SubscriptionStore, SubscriptionView } from 
 import type { Database } from './database.ts'
 import { type PartitionRow, partitionColumns, toState } from './partitions.ts'
 import { isGoneSql, type Presence, presentSql } from './presence.ts'
-import { prepared } from './statement.ts'
+import { fresh, prepared } from './statement.ts'
 
 interface ViewRow {
   readonly name: string
@@ -15,6 +15,8 @@ interface MemberRow {
   readonly owner: string
   readonly presence: number
 }
+
+type Owned = Pick<PartitionRow, 'owner' | 'presence'>
 
 interface PartitionViewRow extends PartitionRow {
   readonly is_free: boolean
@@ -51,25 +53,30 @@ export function postgresMembers(
   }
 
   function toView({ name, members, partitions }: ViewRow, owner: string): SubscriptionView {
-    const isOurs = (row: { owner: string | null; presence: number | null }) =>
-      row.owner === owner && ours.has(row.presence)
+    const isOurs = (row: Owned) => row.owner === owner && ours.has(row.presence)
     const rows = JSON.parse(partitions ?? '[]') as PartitionViewRow[]
-    const owned = rows.filter(({ is_free: isFree }) => !isFree)
+    const owned = rows.filter((row) => !row.is_free)
     const others = (JSON.parse(members ?? '[]') as MemberRow[]).filter((member) => !isOurs(member))
+    const everybody = [...others, { owner, presence: listener.presence ?? noPresence }].toSorted(byOwner)
     return {
       name,
-      members: [...others, { owner, presence: listener.presence ?? noPresence }]
-        .toSorted(byOwner)
-        .map((member): Member => {
-          const isSelf = isOurs(member)
-          const has = owned.filter((row) => (isSelf ? isOurs(row) : row.owner === member.owner && !isOurs(row)))
-          return { owner: member.owner, isSelf, partitions: has.length }
-        }),
+      members: everybody.map((member): Member => {
+        const isSelf = isOurs(member)
+        const has = (row: Owned) => (isSelf ? isOurs(row) : !isOurs(row) && owns(member, row, others))
+        return { owner: member.owner, isSelf, partitions: owned.filter(has).length }
+      }),
       partitions: rows.map(
         (row): PartitionView => ({ ...toState(row), isFree: row.is_free, isMine: isOurs(row), isDue: row.is_due }),
       ),
     }
   }
+}
+
+/** The name is enough, unless another process has it too. */
+function owns(member: MemberRow, row: Owned, others: readonly MemberRow[]): boolean {
+  if (row.owner !== member.owner) return false
+  const hasNamesake = others.some((other) => other !== member && other.owner === member.owner)
+  return !hasNamesake || row.presence === null || row.presence === member.presence
 }
 
 /** The same in every process, whatever its language. */
@@ -86,7 +93,7 @@ function statements(db: Database) {
   return {
     // Writes only where less than two thirds of the time is left; whoever writes also sweeps. Those that another process
     // is just sweeping or renewing are left to it, or the two might wait for each other.
-    attend: prepared(`
+    attend: fresh(`
       WITH present AS MATERIALIZED (${presentSql}),
       stale AS (
         SELECT s.name FROM ${db.table('holdfast_subscriptions')} AS s

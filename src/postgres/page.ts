@@ -14,8 +14,8 @@ export interface Sight {
   readonly solid: number
   /** The highest position that is there. */
   readonly top: number
-  /** Who held the append lock after the snapshot was taken; nobody was asked when all there is was solid. */
-  readonly holders: ReadonlySet<Holder>
+  /** Who held the append lock after the snapshot was taken; undefined when that was not asked, or all there is was solid. */
+  readonly holders: ReadonlySet<Holder> | undefined
 }
 
 export interface Rows {
@@ -31,8 +31,11 @@ export type Query = <Row>(statement: Statement, values: readonly unknown[]) => P
 export interface Pages {
   /** Events up to a position under which nothing can appear any more. Of the sight only the server is known. */
   range(after: number, upTo: number, limits: PageLimits, share: Share): Promise<Rows>
-  /** Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. */
-  live(after: number, settled: number, limits: PageLimits, share: Share): Promise<Rows>
+  /**
+   * Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. To ask
+   * for the holders costs more than all the rest.
+   */
+  live(settled: number, asksHolders: boolean, limits: PageLimits): Promise<Rows>
   key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The first position above one, and the highest. */
   bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
@@ -64,22 +67,26 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   })
 
   // position - rank never falls, so it is equal to the base for the first rows only: those without a gap before them.
-  const live = bothWays('live', (share) => {
-    const within = `position > $1 AND position <= (SELECT solid FROM sight)${share}`
-    return `WITH above AS MATERIALIZED (
+  const live = {
+    name: 'holdfast_live',
+    text: `WITH above AS MATERIALIZED (
         SELECT position, row_number() OVER (ORDER BY position) AS rank
-        FROM (SELECT position FROM ${table} WHERE position > $2 ORDER BY position LIMIT ${solidWindow}) AS next
+        FROM (SELECT position FROM ${table} WHERE position > $1 ORDER BY position LIMIT ${solidWindow}) AS next
       ), sight AS MATERIALIZED (
-        SELECT coalesce(max(position) FILTER (WHERE position - rank = $2), $2) AS solid,
+        SELECT coalesce(max(position) FILTER (WHERE position - rank = $1), $1) AS solid,
           coalesce((SELECT max(position) FROM ${table}), 0) AS top
         FROM above
-      ), fit AS MATERIALIZED (SELECT coalesce(sum(${size}), 0) AS bytes FROM ${table} WHERE ${within})
-      SELECT NULL::bigint, pg_postmaster_start_time()::text, CASE WHEN top > solid THEN (${holdersSql(db.schema)}) END,
+      ), fit AS MATERIALIZED (
+        SELECT coalesce(sum(${size}), 0) AS bytes FROM ${table} WHERE position > $1 AND position <= (SELECT solid FROM sight)
+      )
+      SELECT NULL::bigint, pg_postmaster_start_time()::text,
+        CASE WHEN $4::boolean AND top > solid THEN coalesce((${holdersSql(db.schema)}), '') END,
         bytes::text, solid, pg_is_in_recovery()::integer, top::text, NULL, NULL
       FROM sight, fit
       UNION ALL
-      (SELECT ${columns} FROM ${table} WHERE ${within} AND (SELECT bytes FROM fit) <= $4 ORDER BY position LIMIT $3)`
-  })
+      (SELECT ${columns} FROM ${table} WHERE position > $1 AND position <= (SELECT solid FROM sight)
+        AND (SELECT bytes FROM fit) <= $3 ORDER BY position LIMIT $2)`,
+  }
 
   const cut = bothWays('cut', (share) => bounded('position', `position > $1 AND position <= $2${share}`))
   const key = { name: 'holdfast_key', text: bounded('version', 'key = $1 AND version > $2') }
@@ -92,8 +99,8 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   return {
     range: async (after, upTo, limits, share) =>
       fitted(await ask(range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
-    live: async (after, settled, limits, share) =>
-      fitted(await ask(live(share), values(after, settled, limits, share)), after, undefined, limits, share),
+    live: async (settled, asksHolders, limits) =>
+      fitted(await ask(live, [settled, limits.events, limits.bytes, asksHolders]), settled, undefined, limits, whole),
     key: async (of, afterVersion, limits) => toRecords(await ask(key, [of, afterVersion, limits.events, limits.bytes])),
     bounds: async (after) => {
       const [[first, top] = [null, 0]] = (await ask(bounds, [after])) as [number | null, number][]
@@ -157,6 +164,7 @@ export function throughOf(events: readonly RecordedEvent[], isCut: boolean, upTo
   return isCut ? (events.at(-1)?.position ?? upTo) : upTo
 }
 
+/** For the whole log, and for a share of it. Their parameters differ in number; `next` is the first that is free. */
 function bothWays(name: string, text: (share: string) => string): (share: Share) => Statement {
   const all = { name: `holdfast_${name}`, text: text('') }
   const shared = { name: `holdfast_${name}_share`, text: text(ofShare) }
@@ -172,7 +180,10 @@ function takeFirst(rows: unknown[]): { readonly bytes: number; readonly sight: S
   const at = rows.findIndex((row) => (row as [unknown])[0] === null)
   const [[, server, holders, bytes, solid, isReplica, top]] = rows.splice(at, 1) as [FirstValues]
   if (isReplica === 1) throw replicaError()
-  return { bytes: Number(bytes), sight: { server, solid, top: Number(top), holders: holdersOf(holders) } }
+  return {
+    bytes: Number(bytes),
+    sight: { server, solid, top: Number(top), holders: holders === null ? undefined : holdersOf(holders) },
+  }
 }
 
 /** A replica shows commits in another order than the primary, and knows nothing of the primary's locks. */

@@ -27,6 +27,8 @@ describeServers('SQL of a user in our transaction', (server) => {
       (client) => new Promise((done, fail) => client.query('ABORT', [], (error) => (error ? fail(error) : done(0)))),
       (client) => client.query(new Query('COMMIT')),
       (client) => client.end(),
+      async (client) => (await (client as unknown as PostgresPool).connect()).query('COMMIT', []),
+      async (client) => ((await (client as unknown as PostgresPool).connect()) as unknown as Client).end(),
       (client) => (client as unknown as PoolClient).release(),
     ]
     for (const [i, way] of ways.entries()) {
@@ -184,6 +186,12 @@ describeServers('SQL of a user in our transaction', (server) => {
       })
     })
     expect(await bench.all()).toEqual([2])
+    await schemas.user.query(`CREATE FUNCTION ${bench.schema}.full() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;
+      CREATE CONSTRAINT TRIGGER late AFTER INSERT ON ${bench.schema}.children DEFERRABLE INITIALLY DEFERRED
+      FOR EACH ROW EXECUTE FUNCTION ${bench.schema}.full()`)
+    const full = bench.perform((tx) => tx.attempt(() => child(tx, 2)))
+    await expect(full).rejects.toMatchObject({ name: 'StoreError', code: 'STORE_UNAVAILABLE' })
   })
 
   it('leaves nothing behind in a session that others use', async () => {

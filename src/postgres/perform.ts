@@ -84,12 +84,10 @@ class Performing implements Transaction {
     await this.#own('SAVEPOINT holdfast_attempt')
     try {
       await this.run(work)
-      // What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then.
-      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
-        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+      await this.#look()
     } catch (error) {
       await this.#own('ROLLBACK TO SAVEPOINT holdfast_attempt; RELEASE SAVEPOINT holdfast_attempt', error)
-      throw this.#faultOf(error)
+      throw error
     }
   }
 
@@ -133,6 +131,16 @@ class Performing implements Transaction {
     return row?.number
   }
 
+  /** What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then. */
+  async #look(): Promise<void> {
+    try {
+      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
+        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+    } catch (error) {
+      throw troubleOf(error) === 'refused' ? error : storeError(error, this.#db.name)
+    }
+  }
+
   /** A statement of ours about savepoints can only fail with the connection or with the transaction. */
   async #own(text: string, cause?: unknown): Promise<void> {
     try {
@@ -155,17 +163,15 @@ class Performing implements Transaction {
         throw this.#faultOf(failure)
       }
     }
-    if (this.#db.isLost(this.#client) || this.#client.getTransactionStatus?.() === 'I') {
-      throw this.#faultOf(failure ?? new Error('the transaction is over'))
-    }
+    const hasEnded = this.#db.endOf(this.#client) !== undefined || this.#client.getTransactionStatus?.() === 'I'
+    if (hasEnded) throw this.#faultOf(failure ?? new Error('the transaction is over'))
   }
 
   /** What is the store's doing, as a `StoreError`; everything else as it was thrown. */
   #faultOf(thrown: unknown): unknown {
     if (thrown instanceof HoldfastError) return thrown
-    if (this.#db.isLost(this.#client)) {
-      return new StoreError('STORE_UNAVAILABLE', `The connection to ${this.#db.name} was lost.`, { cause: thrown })
-    }
+    const end = this.#db.endOf(this.#client)
+    if (end !== undefined) return storeError(troubleOf(end) === 'refused' ? new Error('it ended') : end, this.#db.name)
     const own = serverErrorOf(thrown)
     const { failure } = this.#handle
     for (const cause of [failure, own]) {

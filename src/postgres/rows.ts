@@ -4,16 +4,13 @@ import type { Database } from './database.ts'
 import { sqlStateOf } from './errors.ts'
 import { quote } from './identifier.ts'
 import { listSql } from './list.ts'
-import { numberArray, type Query, prepared } from './statement.ts'
+import { fresh, numberArray, type Query } from './statement.ts'
 
-interface LoadedRow {
+interface ListRow {
   readonly key: string
   readonly version: number
   readonly position: number
   readonly data: string
-}
-
-interface ListRow extends LoadedRow {
   readonly order_value: ColumnValue
   readonly [column: `column_${number}`]: ColumnValue
 }
@@ -42,15 +39,14 @@ async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise
   }
 }
 
-async function load(
-  db: Database,
-  query: Query,
-  table: TableSpec,
-  keys: readonly string[],
-): Promise<Map<string, StoredRow>> {
-  const sql = prepared(`SELECT key, version, position, data FROM ${db.table(table.name)} WHERE key = ANY ($1::text[])`)
-  const rows = await query<LoadedRow>(sql, [keys.filter(isStorable)])
-  return new Map(rows.map(({ key, version, position, data }) => [key, { key, version, position, json: data }]))
+async function load(db: Database, query: Query, { name }: TableSpec, keys: readonly string[]) {
+  const statement = fresh(`SELECT key, version, position, data FROM ${db.table(name)} WHERE key = ANY ($1::text[])`)
+  // As arrays: a page has many, and nobody else sees them.
+  const inArrays = { ...statement, rowMode: 'array' } as const
+  const rows = await query<[string, number, number, string]>(inArrays, [keys.filter(isStorable)])
+  return new Map(
+    rows.map(([key, version, position, json]): [string, StoredRow] => [key, { key, version, position, json }]),
+  )
 }
 
 function toListed({ columns }: TableSpec, row: ListRow): ListedRow {

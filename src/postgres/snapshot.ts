@@ -1,7 +1,6 @@
 import type { StoreMoment } from '../store.ts'
 import { archive } from './archive.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
-import type { PgClient } from './driver.ts'
 import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
 import { readPage } from './page.ts'
@@ -19,8 +18,8 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
       throw storeError(error, db.name)
     }
   }
-  const client: PgClient = { query: (query) => guarded(() => session.query(query)) }
-  const query: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
+  const query: Query = (statement, values = []) =>
+    guarded(async () => rowsOf(await session.query(queryOf(statement, values))))
   try {
     await guarded(() => session.connect())
     await query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')

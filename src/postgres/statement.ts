@@ -12,6 +12,14 @@ export function prepared(text: string): Statement {
   return { name: `holdfast_${hash.slice(0, longestName)}`, text }
 }
 
+/**
+ * Planned every time. What was prepared while a table was small is to read all of it, and stays so until statistics are gathered,
+ * minutes and a million rows later. For statements that have a choice; most of ours go by the only index there is.
+ */
+export function fresh(text: string): Statement {
+  return { name: '', text }
+}
+
 /** pg would quote and escape every one of them, and a page has thousands. */
 export function numberArray(numbers: readonly (number | null | undefined)[]): string {
   return `{${numbers.map((number) => number ?? 'NULL').join(',')}}`

@@ -147,19 +147,20 @@ FROM ${schema}.holdfast_letters AS l LEFT JOIN ${schema}.holdfast_events AS e ON
 -- The lock comes before everything that draws a position: a reader that sees a higher position can therefore find whoever may
 -- still fill a lower one among the holders of the lock. It is shared, so nobody waits for it.
 --
--- Its plans are kept by the session; without the setting one that was made while the log was small would read all of it.
+-- Its plans are made once for a session, and without the settings they would be made anew in every call, or one that was made
+-- while the log was small would go on reading all of it.
 CREATE FUNCTION ${schema}.holdfast_append(
   patience integer, keys text[], slots smallint[], expected bigint[], counts integer[],
   ids text[], types text[], schema_versions integer[], times text[], bodies text[], metadatas text[],
   OUT outcome text, OUT reached bigint, OUT at_position bigint, OUT which_id text, OUT taken_by text
-) RETURNS SETOF record LANGUAGE plpgsql SET enable_seqscan = off AS $$
+) RETURNS SETOF record LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 DECLARE
   -- The first and the last event of a request in the arrays.
   a integer;
   z integer := 0;
   known record;
   known_ids integer;
-  first_known bigint;
 BEGIN
   PERFORM pg_catalog.pg_advisory_xact_lock_shared(${appendLock}, ${schemaNumber(schema.replaceAll('"', ''))});
   IF patience > 0 THEN
@@ -189,33 +190,34 @@ BEGIN
         END IF;
       END IF;
 
-      known_ids := 0;
-      FOR known IN
-        SELECT e.id, e.key, e.version, e.position, e.type = types[n] AND e.data::text = bodies[n] AS same
-        FROM pg_catalog.generate_series(a, z) AS n JOIN ${schema}.holdfast_events AS e ON e.id = ids[n] ORDER BY n
-      LOOP
-        IF known.key <> keys[r] OR NOT known.same THEN
-          outcome := CASE WHEN known.key <> keys[r] THEN 'key' ELSE 'content' END;
-          which_id := known.id;
-          taken_by := known.key;
-          EXIT again;
-        END IF;
-        known_ids := known_ids + 1;
-        IF known_ids = 1 THEN
-          first_known := known.version;
-        ELSIF known.version <> first_known + known_ids - 1 THEN
-          outcome := 'scattered';
-        END IF;
-        reached := known.version;
-        at_position := known.position;
-      END LOOP;
+      SELECT coalesce(pg_catalog.max(o.version), 0), (
+          SELECT pg_catalog.count(*) FROM ${schema}.holdfast_events AS e WHERE e.id = ANY (ids[a:z])
+        ) INTO reached, known_ids
+      FROM ${schema}.holdfast_events AS o WHERE o.key = keys[r];
       IF known_ids > 0 THEN
+        known_ids := 0;
+        FOR known IN
+          SELECT n, e.id, e.key, e.version, e.position, e.type = types[n] AND e.data::text = bodies[n] AS same
+          FROM pg_catalog.generate_series(a, z) AS n JOIN ${schema}.holdfast_events AS e ON e.id = ids[n] ORDER BY n
+        LOOP
+          IF known.key <> keys[r] OR NOT known.same THEN
+            outcome := CASE WHEN known.key <> keys[r] THEN 'key' ELSE 'content' END;
+            which_id := known.id;
+            taken_by := known.key;
+            EXIT again;
+          END IF;
+          IF known.n > a AND known.version <> reached + 1 THEN
+            outcome := 'scattered';
+          END IF;
+          known_ids := known_ids + 1;
+          reached := known.version;
+          at_position := known.position;
+        END LOOP;
         outcome := CASE WHEN known_ids <= z - a THEN 'partial' ELSE coalesce(outcome, 'repeated') END;
         which_id := ids[a];
         EXIT again;
       END IF;
 
-      SELECT coalesce(pg_catalog.max(o.version), 0) INTO reached FROM ${schema}.holdfast_events AS o WHERE o.key = keys[r];
       IF expected[r] <> -1 AND expected[r] <> reached THEN
         outcome := 'version';
         EXIT again;

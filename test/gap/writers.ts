@@ -1,0 +1,38 @@
+import { Client } from 'pg'
+import { openLog } from './open.ts'
+import { naiveAppends, ourAppends, type Tally, write } from './workload.ts'
+
+// A process with some writers. It is told what to write, and answers when it is written.
+
+export interface WritersJob {
+  readonly round: 'ours' | 'naive'
+  readonly transactions: number
+  readonly keys: number
+}
+
+const [url = '', count = '1'] = process.argv.slice(2)
+const { log } = await openLog(url)
+const clients = await Promise.all(
+  Array.from({ length: Number(count) }, async () => {
+    const client = new Client({ connectionString: url, application_name: 'gap writer' })
+    await client.connect()
+    return client
+  }),
+)
+const ways = { ours: ourAppends(log), naive: naiveAppends('naive') }
+
+process.on('message', ({ round, transactions, keys }: WritersJob) => {
+  const share = Math.ceil(transactions / clients.length)
+  void Promise.all(clients.map((client) => write(client, ways[round], share, keys))).then(report, fail)
+})
+process.send?.('ready')
+
+function report(tallies: readonly Tally[]): void {
+  const sum = (field: keyof Tally) => tallies.reduce((total, tally) => total + tally[field], 0)
+  process.send?.({ committed: sum('committed'), rolledBack: sum('rolledBack') })
+}
+
+function fail(error: unknown): void {
+  console.error(error)
+  process.exit(1)
+}
