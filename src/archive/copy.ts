@@ -7,7 +7,7 @@ export interface CopyOptions {
   readonly from: Store
   /** A store that nothing was written to yet. */
   readonly to: Store
-  /** Copies although a process seems to work on it still. What that does from now on is not copied. */
+  /** Copies although somebody seems to work on it still. What they do from now on is not copied. */
   readonly force?: boolean
   readonly onProgress?: (progress: CopyProgress) => void
 }
@@ -28,7 +28,8 @@ export interface Copied {
 
 /**
  * Copies everything that lasts in a store into another one, as it is at one moment: positions, versions, checkpoints, rows, held
- * lanes, letters. Then reads both again and compares everything. The other store has all of it or, after any failure, nothing.
+ * lanes, letters. The other store has all of it or, after any failure, nothing. Then reads both again and compares everything; a
+ * copy that was not compared to the end should be thrown away.
  */
 export async function copyStore(options: CopyOptions): Promise<Copied> {
   checkOptions(options, 'copyStore', ['from', 'to', 'force', 'onProgress'])
@@ -43,8 +44,20 @@ export async function copyStore(options: CopyOptions): Promise<Copied> {
     await restore(copying.parts(copied(moment.archive(), left, force)))
     const comparing = new Tally('comparing', onProgress)
     await to.snapshot((there) => compare(copied(moment.archive(), left, true), there.archive(), comparing))
+    if (!force) await refuseGrown(from, copying.position)
     return { counts: comparing.counts, left: [...left].toSorted() }
   })
+}
+
+/** Who appends leaves no trace but events. */
+async function refuseGrown(from: Store, position: number): Promise<void> {
+  const head = await from.log.head()
+  if (head <= position) return
+  throw new HoldfastError(
+    'STORE_IN_USE',
+    `Events were appended while it was copied, up to ${head}; the copy ends at ${position}.`,
+    { hint: 'Throw the copy away, stop whoever appends, and copy again.' },
+  )
 }
 
 /** Without what can't be copied. */
@@ -107,10 +120,17 @@ class Tally {
   readonly #onProgress: (progress: CopyProgress) => void
   readonly #counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0 }
   #untold = 0
+  #position = 0
 
   constructor(phase: CopyProgress['phase'], onProgress: (progress: CopyProgress) => void) {
     this.#phase = phase
     this.#onProgress = onProgress
+    this.#tell()
+  }
+
+  /** Of the last event. */
+  get position(): number {
+    return this.#position
   }
 
   get counts(): CopyCounts {
@@ -120,9 +140,7 @@ class Tally {
   add(kind: ArchiveItem['kind'], count = 1): void {
     this.#counts[kind] += count
     this.#untold += count
-    if (this.#untold < 5_000) return
-    this.#untold = 0
-    this.#onProgress({ phase: this.#phase, counts: this.counts })
+    if (this.#untold >= 5_000) this.#tell()
   }
 
   async *parts(parts: AsyncIterable<ArchivePart>): AsyncGenerator<ArchivePart> {
@@ -134,6 +152,7 @@ class Tally {
           break
         case 'events':
           this.add('event', part.events.length)
+          this.#position = part.events.at(-1)?.position ?? this.#position
           break
         case 'rows':
           this.add('row', part.rows.length)
@@ -148,5 +167,10 @@ class Tally {
           part satisfies never
       }
     }
+  }
+
+  #tell(): void {
+    this.#untold = 0
+    this.#onProgress({ phase: this.#phase, counts: this.counts })
   }
 }

@@ -3,10 +3,12 @@ import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts
 import type { Database } from './database.ts'
 import { type LaneRow, type LetterRow, toLane, toLetter } from './letters.ts'
 import { partitionReader } from './partitions.ts'
+import { isGoneSql } from './presence.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
 
-const perPart = 1_000
+/** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
+const perPart = 100
 
 /** Everything that is in the schema, in parts that fit into memory. `query` stands in a read transaction, so it is one moment. */
 export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
@@ -15,7 +17,9 @@ export async function* archive(db: Database, query: Query): AsyncGenerator<Archi
   )
   const readPartitions = partitionReader(db)
   for (const { name, table_name, columns } of subscriptions) {
-    const partitions = await readPartitions(query, name)
+    const free = await freePartitions(db, query, name)
+    const states = await readPartitions(query, name)
+    const partitions = states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state))
     yield { part: 'subscription', subscription: { name, table: tableOf(table_name, columns), partitions } }
   }
   yield* events(db, query)
@@ -25,6 +29,16 @@ export async function* archive(db: Database, query: Query): AsyncGenerator<Archi
     yield* lanes(db, query, name)
     yield* letters(db, query, name)
   }
+}
+
+/** Those on which nobody works, although their rows may still name one that died. */
+async function freePartitions(db: Database, query: Query, subscription: string): Promise<ReadonlySet<number>> {
+  const found = await query<{ partition: number }>(
+    `SELECT partition FROM ${db.table('holdfast_partitions')}
+     WHERE subscription = $1 AND (lease_until <= clock_timestamp() OR ${isGoneSql('presence')})`,
+    [subscription],
+  )
+  return new Set(found.map(({ partition }) => partition))
 }
 
 function tableOf(name: string | null, columns: string): TableSpec | undefined {

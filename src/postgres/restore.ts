@@ -5,43 +5,53 @@ import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import { slotOf } from '../source/share.ts'
 import { type Database, queryOf, rollback } from './database.ts'
 import { storeError } from './errors.ts'
-import type { PgClient } from './driver.ts'
+import type { PgResult } from './driver.ts'
 import { columnsText } from './registration.ts'
 import { createTableSql, rowValues, upsertSql } from './rows.ts'
+
+type Ask = (text: string, values?: readonly unknown[]) => Promise<PgResult>
 
 /**
  * Fills an empty schema from an archive, in one transaction. It is tried once: the parts come from somewhere and can't be had
  * again; what was written of them is taken back.
  */
 export async function restore(db: Database, parts: AsyncIterable<ArchivePart>): Promise<void> {
-  const client = await db.connect()
+  const client = await told(db, db.connect())
+  // What goes wrong with the parts is not about this database, and is thrown as it comes.
+  const ask: Ask = (text, values = []) => told(db, client.query(queryOf(text, values)))
   let isDone = false
   try {
-    await client.query({ text: 'BEGIN' })
+    await ask('BEGIN')
     // As long as it takes: nobody else is there who could wait for it.
-    await client.query({ text: 'SET LOCAL statement_timeout = 0' })
-    await client.query({ text: 'SET LOCAL idle_in_transaction_session_timeout = 0' })
-    await refuseUsed(db, client)
-    const writer = new Writer(db, client)
+    await ask('SET LOCAL statement_timeout = 0')
+    await ask('SET LOCAL idle_in_transaction_session_timeout = 0')
+    await refuseUsed(db, ask)
+    const writer = new Writer(db, ask)
     for await (const part of parts) await writer.write(part)
     await writer.finish()
-    const { command } = await client.query({ text: 'COMMIT' })
+    const { command } = await ask('COMMIT')
     isDone = command === 'COMMIT'
     if (!isDone) throw new HoldfastError('INTERNAL', `${db.name} rolled the copy back.`)
-  } catch (error) {
-    throw storeError(error, db.name)
   } finally {
     if (!isDone) await rollback(client)
     client.release(!isDone)
   }
 }
 
+async function told<T>(db: Database, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    throw storeError(error, db.name)
+  }
+}
+
 /** Locked, so that nothing comes in between the look and the end. */
-async function refuseUsed(db: Database, client: PgClient): Promise<void> {
+async function refuseUsed(db: Database, ask: Ask): Promise<void> {
   const tables = ['holdfast_events', 'holdfast_subscriptions'].map((name) => db.table(name))
-  await client.query({ text: `LOCK TABLE ${tables.join(', ')} IN EXCLUSIVE MODE` })
+  await ask(`LOCK TABLE ${tables.join(', ')} IN EXCLUSIVE MODE`)
   for (const table of tables) {
-    const { rows } = await client.query({ text: `SELECT 1 FROM ${table} LIMIT 1` })
+    const { rows } = await ask(`SELECT 1 FROM ${table} LIMIT 1`)
     if (rows.length === 0) continue
     throw new HoldfastError('STORE_NOT_EMPTY', `${db.name} has something in the schema ${db.schema} already.`, {
       hint: 'Copy into a schema of its own. Nothing was changed.',
@@ -51,11 +61,11 @@ async function refuseUsed(db: Database, client: PgClient): Promise<void> {
 
 class Writer {
   readonly #db: Database
-  readonly #client: PgClient
+  readonly #ask: Ask
 
-  constructor(db: Database, client: PgClient) {
+  constructor(db: Database, ask: Ask) {
     this.#db = db
-    this.#client = client
+    this.#ask = ask
   }
 
   async write(part: ArchivePart): Promise<void> {
@@ -208,6 +218,6 @@ class Writer {
   }
 
   async #query(text: string, values: readonly unknown[]): Promise<void> {
-    await this.#client.query(queryOf(text, values))
+    await this.#ask(text, values)
   }
 }

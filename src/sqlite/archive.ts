@@ -2,18 +2,22 @@ import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archiv
 import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Database } from './database.ts'
 import { type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
-import { partitionRows, toState } from './partitions.ts'
+import { type PartitionRow, partitionRows, toState } from './partitions.ts'
 import { listRows } from './rows.ts'
 
-const perPart = 1_000
+/** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
+const perPart = 100
 
-/** Everything that is in the file, in parts that fit into memory. `db` stands in a read transaction, so it is one moment. */
-export async function* archive(db: Database): AsyncGenerator<ArchivePart> {
+/**
+ * Everything that is in the file, in parts that fit into memory. `db` stands in a read transaction, so it is one moment. `isFree` says
+ * whether nobody works on a partition, although its row may still name one that died.
+ */
+export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
   const subscriptions = db.all<{ name: string; table_name: string | null; columns: string }>(
     'SELECT name, table_name, columns FROM holdfast_subscriptions ORDER BY name',
   )
   for (const { name, table_name, columns } of subscriptions) {
-    const partitions = partitionRows(db, name).map(toState)
+    const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))
     yield { part: 'subscription', subscription: { name, table: tableOf(table_name, columns), partitions } }
   }
   yield* events(db)

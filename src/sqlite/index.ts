@@ -14,10 +14,11 @@ import { WriteGate } from './gate.ts'
 import { createHolder, forgetHolder } from './holder.ts'
 import { heldLanes, partitionLetters, sqliteLetters } from './letters.ts'
 import { sqliteLog } from './log.ts'
+import { isFree } from './members.ts'
 import { migrate, refuseForeign } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { readPage } from './pages.ts'
-import { partitionRows, toState } from './partitions.ts'
+import { type PartitionRow, partitionRows, toState } from './partitions.ts'
 import { Performer } from './perform.ts'
 import { sqliteRows } from './rows.ts'
 import { sqliteSubscriptions } from './subscriptions.ts'
@@ -60,7 +61,7 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
     subscriptions: sqliteSubscriptions({ db, clock, self, gate, performer }),
     letters: sqliteLetters(db),
     rows: sqliteRows(db),
-    snapshot: (read) => snapshot(path, busyMs, read),
+    snapshot: (read) => snapshot(path, busyMs, (row) => isFree(row, self, clock.now()), read),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -97,7 +98,12 @@ function openSecond(file: string, busyMs: number): Database {
 }
 
 /** A connection of its own in a read transaction: in WAL mode it sees one moment, and holds up nobody. */
-async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMoment) => Promise<T>): Promise<T> {
+async function snapshot<T>(
+  file: string,
+  busyMs: number,
+  isFreeNow: (row: PartitionRow) => boolean,
+  read: (moment: StoreMoment) => Promise<T>,
+): Promise<T> {
   const db = new Database(file, { readOnly: true, busyMs })
   try {
     db.exec('BEGIN')
@@ -107,7 +113,7 @@ async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMom
       log: { readAll: async (after, limits, share = whole) => readPage(db, after, limits, share) },
       rows: sqliteRows(db),
       partitions: async (subscription) => partitionRows(db, subscription).map(toState),
-      archive: () => archive(db),
+      archive: () => archive(db, isFreeNow),
       heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
       letters: async (subscription, partition, after, limit) =>
         partitionLetters(db, subscription, partition, after, limit),
