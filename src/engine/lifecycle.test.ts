@@ -317,3 +317,22 @@ describe('a filter', () => {
     expect(await heldOf(engine)).toEqual([])
   })
 })
+
+describe('a log of which less can be read than others have read', () => {
+  it.for([
+    ['has lost nothing while its end is beyond the checkpoint', 2, 'live'],
+    ['has lost something when it ends before the checkpoint', 1, 'failed'],
+  ] as const)('%s', async ([, end, state]) => {
+    await using world = await createWorld()
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1), credited(1)])
+    const first = world.engine()
+    await world.settle(first)
+    await first.stop()
+    // As another process has it, for whom a gap is open still that the first has seen filled.
+    const log = { ...world.store.log, head: async () => 1, end: async () => end }
+    const second = world.engine([balances], { store: { ...world.store, log } })
+    await second.start()
+    await world.runtime.advance(1_000)
+    expect((await second.status()).subscriptions[0]?.state.state).toBe(state)
+  })
+})

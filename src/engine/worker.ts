@@ -198,8 +198,8 @@ export class Worker {
       return undefined
     }
     const lanes = await store.letters.heldLanes(name, share.partition)
-    const head = await source.head()
-    if (head < state.checkpoint.position) throw regressed(name, source.name, state.checkpoint.position, head)
+    const end = await (source.end?.() ?? source.head())
+    if (end < state.checkpoint.position) throw regressed(name, source.name, state.checkpoint.position, end)
     this.#checkpoint = state.checkpoint
     this.#seen = state.checkpoint.position
     this.#reading.forget()

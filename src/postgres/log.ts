@@ -56,6 +56,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
     head: async () => (await look()).settled,
+    end: async () => (await pages.bounds(0)).top,
     lag: async (after, { partition, of } = whole): Promise<Lag> => {
       const [row] = await db.query<{ events: number; since: number | null }>(growth.prepare(counted), [
         after,

@@ -39,17 +39,17 @@ export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Wat
       await nap(Math.max(waitMs, restMs), signal)
       if (signal.aborted) break
       const begun = performance.now()
+      // Whoever joins from here on waits for holders that this look may have been too early to see, and would take them for gone.
+      const asked = watchers
+      watchers = []
       try {
         const seen = await look()
         restMs = restFactor * (performance.now() - begun)
-        const asked = watchers
-        // Whoever joins while these are told has not been there at this look.
-        watchers = []
-        const left = asked.filter((watcher) => !watcher(seen))
-        watchers.unshift(...left)
+        watchers.unshift(...asked.filter((watcher) => !watcher(seen)))
         waitMs = Math.min(waitMs * 1.5, mostMs)
       } catch {
         // The server can't be reached. Nothing was learnt, so everybody goes on waiting.
+        watchers.unshift(...asked)
         waitMs = Math.min(waitMs * 2, mostAfterFailureMs)
       }
     }

@@ -44,6 +44,7 @@ export function sqliteLog({ db, clock, gate, performer, busyMs }: LogParts): Log
     readAll: async (after, limits, share = whole) => readPage(db, after, limits, share),
     readKey: async (key, afterVersion, limits) => readKey(db, key, afterVersion, limits),
     head: async () => head(db),
+    end: async () => head(db),
     lag: (after, share = whole) => readLag(db, after, share),
     gap: async () => undefined,
     onAppend: (wake) => {
