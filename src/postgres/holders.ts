@@ -27,7 +27,7 @@ export function holdersOf(text: string | null): ReadonlySet<Holder> {
   return new Set(text ? text.split(' ') : [])
 }
 
-/** A transaction after PREPARE TRANSACTION has no backend any more, and another number than before. */
+/** A transaction after PREPARE TRANSACTION has no backend any more, and after a restart another number as well. */
 export function isPrepared(one: Holder): boolean {
   return one.startsWith('0:')
 }
@@ -53,7 +53,9 @@ export async function describeHolders(db: Database, holders: readonly Holder[]):
       round(extract(epoch FROM coalesce(a.xact_start, p.prepared)) * 1000) AS since,
       coalesce(a.query, 'PREPARE TRANSACTION ' || quote_literal(p.gid)) AS query
     FROM pg_locks AS l LEFT JOIN pg_stat_activity AS a ON a.pid = l.pid
-      LEFT JOIN pg_prepared_xacts AS p ON l.pid IS NULL AND l.virtualtransaction = '-1/' || p.transaction
+      LEFT JOIN pg_locks AS t ON l.pid IS NULL AND t.pid IS NULL AND t.locktype = 'transactionid'
+        AND t.virtualtransaction = l.virtualtransaction
+      LEFT JOIN pg_prepared_xacts AS p ON p.transaction = t.transactionid
     WHERE ${isAppendLock(db.schema)} AND ${holder} = ANY ($1) ORDER BY since`
   type Row = { readonly [Field in keyof GapHolder]: GapHolder[Field] | null }
   const rows = await db.query<Row>({ name: 'holdfast_holders', text }, [holders])

@@ -21,7 +21,7 @@ import type { Watch } from './watch.ts'
  * lock later draws above p and doesn't matter. No clock decides, no writer ever waits for a reader, and transactions that don't
  * append don't hold anybody up.
  *
- * Only PREPARE TRANSACTION changes a holder's number. So while a holder with a backend is waited for, whatever prepared
+ * Only PREPARE TRANSACTION changes what a holder is called. So while a holder with a backend is waited for, whatever prepared
  * transaction appears may be that holder, and is waited for as well.
  */
 export class Horizon {

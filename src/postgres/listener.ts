@@ -1,5 +1,5 @@
 import { randomBytes, randomInt } from 'node:crypto'
-import { type Database, queryOf, rowsOf, sessionConfig } from './database.ts'
+import { type Database, queryOf, rowsOf, sever } from './database.ts'
 import type { PgSession } from './driver.ts'
 import { quote } from './identifier.ts'
 import { presenceLock } from './locks.ts'
@@ -98,28 +98,35 @@ export function createListener(db: Database): Listener {
   async function live(): Promise<void> {
     let waitMs = firstWaitMs
     while (!signal.aborted) {
-      const over = new AbortController()
-      const ended = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()))
-      const end = () => over.abort()
-      signal.addEventListener('abort', end)
-      const session = new db.options.driver.Client(sessionConfig(db.options))
-      session.on('error', end)
-      session.on('end', end)
-      session.on('notification', ({ payload = '' }) => hear(payload))
-      try {
-        await Promise.race([open(session, over.signal), ended])
-        if (presence !== undefined) waitMs = firstWaitMs
-        await Promise.race([beat(session, over.signal), ended])
-      } catch {
-        // It could not be opened, or broke: another one.
-      }
-      signal.removeEventListener('abort', end)
-      over.abort()
-      if (presence !== undefined) lose()
-      await bury(session)
+      const wasUp = await attend().catch(() => false)
+      if (wasUp) waitMs = firstWaitMs
       await nap(jittered(waitMs), signal, true)
       waitMs = Math.min(waitMs * 2, mostWaitMs)
     }
+  }
+
+  /** A session from its beginning to its end; whether it was ever up. */
+  async function attend(): Promise<boolean> {
+    const over = new AbortController()
+    const end = () => over.abort()
+    const ended = new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()))
+    signal.addEventListener('abort', end)
+    const session = db.session()
+    session.on('error', end)
+    session.on('end', end)
+    session.on('notification', ({ payload = '' }) => hear(payload))
+    try {
+      await Promise.race([open(session, over.signal), ended])
+      await Promise.race([beat(session, over.signal), ended])
+    } catch {
+      // It could not be opened, or it broke: another one.
+    }
+    end()
+    signal.removeEventListener('abort', end)
+    const wasUp = presence !== undefined
+    if (wasUp) lose()
+    await bury(session)
+    return wasUp
   }
 
   async function open(session: PgSession, over: AbortSignal): Promise<void> {
@@ -164,12 +171,9 @@ async function beat(session: PgSession, over: AbortSignal): Promise<void> {
 
 /** Says goodbye, and leaves if nobody answers. */
 async function bury(session: PgSession): Promise<void> {
-  await within(
-    farewellMs,
-    session.end().catch(() => undefined),
-  )
-  const { connection } = session as { readonly connection?: { readonly stream?: { destroy?(): void } } }
-  connection?.stream?.destroy?.()
+  const goodbye = session.end().catch(() => undefined)
+  await within(farewellMs, goodbye)
+  sever(session)
 }
 
 async function within(ms: number, work: Promise<unknown>): Promise<void> {

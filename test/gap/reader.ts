@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { Client } from 'pg'
-import { openLog } from './open.ts'
+import { createPostgresStore } from '../../src/postgres/index.ts'
 
 // A process that tails the log until it is told how far to go, and then compares what it saw with what is there.
 
@@ -26,8 +26,8 @@ const limits = { events: 1_000, bytes: 4_194_304 }
 const restMs = 5
 const [url = '', way = 'horizon'] = process.argv.slice(2)
 const isNaive = way === 'naive'
-const opened = await openLog(url)
-const { log, listener } = opened
+const store = await createPostgresStore({ connection: url })
+const { log } = store
 const client = new Client({ connectionString: url, application_name: 'gap reader' })
 await client.connect()
 
@@ -37,8 +37,7 @@ let end: number | undefined
 let gapsSeen = 0
 let wake: () => void = () => undefined
 
-listener.onAppend(() => wake())
-await listener.ready()
+log.onAppend(() => wake())
 process.on('message', (job: ReaderJob) => {
   if ('end' in job) end = job.end
   else tail = job.tail
@@ -65,7 +64,7 @@ await looking
 process.send?.(await compare())
 process.disconnect()
 await client.end()
-await opened[Symbol.asyncDispose]()
+await store.close()
 
 async function readOn(from: number): Promise<number> {
   const { events, through } = await log.readAll(from, limits)

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { Client } from 'pg'
-import { openLog } from './open.ts'
+import { createPostgresStore } from '../../src/postgres/index.ts'
 import type { ReaderJob, ReaderReport } from './reader.ts'
 import type { Tally } from './workload.ts'
 import type { WritersJob } from './writers.ts'
@@ -46,7 +46,7 @@ const keys = 200
  */
 export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Promise<GapResult> {
   const begun = performance.now()
-  for (const schema of ['holdfast', 'naive']) await (await openLog(url, schema))[Symbol.asyncDispose]()
+  for (const schema of ['holdfast', 'naive']) await (await createPostgresStore({ connection: url, schema })).close()
   const client = await connect(url)
   const other = await connect(otherUrl)
   const processes: ChildProcess[] = []

@@ -1,5 +1,5 @@
 import { Client } from 'pg'
-import { openLog } from './open.ts'
+import { createPostgresStore } from '../../src/postgres/index.ts'
 import { naiveAppends, ourAppends, type Tally, write } from './workload.ts'
 
 // A process with some writers. It is told what to write, and answers when it is written.
@@ -11,7 +11,7 @@ export interface WritersJob {
 }
 
 const [url = '', count = '1'] = process.argv.slice(2)
-const { log } = await openLog(url)
+const { log } = await createPostgresStore({ connection: url })
 const clients = await Promise.all(
   Array.from({ length: Number(count) }, async () => {
     const client = new Client({ connectionString: url, application_name: 'gap writer' })
