@@ -1,8 +1,13 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { createEngine, createLog, type Store } from 'holdfast'
+import { createPostgresStore } from 'holdfast/postgres'
+import { createSqliteStore } from 'holdfast/sqlite'
+import { Client } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
 import { createDatabase, describeServers } from '../test/postgres/databases.ts'
+import { balances, bank } from './bank/bank.ts'
 import { run } from './run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-examples-'))
@@ -37,6 +42,25 @@ describe('a projection in SQL', () => {
   })
 })
 
+describe('docs/growing.md', () => {
+  test('shows code that runs here, to the letter', () => {
+    const root = new URL('../', import.meta.url)
+    const page = readFileSync(new URL('docs/growing.md', root), 'utf8')
+    const blocks = [...page.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
+    expect(blocks.length).toBe(page.match(/```ts/g)?.length)
+    expect(blocks.map(([, path]) => path)).toEqual(
+      ['there', 'roles', 'back'].map((name) => `examples/growing/${name}.ts`),
+    )
+    for (const [, path = '', code] of blocks) expect(code).toBe(readFileSync(new URL(path, root), 'utf8'))
+  })
+
+  test('gives three roles their rights', async () => {
+    const { code, stdout } = await run('growing/roles.ts', [])
+    expect(code).toBe(0)
+    for (const role of ['migrator', 'engine', 'reader']) expect(stdout).toContain(`CREATE ROLE "bank_${role}"`)
+  })
+})
+
 describeServers('the examples', (server) => {
   test.each(['kysely', 'drizzle'])(
     'a projection in SQL with %s holds what breaks a rule of its table',
@@ -64,4 +88,51 @@ describeServers('the examples', (server) => {
       expect(await run('outbox.ts', [database.url])).toMatchObject({ code: 0, stdout: `${lines.join('\n')}\n` })
     }
   })
+
+  test('a bank grows from a file into PostgreSQL, and finds the way back', async () => {
+    await using database = await createDatabase(server)
+    const file = join(folder, `${database.name}.db`)
+    await using here = await createSqliteStore({ file })
+    await createLog({ store: here, events: bank }).append('ada', [opened, credited('a2', 100)])
+    await project(here)
+    expect(await run('growing/there.ts', [file, database.url])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('equal: 2 events, 1 rows'),
+    })
+
+    await using there = await createPostgresStore({ connection: database.url, schema: 'bank' })
+    await burnPositions(database.url)
+    const log = createLog({ store: there, events: bank })
+    await log.append('ada', [credited('a3', 20)])
+    await log.append('bob', [{ ...opened, id: 'b1' }, credited('b2', 3)])
+    for (const events of [3, 0]) {
+      const back = await run('growing/back.ts', [database.url, file])
+      expect(back).toMatchObject({ code: 0, stdout: `appended to the file: ${events} events\n` })
+    }
+    expect(await project(here)).toMatchObject({ ok: true, events: 5, rows: 2 })
+    expect(await project(there)).toMatchObject({ ok: true, events: 5, rows: 2 })
+  })
 })
+
+const opened = { id: 'a1', type: 'AccountOpened', data: { owner: 'Ada', overdraft: 0 } } as const
+
+function credited(id: string, amount: number) {
+  return { id, type: 'FundsCredited', data: { amount } } as const
+}
+
+async function project(store: Store) {
+  await using engine = createEngine({ store, subscriptions: [balances] })
+  await engine.start()
+  await engine.drain()
+  return engine.verify(balances.name)
+}
+
+/** As appends do that are rolled back: so the positions of the server are not those of the file any more. */
+async function burnPositions(url: string): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query(
+    "SELECT nextval(pg_get_serial_sequence('bank.holdfast_events', 'position')) FROM generate_series(1, 5)",
+  )
+  await client.end()
+}
