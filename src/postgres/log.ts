@@ -16,6 +16,8 @@ import { createWatch } from './watch.ts'
 
 /** A lag up to this many positions is counted; a larger one is estimated. */
 const mostCounted = 100_000
+/** How long what is kept may be given out before the server is asked again: a few round trips. */
+const freshMs = 20
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
 
 export function postgresLog(db: Database, listener: Listener): LogStore {
@@ -32,6 +34,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   const appendWithin = createAppendWithin(db, statement, watch, appended)
   const table = db.table('holdfast_events')
   let tail: { readonly era: Era | undefined; readonly events: Tail } = { era: undefined, events: new Tail(0) }
+  let lookedAt = Number.NEGATIVE_INFINITY
   let lookUnderWay: Promise<Era> | undefined
   let nextLook: Promise<Era> | undefined
   const counted = {
@@ -76,13 +79,17 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   async function readAll(after: number, limits: PageLimits, share: Share = whole): Promise<LogPage> {
     const scan = scanOf(limits, share)
     let from = after
-    for (let looks = 0; ; ) {
+    for (let hasLooked = false; ; ) {
       const era = await horizon.now()
-      if (from >= era.settled) {
-        if (looks++ > 0) return { events: [], through: from }
+      const isAtEnd = from >= era.settled
+      // Near the end, the server is asked whether it is still the same one, and what is new, unless it just was.
+      const mayLook = isAtEnd || (era.settled - from <= scan && performance.now() - lookedAt > freshMs)
+      if (mayLook && !hasLooked) {
         await look()
+        hasLooked = true
         continue
       }
+      if (isAtEnd) return { events: [], through: from }
       const kept = tailOf(era).read(from, limits, share)
       if (kept) return kept
       const upTo = Math.min(from + scan, era.settled)
@@ -121,6 +128,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       if (!horizon.isOf(era, sight.server)) continue
       const through = throughOf(events, isCut, Math.max(before, sight.solid))
       tailOf(era).add(before, events, through)
+      lookedAt = performance.now()
       if (!horizon.learn(era, sight)) continue
       // What was missing turned out to be settled: whatever filled it belongs here too.
       if (!isCut && era.settled > through) await keep(era, through)
