@@ -30,6 +30,7 @@ export class Fleet {
   readonly #ending = new Set<Child<EngineReport, EngineCommand>>()
   #spare = new Child<EngineReport, EngineCommand>('engine.ts')
   #born = 0
+  #isOver = false
 
   private constructor(options: FleetOptions) {
     this.#options = options
@@ -58,15 +59,17 @@ export class Fleet {
 
   /** Another process takes the place of one that was killed, unless one has already. */
   fill(member: Member): void {
-    if (this.#members[member.slot] === member) this.#launch(member.slot)
+    if (!this.#isOver && this.#members[member.slot] === member) this.#launch(member.slot)
   }
 
   /** Lets them stop in their own time. */
   async stop(): Promise<void> {
+    this.#isOver = true
     await Promise.all([this.#retire(this.#spare), ...this.#members.map((member) => this.#stopOne(member))])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true
     await Promise.all([this.#spare, ...this.#members.map(({ child }) => child)].map((child) => this.#retire(child)))
   }
 
