@@ -29,6 +29,8 @@ if (import.meta.main) {
   engine.on('subscription.state', ({ to }) => {
     if (work.since !== undefined) work.ms += performance.now() - work.since
     work.since = to.state === 'catching-up' ? performance.now() : undefined
+    // Why is on stderr already. Waiting would not mend it.
+    if (to.state === 'failed') process.exit(1)
   })
   engine.on('lane.held', () => tell({ kind: 'held' }))
   engine.on('partition.claimed', ({ partition, position }) => tell({ kind: 'claimed', partition, position }))

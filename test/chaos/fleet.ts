@@ -30,6 +30,7 @@ export class Fleet {
   readonly #ending = new Set<Child<EngineReport, EngineCommand>>()
   #spare = new Child<EngineReport, EngineCommand>('engine.ts')
   #born = 0
+  #isOver = false
 
   private constructor(options: FleetOptions) {
     this.#options = options
@@ -56,17 +57,19 @@ export class Fleet {
     await child.kill()
   }
 
-  /** Another process takes the place of one that was killed. */
-  fill({ slot }: Member): void {
-    this.#launch(slot)
+  /** Another process takes the place of one that was killed, unless one has already. */
+  fill(member: Member): void {
+    if (!this.#isOver && this.#members[member.slot] === member) this.#launch(member.slot)
   }
 
   /** Lets them stop in their own time. */
   async stop(): Promise<void> {
+    this.#isOver = true
     await Promise.all([this.#retire(this.#spare), ...this.#members.map((member) => this.#stopOne(member))])
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#isOver = true
     await Promise.all([this.#spare, ...this.#members.map(({ child }) => child)].map((child) => this.#retire(child)))
   }
 
@@ -106,15 +109,24 @@ export class Fleet {
     if (report.kind === 'fenced') tally.add('fenced')
     else if (report.kind === 'refused') tally.add('refused')
     else if (report.kind === 'unanswered') tally.add(report.happened ? 'unknownCommits' : 'undoneCommits')
-    else if (report.kind === 'failed') tally.problem(`${member.name}: ${report.subscription} failed: ${report.why}`)
+    else if (report.kind === 'failed') void this.#replace(member, `${report.subscription} failed: ${report.why}`)
     this.reports.publish({ ...report, member })
   }
 
   /** No fault of ours makes an engine end by itself. */
-  async #watch({ slot, name, child }: Member): Promise<void> {
+  async #watch(member: Member): Promise<void> {
+    const { name, child } = member
     const { code, signal } = await child.exited
     if (this.#ending.has(child)) return
     this.#options.tally.problem(`The engine ${name} ended by itself, with ${signal ?? code}: ${child.errors}`)
-    this.#launch(slot)
+    this.fill(member)
+  }
+
+  /** What waiting can't mend, a supervisor might, by a new start; a problem it is all the same. */
+  async #replace(member: Member, why: string): Promise<void> {
+    if (this.#ending.has(member.child)) return
+    this.#options.tally.problem(`${member.name}: ${why}`)
+    await this.kill(member)
+    this.fill(member)
   }
 }

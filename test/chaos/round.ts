@@ -31,7 +31,8 @@ const writerCount = 2
 /** One database from its beginning to its end. A new one now and then keeps the complete checks from growing with the run. */
 export async function runRound(options: RoundOptions): Promise<void> {
   const { ground, database, seed, random, tally, onCycle } = options
-  const url = await createChaosDatabase(ground, database)
+  await using created = await createChaosDatabase(ground, database)
+  const { url } = created
   await using admin = createAdmin(url)
   const urls = ground.engineProxies.map((proxy) => ground.url(proxy, roles.engine, database))
   const writerUrl = ground.url(ground.writerProxy, roles.writer, database)
