@@ -81,6 +81,8 @@ const draftFields = new Set(['id', 'type', 'data', 'json', 'metadata', 'time'])
 const textFields = ['correlationId', 'causationId', 'traceparent', 'tenant', 'actor']
 const keyLength = 512
 const idLength = 128
+// All of it travels in one message, and stands in memory several times on the way.
+const appendSize = 33_554_432
 const page: PageLimits = { events: 1_000, bytes: 4_194_304 }
 
 export function createLog<const C extends EventCatalog | undefined = undefined>(options: LogOptions<C>): Log<C> {
@@ -242,6 +244,11 @@ function checkDrafts(drafts: unknown): void {
 }
 
 function checkBatch(events: readonly NewEvent[]): void {
+  const size = events.reduce((sum, { body, metadata = '' }) => sum + body.length + metadata.length, 0)
+  if (size > appendSize) {
+    const message = `This append has ${size} characters, in ${events.length} events.`
+    throw new InvalidEventError('EVENT_TOO_LARGE', 'events', message, { hint: `Append up to ${appendSize} at a time.` })
+  }
   const ids = new Set<string>()
   for (const { id } of events) {
     if (ids.has(id)) throw new EventIdConflictError(id, 'it stands twice in one append')

@@ -1,6 +1,6 @@
 import type { AppendOutcome, ExpectedVersion, NewEvent } from '../log/log-store.ts'
 import { slotOf } from '../source/share.ts'
-import type { Database } from './database.ts'
+import type { Database, Statement } from './database.ts'
 import { type PgClient, type PgQuery, types } from './driver.ts'
 import type { Growth } from './growth.ts'
 import { appendLock, schemaNumber } from './locks.ts'
@@ -24,6 +24,8 @@ export type Append = (
   client: PgClient,
   requests: readonly AppendRequest[],
   patienceMs: number,
+  /** Whether the statement may be kept on the connection: not on one that isn't ours. */
+  isOurs: boolean,
 ) => Promise<readonly AppendOutcome[]>
 
 export function createAppend(db: Database, growth: Growth): Append {
@@ -31,13 +33,18 @@ export function createAppend(db: Database, growth: Growth): Append {
   const parameters = Array.from({ length: 11 }, (_, i) => `$${i + 1}`).join(', ')
   const many = { name: 'holdfast_append', text: `SELECT * FROM ${db.table('holdfast_append')}(${parameters})` }
 
-  return async (client, requests, patienceMs) => {
+  const named = (statement: Statement, isOurs: boolean) => (isOurs ? statement : { text: statement.text })
+
+  return async (client, requests, patienceMs, isOurs) => {
     const [request] = requests
     if (request && requests.length === 1 && request.events.length === 1) {
-      const outcomes = await run(client, { ...growth.prepare(one), values: oneValues(request, patienceMs) })
+      const outcomes = await run(client, {
+        ...named(growth.prepare(one), isOurs),
+        values: oneValues(request, patienceMs),
+      })
       if (outcomes.length > 0) return outcomes
     }
-    return run(client, { ...many, values: manyValues(requests, patienceMs) })
+    return run(client, { ...named(many, isOurs), values: manyValues(requests, patienceMs) })
   }
 }
 

@@ -12,6 +12,7 @@ interface Asked extends AppendRequest {
   readonly bytes: number
   /** Together with others; alone after that failed; slow when another transaction holds its key and takes its time. */
   way: 'together' | 'alone' | 'slow'
+  wasSent: boolean
   /** A call with it was cut off, so that it may be in the log already, by our own doing. */
   wasLost: boolean
   tries: number
@@ -47,8 +48,8 @@ export function createAppender(
 
   return (request) =>
     new Promise((resolve, reject) => {
-      const bytes = request.events.reduce((sum, { body }) => sum + body.length, 0)
-      waiting.push({ ...request, resolve, reject, bytes, way: 'together', wasLost: false, tries: 0 })
+      const bytes = request.events.reduce((sum, { body, metadata = '' }) => sum + body.length + metadata.length, 0)
+      waiting.push({ ...request, resolve, reject, bytes, way: 'together', wasSent: false, wasLost: false, tries: 0 })
       if (isStarting) return
       isStarting = true
       // Lets everybody who appends in this turn of the loop come along.
@@ -121,7 +122,8 @@ export function createAppender(
     const client = await db.connect()
     let isBroken = true
     try {
-      const outcomes = await append(client, batch, patience)
+      for (const asked of batch) asked.wasSent = true
+      const outcomes = await append(client, batch, patience, true)
       isBroken = false
       return outcomes
     } catch (error) {
@@ -152,7 +154,7 @@ export function createAppender(
     const mayPass = isLost || code === 'STORE_BUSY' || state === '23505'
     const again: Asked[] = []
     for (const asked of batch) {
-      asked.wasLost ||= isLost
+      asked.wasLost ||= isLost && asked.wasSent
       if (isLost || batch.length === 1) asked.tries++
       if (code === 'STORE_CLOSED' || asked.tries === mostTries || (batch.length === 1 && !mayPass)) asked.reject(error)
       else again.push(asked)

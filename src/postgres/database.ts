@@ -44,6 +44,7 @@ export class Database {
   readonly #pool: PgPool
   readonly #ends = new WeakMap<PgClient, unknown>()
   readonly #open = new Set<PgPooledClient | PgSession>()
+  readonly #mourners = new Set<() => void>()
   #closed = false
   #ended: Promise<void> | undefined
 
@@ -64,6 +65,11 @@ export class Database {
   /** Why a connection has ended; undefined while it has not. */
   endOf(client: PgClient): unknown {
     return this.#ends.get(client)
+  }
+
+  /** Calls back when a connection was lost, and with it perhaps the last that the server knew. */
+  onLost(react: () => void): void {
+    this.#mourners.add(react)
   }
 
   /** A table of ours, or of a projection, with its schema. */
@@ -136,6 +142,7 @@ export class Database {
     this.#open.add(client)
     client.on('error', (error) => {
       if (!this.#ends.has(client)) this.#ends.set(client, error)
+      for (const react of this.#mourners) react()
     })
     client.on('end', () => this.#open.delete(client))
   }

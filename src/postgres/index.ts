@@ -12,7 +12,7 @@ import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { restore } from './restore.ts'
 import { postgresRows } from './rows.ts'
-import { checkFacts, readFacts, warningsOf } from './server.ts'
+import { checkFacts, checkSequence, readFacts, warningsOf } from './server.ts'
 import { snapshot } from './snapshot.ts'
 import type { Query } from './statement.ts'
 import { postgresSubscriptions } from './subscriptions.ts'
@@ -88,6 +88,7 @@ async function open(options: DatabaseOptions, mayMigrate: boolean): Promise<Data
         hint: 'Open the store once with migrate: true, as a role that owns the schema; after that, this one can use it.',
       })
     }
+    await checkSequence(db)
     return db
   } catch (error) {
     await db.close()

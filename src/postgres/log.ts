@@ -18,6 +18,9 @@ import { createWatch } from './watch.ts'
 const mostCounted = 100_000
 /** How long what is kept may be given out before the server is asked again: a few round trips. */
 const freshMs = 20
+/** How many positions a look takes in at first, and at most where there are ever more. */
+const firstWindow = 1_000
+const mostWindow = 64_000
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
 
 export function postgresLog(db: Database, listener: Listener): LogStore {
@@ -49,7 +52,9 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
         ) AS since
       FROM top`,
   }
+  // A server that crashed may have lost its last commits and give their positions again. All connections go with it.
   listener.onLost(() => horizon.forget())
+  db.onLost(() => horizon.forget())
 
   return {
     append: (key, events, expected, tx) => {
@@ -113,6 +118,8 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   }
 
   async function beginLook(): Promise<Era> {
+    // There must be a connection that would be lost.
+    void listener.ready()
     await lookUnderWay?.catch(() => undefined)
     await setImmediate()
     nextLook = undefined
@@ -121,15 +128,19 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   }
 
   async function lookNow(): Promise<Era> {
-    for (;;) {
+    for (let window = firstWindow; ; ) {
       const era = await horizon.now()
       const before = era.settled
-      const { events, isCut, sight } = await pages.live(before, !horizon.isWaiting(era), tailLimits)
+      const { events, isCut, sight } = await pages.live(before, !horizon.isWaiting(era), tailLimits, window)
       if (!horizon.isOf(era, sight.server)) continue
       const through = throughOf(events, isCut, Math.max(before, sight.solid))
       tailOf(era).add(before, events, through)
       lookedAt = performance.now()
-      if (!horizon.learn(era, sight)) continue
+      const hasLearnt = horizon.learn(era, sight)
+      // Solid as far as it was looked for. Who comes to a long log must not take that for its end.
+      const isLong = sight.solid - before === window && era.settled < sight.top
+      if (isLong) window = Math.min(window * 8, mostWindow)
+      if (isLong || !hasLearnt) continue
       // What was missing turned out to be settled: whatever filled it belongs here too.
       if (!isCut && era.settled > through) await keep(era, through)
       return era

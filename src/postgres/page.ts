@@ -35,7 +35,7 @@ export interface Pages {
    * Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. To ask
    * for the holders costs more than all the rest.
    */
-  live(settled: number, asksHolders: boolean, limits: PageLimits): Promise<Rows>
+  live(settled: number, asksHolders: boolean, limits: PageLimits, window: number): Promise<Rows>
   key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The first position above one, and the highest. */
   bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
@@ -45,12 +45,12 @@ type EventValues = [number, string, string, string, number, number, string, stri
 /** The first row tells of the page; it has the columns of an event because it comes in the same answer. */
 type FirstValues = [null, string, string | null, string, number, number, string, null, null]
 
-/** How far a live read looks for what is solid. What lies above it is settled by waiting for the holders. */
-const solidWindow = 1_000
 const mostScanned = 20_000
 const columns = 'position, id, type, key, version, schema_version, time, data, metadata'
 // The size of a body without reading it, where it lies as it is. A page must be bounded before it leaves the server.
-const size = 'CASE WHEN pg_column_compression(data) IS NULL THEN pg_column_size(data) ELSE octet_length(data::text) END'
+const sizeOf = (column: string) =>
+  `CASE WHEN pg_column_compression(${column}) IS NULL THEN pg_column_size(${column}) ELSE octet_length(${column}::text) END`
+const size = `${sizeOf('data')} + coalesce(${sizeOf('metadata')}, 0)`
 const ofShare = ' AND slot % $5::integer = $6::integer'
 
 export function createPages(db: Database, query: Query, growth: Growth): Pages {
@@ -71,7 +71,7 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
     name: 'holdfast_live',
     text: `WITH above AS MATERIALIZED (
         SELECT position, row_number() OVER (ORDER BY position) AS rank
-        FROM (SELECT position FROM ${table} WHERE position > $1 ORDER BY position LIMIT ${solidWindow}) AS next
+        FROM (SELECT position FROM ${table} WHERE position > $1 ORDER BY position LIMIT $5) AS next
       ), sight AS MATERIALIZED (
         SELECT coalesce(max(position) FILTER (WHERE position - rank = $1), $1) AS solid,
           coalesce((SELECT max(position) FROM ${table}), 0) AS top
@@ -99,8 +99,14 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   return {
     range: async (after, upTo, limits, share) =>
       fitted(await ask(range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
-    live: async (settled, asksHolders, limits) =>
-      fitted(await ask(live, [settled, limits.events, limits.bytes, asksHolders]), settled, undefined, limits, whole),
+    live: async (settled, asksHolders, limits, window) =>
+      fitted(
+        await ask(live, [settled, limits.events, limits.bytes, asksHolders, window]),
+        settled,
+        undefined,
+        limits,
+        whole,
+      ),
     key: async (of, afterVersion, limits) => toRecords(await ask(key, [of, afterVersion, limits.events, limits.bytes])),
     bounds: async (after) => {
       const [[first, top] = [null, 0]] = (await ask(bounds, [after])) as [number | null, number][]
@@ -132,6 +138,8 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
     growth.reach(sight.top)
     if (bytes <= limits.bytes) return { events: toRecords(rows), isCut: rows.length === limits.events, sight }
     const fitting = await ask(cut(share), values(after, upTo ?? sight.solid, limits, share))
+    // There was something a moment ago, and what is in the log stays there: this is another server than before.
+    if (fitting.length === 0) throw new StoreError('STORE_BUSY', `${db.name} does not show what it showed before.`)
     return { events: toRecords(fitting), isCut: true, sight }
   }
 }

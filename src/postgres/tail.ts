@@ -30,7 +30,7 @@ export class Tail {
   add(after: number, events: readonly RecordedEvent[], through: number): void {
     if (after !== this.#through) this.#clear(after)
     for (const record of events) {
-      const bytes = Buffer.byteLength(record.body)
+      const bytes = Buffer.byteLength(record.body) + Buffer.byteLength(record.metadata ?? '')
       this.#events.push({ record, bytes })
       this.#bytes += bytes
     }
