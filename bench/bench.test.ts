@@ -7,12 +7,41 @@ const root = fileURLToPath(new URL('..', import.meta.url))
 const bench = (...args: string[]) =>
   promisify(execFile)(process.execPath, ['--conditions=@holdfast/source', 'bench/main.ts', ...args], { cwd: root })
 
+async function measure(...args: string[]): Promise<Record<string, unknown>> {
+  const { stdout } = await bench(...args, '--json')
+  return JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, unknown>
+}
+
+const missing = (result: object, fields: readonly string[]) =>
+  fields.filter((field) => !(Number((result as Record<string, unknown>)[field]) > 0))
+
 // How fast it is, is no matter for a test. That all ways end with the same rows is: the run fails when they don't.
-it('measures all ways on the same events, and prints one object last', { timeout: 120_000 }, async () => {
-  const { stdout } = await bench('projection', '--store', 'sqlite', '--events', '4000', '--rounds', '1', '--json')
-  const result = JSON.parse(stdout.trim().split('\n').at(-1) ?? '') as Record<string, number>
+it('measures all ways through the same events of SQLite', { timeout: 120_000 }, async () => {
+  const result = await measure('projection', '--store', 'sqlite', '--events', '4000', '--rounds', '1')
   const fields = ['eventsPerSecond', 'ratioToLimit', 'ratioToNaive', 'poisonRatio', 'rssMb', 'poisonHeldEvents']
-  expect(fields.filter((field) => !((result[field] ?? 0) > 0))).toEqual([])
+  expect(missing(result, fields)).toEqual([])
+})
+
+it('measures all ways through the same events of PostgreSQL, and Emmett', { timeout: 300_000 }, async () => {
+  const result = await measure('projection', '--store', 'postgres', '--events', '4000', '--rounds', '1')
+  const rates = ['eventsPerSecond', 'limitPerSecond', 'limit10000PerSecond', 'naivePerSecond']
+  const ratios = ['ratioToLimit', 'ratioToNaive', 'poisonRatio', 'heldRatio', 'rssMb']
+  const emmett = result['emmettSkipped'] === undefined ? ['emmettPerSecond', 'ratioToEmmett'] : []
+  expect(missing(result, [...rates, ...ratios, ...emmett, 'poisonHeldEvents', 'heldEvents'])).toEqual([])
+})
+
+it('measures appends by 1, 4 and 16 writers', { timeout: 120_000 }, async () => {
+  const { writers } = await measure('append', '--events', '200', '--rounds', '1')
+  const figures = writers as Record<string, object>
+  expect(Object.keys(figures)).toEqual(['1', '4', '16'])
+  const fields = ['appendsPerSecond', 'naivePerSecond', 'ratioToNaive']
+  expect(Object.values(figures).flatMap((one) => missing(one, fields))).toEqual([])
+})
+
+it('measures append to applied, from another process and from the same', { timeout: 120_000 }, async () => {
+  const result = await measure('latency', '--events', '10', '--rounds', '1')
+  expect(missing(result, ['p50Ms', 'p95Ms'])).toEqual([])
+  expect(missing(result['sameProcess'] as object, ['p50Ms', 'p95Ms'])).toEqual([])
 })
 
 it('refuses what it does not know', async () => {

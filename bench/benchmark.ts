@@ -5,6 +5,8 @@ export interface Settings {
   readonly rounds: number
   /** Where databases may be made; they are gone when the benchmark ends. */
   readonly dir: string | undefined
+  /** Of a PostgreSQL where databases may be made; without it, one is started for the run. */
+  readonly url: string | undefined
   /** Where CPU profiles are left; undefined makes none. */
   readonly profile: string | undefined
   readonly signal: AbortSignal
@@ -23,7 +25,10 @@ export interface Report {
 
 export interface Benchmark {
   readonly summary: string
-  readonly stores: readonly string[]
+  /** The first is taken when none is named. */
+  readonly stores: readonly [string, ...string[]]
+  /** When the command line says nothing. */
+  readonly defaults: Pick<Settings, 'events' | 'rounds'>
   run(settings: Settings): Promise<Report>
 }
 

@@ -1,8 +1,10 @@
 import { parseArgs } from 'node:util'
+import { append } from './append/index.ts'
 import { type Benchmark, type Settings, UsageError } from './benchmark.ts'
+import { latency } from './latency/index.ts'
 import { projection } from './projection/index.ts'
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { projection }
+const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency }
 
 const usage = `npm run -s bench -- <benchmark> [options]
 
@@ -12,14 +14,21 @@ ${Object.entries(benchmarks)
   .join('\n')}
 
 Options
-  --store <name>  sqlite (the default)
-  --events <n>    how many events; 1,000,000 unless you say otherwise
+  --store <name>  ${each(({ stores }) => stores.join(' or '))}
+  --events <n>    how many events; ${each(({ defaults }) => defaults.events.toLocaleString('en'))}
   --keys <n>      how many keys they are spread over; 10,000 unless you say otherwise
-  --rounds <n>    how often each way is measured; 3 unless you say otherwise
+  --rounds <n>    how often each way is measured; ${each(({ defaults }) => String(defaults.rounds))}
+  --url <url>     of a PostgreSQL where databases may be made and dropped; DATABASE_URL, or else one is started for the run
   --dir <path>    where the databases are made and removed again; the system's temporary folder unless you say otherwise
   --profile <dir> leaves a CPU profile of every measured process there
   --check         a missed target is exit 1
   --json          one JSON object on stdout; the talk is on stderr in any case`
+
+function each(tell: (benchmark: Benchmark) => string): string {
+  return Object.entries(benchmarks)
+    .map(([name, benchmark]) => `${name}: ${tell(benchmark)}`)
+    .join(', ')
+}
 
 /** The exit code: 0 measured, 1 failed or missed a target with --check, 2 not understood. */
 async function main(args: string[]): Promise<number> {
@@ -51,7 +60,9 @@ function readArgs(args: string[], signal: AbortSignal) {
   const benchmark = Object.hasOwn(benchmarks, name) ? benchmarks[name] : undefined
   if (!benchmark || rest.length > 0)
     throw new UsageError(`There is no benchmark ${JSON.stringify(positionals.join(' '))}.`)
-  const { store, events, keys, rounds, dir, profile, json, check, help } = values
+  const { defaults } = benchmark
+  const { store = benchmark.stores[0], keys, dir, profile, json, check, help } = values
+  const { events = String(defaults.events), rounds = String(defaults.rounds), url = process.env.DATABASE_URL } = values
   if (!benchmark.stores.includes(store))
     throw new UsageError(`${name} doesn't run on ${store}; it runs on ${benchmark.stores.join(', ')}.`)
   const settings: Settings = {
@@ -60,6 +71,7 @@ function readArgs(args: string[], signal: AbortSignal) {
     keys: count(keys, '--keys'),
     rounds: count(rounds, '--rounds'),
     dir,
+    url,
     profile,
     signal,
     progress: (line) => console.error(line),
@@ -74,11 +86,12 @@ function parse(args: string[]) {
       args,
       allowPositionals: true,
       options: {
-        store: { type: 'string', default: 'sqlite' },
-        events: { type: 'string', default: '1000000' },
+        store: { type: 'string' },
+        events: { type: 'string' },
         keys: { type: 'string', default: '10000' },
-        rounds: { type: 'string', default: '3' },
+        rounds: { type: 'string' },
         dir: { type: 'string' },
+        url: { type: 'string' },
         profile: { type: 'string' },
         json: { type: 'boolean', default: false },
         check: { type: 'boolean', default: false },

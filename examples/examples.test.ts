@@ -1,20 +1,22 @@
-import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import { fileURLToPath } from 'node:url'
-import { afterAll, describe, expect, test, vi } from 'vitest'
-import { brokenPromises, type Facts } from './bank/audit.ts'
+import { createEngine, createLog, type Store } from 'holdfast'
+import { createPostgresStore } from 'holdfast/postgres'
+import { createSqliteStore } from 'holdfast/sqlite'
+import { Client } from 'pg'
+import { afterAll, describe, expect, test } from 'vitest'
+import { createDatabase, describeServers } from '../test/postgres/databases.ts'
+import { balances, bank } from './bank/bank.ts'
+import { run } from './run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-examples-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
 describe('the quickstart', () => {
-  // The second time on the same file, the appends are repetitions and everything is done already.
-  test.each(['first', 'second'])(
-    'prints the row of one account and the held lane of the other, the %s time',
-    async (time) => {
+  test('prints the row of one account and the held lane of the other, the second time as well', async () => {
+    // The second time on the same file, the appends are repetitions and everything is done already.
+    for (const time of ['first', 'second']) {
       const { code, stdout, stderr } = await run('quickstart.ts', [join(folder, 'quickstart.db')])
       expect(code).toBe(0)
       // What needs a person is said on stderr, when it happens.
@@ -22,156 +24,115 @@ describe('the quickstart', () => {
       expect(stdout).toContain("{ key: 'alice', version: 2, data: { balance: 70 } }")
       expect(stdout).toContain('bob parked FundsDebited Insufficient funds')
       expect(stdout).toContain('bob queued FundsCredited')
+    }
+  })
+})
+
+/** What every SQL projection prints, however it writes its SQL. */
+const stock = /^apples 6\npears 2\npears parked p2 .*check constraint.*\npears queued p3 \n$/i
+
+describe('a projection in SQL', () => {
+  test('with node:sqlite holds what breaks a rule of its table', async () => {
+    for (const _ of ['first', 'second']) {
+      expect(await run('sql/sqlite.ts', [join(folder, 'stock.db')])).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(stock),
+      })
+    }
+  })
+})
+
+describe('docs/growing.md', () => {
+  test('shows code that runs here, to the letter', () => {
+    const root = new URL('../', import.meta.url)
+    const page = readFileSync(new URL('docs/growing.md', root), 'utf8')
+    const blocks = [...page.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
+    expect(blocks.length).toBe(page.match(/```ts/g)?.length)
+    expect(blocks.map(([, path]) => path)).toEqual(
+      ['there', 'roles', 'back'].map((name) => `examples/growing/${name}.ts`),
+    )
+    for (const [, path = '', code] of blocks) expect(code).toBe(readFileSync(new URL(path, root), 'utf8'))
+  })
+
+  test('gives three roles their rights', async () => {
+    const { code, stdout } = await run('growing/roles.ts', [])
+    expect(code).toBe(0)
+    for (const role of ['migrator', 'engine', 'reader']) expect(stdout).toContain(`CREATE ROLE "bank_${role}"`)
+  })
+})
+
+describeServers('the examples', (server) => {
+  test.each(['kysely', 'drizzle'])(
+    'a projection in SQL with %s holds what breaks a rule of its table',
+    async (name) => {
+      await using database = await createDatabase(server)
+      for (const _ of ['first', 'second']) {
+        expect(await run(`sql/${name}.ts`, [database.url])).toMatchObject({
+          code: 0,
+          stdout: expect.stringMatching(stock),
+        })
+      }
     },
   )
-})
 
-describe('the bank', () => {
-  const small = ['--events', '5000', '--accounts', '200', '--json']
-
-  test('keeps its promises, and ends alike for the same seed', async () => {
-    const facts: BankResult[] = []
-    for (const name of ['a.db', 'b.db']) {
-      const { code, stdout } = await run('bank/main.ts', [...small, '--seed', '3', '--file', join(folder, name)])
-      expect(code).toBe(0)
-      facts.push(JSON.parse(stdout) as BankResult)
-    }
-    const [first, second] = facts as [BankResult, BankResult]
-    expect(first).toMatchObject({ ok: true, broken: [], engine: { endedBy: 'SIGKILL' } })
-    expect(first.audit.heldLanes.length).toBeGreaterThan(10)
-    expect(timeless(second)).toEqual(timeless(first))
-  })
-
-  test('is another one for another seed, and leaves its file for SQL', async () => {
-    const file = join(folder, 'a.db')
-    const before = readBalances(file)
-    const { code, stdout } = await run('bank/main.ts', [...small, '--seed', '4', '--file', file])
-    expect(code).toBe(0)
-    expect(JSON.parse(stdout)).toMatchObject({ ok: true, seed: 4, audit: { rows: 200 } })
-    expect(readBalances(file)).toHaveLength(200)
-    expect(readBalances(file)).not.toEqual(before)
-  })
-
-  test('ends with a table on stdout for people', async () => {
-    const args = ['--events', '2000', '--accounts', '100', '--file', join(folder, 'table.db')]
-    const { code, stdout, stderr } = await run('bank/main.ts', args)
-    expect(code).toBe(0)
-    expect(stdout).toMatch(/appended +2,000 events/)
-    expect(stdout).toContain('Nothing was lost.')
-    expect(stderr).toMatch(/the engine was killed with -9 at \d+/)
-  })
-
-  test.each([
-    [['--events', 'many'], '--events is "many"'],
-    [['--events', '100'], '--events is "100"'],
-    [['--colour', 'red'], "Unknown option '--colour'"],
-    [['--file', folder], 'is not a file'],
-  ])('refuses %j with exit code 2', async (args, why) => {
-    const { code, stdout, stderr } = await run('bank/main.ts', args)
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-    expect(stderr).toContain(why)
-    expect(stderr).not.toContain('    at ')
-  })
-
-  test('does not replace a file that is not its own', async () => {
-    const text = join(folder, 'letter.txt')
-    writeFileSync(text, 'Dear Ada, this is no database at all.')
-    const other = join(folder, 'other.db')
-    const db = new DatabaseSync(other)
-    db.exec('CREATE TABLE precious (thing TEXT)')
-    db.close()
-    for (const file of [text, other]) {
-      const before = readFileSync(file)
-      const { code, stderr } = await run('bank/main.ts', ['--file', file])
-      expect(code).toBe(2)
-      expect(stderr).toContain('Nothing was changed')
-      expect(readFileSync(file)).toEqual(before)
+  test('an append in a transaction of its own comes with its row, or not at all', async () => {
+    await using database = await createDatabase(server)
+    for (const then of ['is placed', 'was placed before']) {
+      const lines = [
+        `order-1 ${then}`,
+        'order-1 was placed before',
+        'order-2 is not placed: new row for relation "orders" violates check constraint "orders_total_check"',
+        "rows: [ { id: 'order-1', total: 250 } ]",
+        'event: order-1-placed { total: 250 }',
+      ]
+      expect(await run('outbox.ts', [database.url])).toMatchObject({ code: 0, stdout: `${lines.join('\n')}\n` })
     }
   })
 
-  test('leaves no process behind when it is interrupted', async () => {
-    const bank = start('bank/main.ts', ['--file', join(folder, 'interrupted.db')])
-    const pid = await vi.waitFor(() => engineOf(bank.output.stderr), { timeout: 20_000, interval: 20 })
-    bank.process.kill('SIGINT')
-    expect(await bank.ended).toMatchObject({ code: 130, stdout: '' })
-    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 5_000 })
-  })
+  test('a bank grows from a file into PostgreSQL, and finds the way back', async () => {
+    await using database = await createDatabase(server)
+    const file = join(folder, `${database.name}.db`)
+    await using here = await createSqliteStore({ file })
+    await createLog({ store: here, events: bank }).append('ada', [opened, credited('a2', 100)])
+    await project(here)
+    expect(await run('growing/there.ts', [file, database.url])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('equal: 2 events, 1 rows'),
+    })
 
-  test('tells every broken promise', async () => {
-    const file = join(folder, 'promises.db')
-    const { stdout } = await run('bank/main.ts', ['--events', '1000', '--accounts', '50', '--json', '--file', file])
-    const { planned, door, engine, audit, ...rest } = JSON.parse(stdout) as BankResult
-    const facts: Facts = { ...rest, planned, door, engine, audit }
-    expect(brokenPromises(facts)).toEqual([])
-    const { verification } = audit
-    const { counts } = verification
-    const broken: [string, Partial<Facts>][] = [
-      ['appended', { door: { ...door, appended: door.appended - 1 } }],
-      ['absorbed', { door: { ...door, absorbed: 0 } }],
-      ['refused', { door: { ...door, refused: {} } }],
-      ['mistakes', { door: { ...door, mistakes: ['a note of 2 MB was let in'] } }],
-      ['not killed', { engine: { ...engine, endedBy: 'exit 0' } }],
-      ['middle', { engine: { ...engine, position: 0 } }],
-      ['middle', { engine: { ...engine, position: engine.head } }],
-      ['taken up', { engine: { ...engine, resumedAt: 0 } }],
-      ['after the kill', { engine: { ...engine, recoveredInMs: Number.NaN } }],
-      ['lost', { audit: { ...audit, wrongEvents: ['account-00001 has 3 events, not 4'] } }],
-      ['rows', { audit: { ...audit, wrongRows: ['account-00001 has no row'] } }],
-      ['wrong events are held', { audit: { ...audit, wrongLetters: ['account-00001 holds nothing'] } }],
-      ['held are 0 lanes', { audit: { ...audit, parked: 0 } }],
-      ['verify found', { audit: { ...audit, verification: { ...verification, ok: false } } }],
-      ['is at 7', { audit: { ...audit, verification: { ...verification, position: 7 } } }],
-      ["don't add up", { audit: { ...audit, verification: { ...verification, counts: { ...counts, applied: 1 } } } }],
-      ['twice', { audit: { ...audit, verification: { ...verification, counts: { ...counts, duplicate: 1 } } } }],
-    ]
-    for (const [what, change] of broken) expect(brokenPromises({ ...facts, ...change }).join('\n')).toContain(what)
+    await using there = await createPostgresStore({ connection: database.url, schema: 'bank' })
+    await burnPositions(database.url)
+    const log = createLog({ store: there, events: bank })
+    await log.append('ada', [credited('a3', 20)])
+    await log.append('bob', [{ ...opened, id: 'b1' }, credited('b2', 3)])
+    for (const events of [3, 0]) {
+      const back = await run('growing/back.ts', [database.url, file])
+      expect(back).toMatchObject({ code: 0, stdout: `appended to the file: ${events} events\n` })
+    }
+    expect(await project(here)).toMatchObject({ ok: true, events: 5, rows: 2 })
+    expect(await project(there)).toMatchObject({ ok: true, events: 5, rows: 2 })
   })
 })
 
-type BankResult = Facts & { readonly ok: boolean; readonly broken: readonly string[] }
+const opened = { id: 'a1', type: 'AccountOpened', data: { owner: 'Ada', overdraft: 0 } } as const
 
-function timeless({ audit, door }: BankResult): object {
-  const { rowsHash, heldLanes, example, verification } = audit
-  return { rowsHash, heldLanes, example, counts: verification.counts, refused: door.refused, absorbed: door.absorbed }
+function credited(id: string, amount: number) {
+  return { id, type: 'FundsCredited', data: { amount } } as const
 }
 
-function readBalances(file: string): unknown[] {
-  const db = new DatabaseSync(file, { readOnly: true })
-  try {
-    return db.prepare('SELECT key, owner, balance FROM account_balances ORDER BY key').all()
-  } finally {
-    db.close()
-  }
+async function project(store: Store) {
+  await using engine = createEngine({ store, subscriptions: [balances] })
+  await engine.start()
+  await engine.drain()
+  return engine.verify(balances.name)
 }
 
-function engineOf(stderr: string): number {
-  const [, pid] = /the engine works as process (\d+)/.exec(stderr) ?? []
-  if (!pid) throw new Error('No engine yet.')
-  return Number(pid)
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
-
-function start(script: string, args: readonly string[]) {
-  const path = fileURLToPath(new URL(script, import.meta.url))
-  const child = spawn(process.execPath, ['--conditions=@holdfast/source', path, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  const output = { stdout: '', stderr: '' }
-  child.stdout.setEncoding('utf8').on('data', (text: string) => void (output.stdout += text))
-  child.stderr.setEncoding('utf8').on('data', (text: string) => void (output.stderr += text))
-  const ended = new Promise<{ code: number | null } & typeof output>((resolve, reject) => {
-    child.on('error', reject).on('close', (code) => resolve({ code, ...output }))
-  })
-  return { process: child, output, ended }
-}
-
-function run(script: string, args: readonly string[]) {
-  return start(script, args).ended
+/** As appends do that are rolled back: so the positions of the server are not those of the file any more. */
+async function burnPositions(url: string): Promise<void> {
+  const client = new Client({ connectionString: url })
+  await client.connect()
+  await client.query(
+    "SELECT nextval(pg_get_serial_sequence('bank.holdfast_events', 'position')) FROM generate_series(1, 5)",
+  )
+  await client.end()
 }

@@ -1,9 +1,16 @@
+export type {
+  ArchivedEvent,
+  ArchivedLane,
+  ArchivedSubscription,
+  ArchivePart,
+} from './archive/archive.ts'
+export { type Copied, type CopyCounts, type CopyOptions, type CopyProgress, copyStore } from './archive/copy.ts'
 export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
 export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
 export type { SubscriptionState } from './engine/state.ts'
-export type { EngineStatus, LaneStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
+export type { EngineStatus, LaneStatus, PartitionStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
 export type { Difference, Verification } from './engine/verify.ts'
 export {
   type ErrorCode,
@@ -39,12 +46,19 @@ export {
   type LogOptions,
   type ReadOptions,
 } from './log/log.ts'
-export type { ExpectedVersion } from './log/log-store.ts'
-export { defineProjection, type Projection, type ProjectionDefinition } from './projection/projection.ts'
+export type { ExpectedVersion, Gap, GapHolder, LogPage } from './log/log-store.ts'
+export {
+  defineProjection,
+  type Projection,
+  type ProjectionDefinition,
+  type SqlProjection,
+  type SqlProjectionDefinition,
+} from './projection/projection.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Duration } from './runtime/duration.ts'
 export type { Clock, Random, Runtime, Timers } from './runtime/ports.ts'
-export type { Source } from './source/source.ts'
+export type { Share } from './source/share.ts'
+export type { Source, SourcePage } from './source/source.ts'
 export type { Store } from './store.ts'
 export type { Checkpoint, Counts } from './subscription/checkpoint.ts'
 export {

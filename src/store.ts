@@ -1,3 +1,4 @@
+import type { ArchivePart } from './archive/archive.ts'
 import type { DeadLetter, HeldLane } from './dead-letter/letter.ts'
 import type { LetterStore } from './dead-letter/letter-store.ts'
 import type { LogStore } from './log/log-store.ts'
@@ -15,6 +16,11 @@ export interface Store extends AsyncDisposable {
   readonly rows: RowStore
   /** Runs `read` on one frozen moment of the store, while writers go on. */
   snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>
+  /**
+   * Fills a store that nothing was written to yet, as a whole or not at all. Throws `STORE_NOT_EMPTY` for any other. Only for
+   * stores that one grows into.
+   */
+  restore?(parts: AsyncIterable<ArchivePart>): Promise<void>
   close(): Promise<void>
 }
 
@@ -25,6 +31,8 @@ export interface StoreMoment {
   /** In order; none for a subscription that isn't there. */
   partitions(subscription: string): Promise<readonly PartitionState[]>
   heldLanes(subscription: string, partition: number): Promise<readonly HeldLane[]>
+  /** Everything, in the order that `ArchivePart` says. */
+  archive(): AsyncIterable<ArchivePart>
   /** Letters of a partition in order of the events' positions, whatever their status. */
   letters(subscription: string, partition: number, afterPosition: number, limit: number): Promise<readonly DeadLetter[]>
 }

@@ -1,12 +1,4 @@
-import {
-  type Clock,
-  createEngine,
-  type Engine,
-  type EngineOptions,
-  type Projection,
-  type Store,
-  type Subscription,
-} from 'holdfast'
+import { type Clock, createEngine, type Engine, type EngineOptions, type Projection, type Store } from 'holdfast'
 import { createTemporaryStore, createVirtualRuntime, type VirtualRuntime } from 'holdfast/testing'
 import { z } from 'zod'
 import { defineEvents, defineProjection } from '../src/index.ts'
@@ -40,7 +32,7 @@ export interface World extends AsyncDisposable {
   readonly store: Store & { readonly file: string }
   readonly runtime: VirtualRuntime
   /** An engine in virtual time; started and drained by `settle`. */
-  engine(subscriptions?: readonly (Projection | Subscription)[], options?: Partial<EngineOptions>): Engine
+  engine(subscriptions?: EngineOptions['subscriptions'], options?: Partial<EngineOptions>): Engine
   /** Starts an engine if it isn't, and lets it work until nothing is left to do. */
   settle(engine: Engine): Promise<void>
 }
@@ -80,7 +72,7 @@ export async function rowOf(engine: Engine, key: string, projection: Projection 
 
 export async function countsOf(engine: Engine, name = 'balances') {
   const { subscriptions } = await engine.status()
-  return subscriptions.find((subscription) => subscription.name === name)?.stored?.checkpoint.counts
+  return subscriptions.find((subscription) => subscription.name === name)?.stored?.counts
 }
 
 export async function heldOf(engine: Engine, subscription = 'balances') {

@@ -1,14 +1,10 @@
 import { createEngine } from 'holdfast'
-import { createSqliteStore } from 'holdfast/sqlite'
 import { answer } from '../child.ts'
 import { balances } from './bank.ts'
+import { openStore } from './open-store.ts'
+import type { WayRun, WayTask } from './way.ts'
 
-export interface EngineTask {
-  readonly file: string
-}
-
-export interface EngineRun {
-  readonly elapsedMs: number
+export interface EngineRun extends WayRun {
   /** The largest page that was committed: the engine's page size, unless bytes cut it short. */
   readonly pageEvents: number
   /** The peak of the whole process, and what it had when the store was open and the engine not yet started. */
@@ -17,8 +13,8 @@ export interface EngineRun {
 }
 
 /** A process that opens a store and runs an engine with nothing set, so that its time and memory are the engine's. */
-async function runEngine({ file }: EngineTask): Promise<EngineRun> {
-  await using store = await createSqliteStore({ file })
+async function runEngine({ place }: WayTask): Promise<EngineRun> {
+  await using store = await openStore(place)
   await using engine = createEngine({ store, subscriptions: [balances] })
   let pageEvents = 0
   engine.on('page.committed', ({ events }) => {

@@ -16,7 +16,9 @@ export interface EventsSpec {
   readonly events: number
   readonly keys: number
   /** One event in so many is poison; undefined for none. */
-  readonly poisonOneIn: number | undefined
+  readonly poisonOneIn?: number
+  /** The first event of one key in so many is poison, so that it is held from its start; undefined for none. */
+  readonly holdKeyOneIn?: number
 }
 
 const begin = Date.UTC(2026, 0, 1)
@@ -31,7 +33,7 @@ const purposes = [
  * The same events for the same numbers, on every machine. Whether an event is poison is drawn from a seed of its own, so that
  * a log with poison differs from one without in nothing but the currency of those events.
  */
-export function* makeEvents({ events, keys, poisonOneIn }: EventsSpec): Generator<EventRow> {
+export function* makeEvents({ events, keys, poisonOneIn, holdKeyOneIn }: EventsSpec): Generator<EventRow> {
   const random = createRandom(20_260_101)
   const poison = createRandom(4_711)
   const versions = new Uint32Array(keys)
@@ -40,7 +42,10 @@ export function* makeEvents({ events, keys, poisonOneIn }: EventsSpec): Generato
   for (let i = 0; i < events; i++) {
     now = begin + i * 10
     const account = random.below(keys)
-    const poisoned = poison.below(1_000_000) < 1_000_000 / (poisonOneIn ?? Number.POSITIVE_INFINITY)
+    const isFirst = versions[account] === 0
+    const poisoned =
+      poison.below(1_000_000) < 1_000_000 / (poisonOneIn ?? Number.POSITIVE_INFINITY) ||
+      (holdKeyOneIn !== undefined && isFirst && account % holdKeyOneIn === 0)
     const movement: Movement = {
       amount: 1 + random.below(99_999),
       currency: poisoned ? 'CHF' : homeCurrency,

@@ -1,58 +1,38 @@
-import { createHash } from 'node:crypto'
-import { type Counts, createEngine, type Verification } from 'holdfast'
-import { createSqliteStore } from 'holdfast/sqlite'
+import { type Counts, createEngine } from 'holdfast'
 import { answer } from '../child.ts'
 import { balances } from './bank.ts'
-import { openFile } from './table.ts'
+import { openStore } from './open-store.ts'
+import type { Place, Way } from './way.ts'
 
-/** What to do with a file after it was measured: verify what the engine left, or compare the table with the log. */
-export type InspectTask =
-  | { readonly what: 'verify'; readonly file: string }
-  | { readonly what: 'checksum'; readonly file: string }
-  | { readonly what: 'expected'; readonly file: string; readonly events: number }
-
-export interface Inspection {
-  /** Of key, version, position and data of every row, in order of key. */
-  readonly checksum: string
-  readonly counts?: Counts
+/** What to look at after a place was measured. */
+export interface InspectTask extends Pick<Way, 'events' | 'checks'> {
+  readonly place: Place
 }
 
-const tableSql = 'SELECT key, version, position, data FROM balances ORDER BY key'
-// Written another way than the statement that is measured, so that the two don't share a mistake.
-const expectedSql = `
-  SELECT key, max(version) AS version, max(position) AS position, json_object(
-    'balance', sum(iif(type = 'FundsCredited', 1, -1) * (data ->> 'amount')),
-    'movements', count(*)) AS data
-  FROM holdfast_events WHERE position <= ? GROUP BY key ORDER BY key`
-
-async function inspect(task: InspectTask): Promise<Inspection> {
-  const { file } = task
-  switch (task.what) {
-    case 'verify':
-      return { checksum: checksum(file, tableSql), counts: await verify(file) }
-    case 'checksum':
-      return { checksum: checksum(file, tableSql) }
-    case 'expected':
-      return { checksum: checksum(file, expectedSql, task.events) }
-    default:
-      return task satisfies never
-  }
+/** A way that is fast and wrong is not worth comparing with: fails when something is not as it should be. */
+async function inspect({ place, events, checks }: InspectTask): Promise<Counts | undefined> {
+  const differences = checks.includes('compare') ? await countDifferences(place, events) : 0
+  if (differences > 0) throw new Error(`${differences} rows are not what the log makes of them`)
+  return checks.includes('verify') ? await verify(place) : undefined
 }
 
-async function verify(file: string): Promise<Counts> {
-  await using store = await createSqliteStore({ file })
+async function verify(place: Place): Promise<Counts> {
+  await using store = await openStore(place)
   await using engine = createEngine({ store, subscriptions: [balances] })
-  const found: Verification = await engine.verify(balances.name)
+  const found = await engine.verify(balances.name)
   if (!found.ok) throw new Error(`verify found ${found.differenceCount} differences`, { cause: found.differences[0] })
   return found.counts
 }
 
-function checksum(file: string, sql: string, ...values: number[]): string {
-  using db = openFile(file)
-  const hash = createHash('sha256')
-  for (const { key, version, position, data } of db.prepare(sql).iterate(...values))
-    hash.update(JSON.stringify([key, version, position, data]))
-  return hash.digest('hex')
+async function countDifferences(place: Place, events: number): Promise<number> {
+  switch (place.store) {
+    case 'sqlite':
+      return (await import('./sqlite/compare.ts')).countDifferences(place, events)
+    case 'postgres':
+      return (await import('./postgres/compare.ts')).countDifferences(place, events)
+    default:
+      return place satisfies never
+  }
 }
 
 if (import.meta.main) await answer(inspect)

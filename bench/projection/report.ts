@@ -1,107 +1,129 @@
-import { availableParallelism, cpus } from 'node:os'
 import { median, type Report, rounded, type Settings } from '../benchmark.ts'
+import { machine, meets, type Targets, verdict } from '../target.ts'
+import type { EngineRun } from './engine.ts'
+import { holdKeyOneIn, pageEvents, poisonOneIn, type Way, type WayName, type WayRun } from './way.ts'
+
+export interface Measured extends WayRun, Partial<Omit<EngineRun, keyof WayRun>> {
+  readonly perSecond: number
+  readonly heldEvents: number
+}
 
 /** What one round found. */
-export interface Round {
-  readonly enginePerSecond: number
-  readonly limitPerSecond: number
-  readonly poisonPerSecond: number
-  readonly naivePerSecond: number
-  readonly naiveEvents: number
-  readonly pageEvents: number
-  readonly rssMb: number
-  readonly rssMbBefore: number
-  readonly poisonRssMb: number
-  readonly poisonHeld: number
-}
+export type Round = Readonly<Partial<Record<WayName, Measured>>>
 
 export interface Findings {
   readonly bytesPerEvent: number
-  readonly poisonOneIn: number
   readonly rounds: readonly Round[]
+  readonly ways: readonly Way[]
+  readonly facts: object
 }
 
-/** At least this for the ratios, at most this for the memory. */
-const targets = { ratioToLimit: 0.5, ratioToNaive: 8, poisonRatio: 0.85, rssMb: 250 } as const
+const targetsOf: Readonly<Record<string, Targets>> = {
+  sqlite: {
+    ratioToLimit: { atLeast: 0.5 },
+    ratioToNaive: { atLeast: 8 },
+    poisonRatio: { atLeast: 0.85 },
+    rssMb: { atMost: 250 },
+  },
+  postgres: {
+    ratioToLimit: { atLeast: 0.6 },
+    ratioToEmmett: { atLeast: 15 },
+    poisonRatio: { atLeast: 0.85 },
+    heldRatio: { atLeast: 0.8 },
+  },
+}
 
-export function summarise(settings: Settings, { bytesPerEvent, poisonOneIn, rounds }: Findings): Report {
+const ratios = {
+  ratioToLimit: ['engine', 'limit'],
+  ratioToNaive: ['engine', 'naive'],
+  ratioToEmmett: ['engine', 'emmett'],
+  poisonRatio: ['poison', 'engine'],
+  heldRatio: ['held', 'engine'],
+} as const satisfies Record<string, readonly [WayName, WayName]>
+
+const titles = {
+  engine: 'engine',
+  limit: 'limit (SQL)',
+  limit10000: 'limit, 10k pages',
+  naive: 'naive',
+  emmett: 'Emmett',
+  poison: '1 % poison',
+  held: '10 % keys held',
+  ratioToLimit: 'of the limit',
+  ratioToNaive: 'times naive',
+  ratioToEmmett: 'times Emmett',
+  poisonRatio: 'under poison',
+  heldRatio: 'with held keys',
+  rssMb: 'peak RSS, MB',
+} as const satisfies Record<WayName | keyof typeof ratios | 'rssMb', string>
+
+export function summarise(settings: Settings, { bytesPerEvent, rounds, ways, facts }: Findings): Report {
   const { store, events, keys } = settings
-  const engine = median(rounds.map(({ enginePerSecond }) => enginePerSecond))
-  const limit = median(rounds.map(({ limitPerSecond }) => limitPerSecond))
-  const poison = median(rounds.map(({ poisonPerSecond }) => poisonPerSecond))
-  const naive = median(rounds.map(({ naivePerSecond }) => naivePerSecond))
-  // Within a round, and then the median: a machine that is slow for a minute is slow for both sides of a ratio.
-  const ratio = (of: (round: Round) => number) => rounded(median(rounds.map(of)))
-  const measured = {
-    ratioToLimit: ratio((round) => round.enginePerSecond / round.limitPerSecond),
-    ratioToNaive: ratio((round) => round.enginePerSecond / round.naivePerSecond),
-    poisonRatio: ratio((round) => round.poisonPerSecond / round.enginePerSecond),
-    // A peak: the median would hide the round that needed most.
-    rssMb: rounded(Math.max(...rounds.map(({ rssMb }) => rssMb))),
-  }
-  const ok =
-    measured.ratioToLimit >= targets.ratioToLimit &&
-    measured.ratioToNaive >= targets.ratioToNaive &&
-    measured.poisonRatio >= targets.poisonRatio &&
-    measured.rssMb < targets.rssMb
+  const targets = targetsOf[store] as Targets
+  const names = ways.map(({ name }) => name)
+  const all = (name: WayName) => rounds.flatMap((round) => round[name] ?? [])
+  // A peak: the median would hide the round that needed most.
+  const peak = (name: WayName) => rounded(Math.max(...all(name).map(({ rssMb = 0 }) => rssMb)))
+  const rates = names.map((name) => [rateField(name), median(all(name).map(({ perSecond }) => perSecond))] as const)
+  const measured: Record<string, number> = { ...ratiosOf(rounds), rssMb: peak('engine') }
+  const ok = meets(targets, measured)
   const [first] = rounds as [Round]
+  const eventsOf = (name: WayName) => ways.find((way) => way.name === name)?.events
   const fields = {
     benchmark: 'projection',
     store,
     events,
     keys,
     rounds: rounds.length,
-    eventsPerSecond: Math.round(engine),
-    limitEventsPerSecond: Math.round(limit),
-    naiveEventsPerSecond: Math.round(naive),
-    poisonEventsPerSecond: Math.round(poison),
+    ...Object.fromEntries(rates.map(([field, rate]) => [field, Math.round(rate)])),
     ...measured,
     targets,
     ok,
+    ...facts,
     bytesPerEvent: rounded(bytesPerEvent),
-    pageEvents: first.pageEvents,
-    naiveEvents: first.naiveEvents,
+    pageEvents: first.engine?.pageEvents,
+    limitPageEvents: pageEvents,
+    naiveEvents: eventsOf('naive'),
+    emmettEvents: eventsOf('emmett'),
     poisonOneIn,
-    poisonHeldEvents: first.poisonHeld,
-    rssMbBefore: rounded(first.rssMbBefore),
-    poisonRssMb: rounded(Math.max(...rounds.map(({ poisonRssMb }) => poisonRssMb))),
+    poisonHeldEvents: first.poison?.heldEvents,
+    ...(first.held && { holdKeyOneIn, heldEvents: first.held.heldEvents }),
+    rssMbBefore: rounded(first.engine?.rssMbBefore ?? 0),
+    poisonRssMb: peak('poison'),
     perRound: rounds.map((round) => ({
-      eventsPerSecond: Math.round(round.enginePerSecond),
-      limitEventsPerSecond: Math.round(round.limitPerSecond),
-      poisonEventsPerSecond: Math.round(round.poisonPerSecond),
-      naiveEventsPerSecond: Math.round(round.naivePerSecond),
-      rssMb: rounded(round.rssMb),
+      ...Object.fromEntries(names.map((name) => [rateField(name), Math.round(round[name]?.perSecond ?? 0)])),
+      rssMb: rounded(round.engine?.rssMb ?? 0),
     })),
-    node: process.versions.node,
-    cpus: availableParallelism(),
-    cpu: cpus()[0]?.model.trim() ?? 'unknown',
+    ...machine(),
   }
-  return { ok, fields, text: table(fields) }
+  const text = [
+    '',
+    `${events.toLocaleString('en')} events, ${keys.toLocaleString('en')} keys, median of ${rounds.length}, Node ${fields.node}, ${fields.cpus} CPUs`,
+    '',
+    ...rates.map(([, rate], i) => {
+      return `  ${titles[names[i] as WayName].padEnd(16)}${Math.round(rate).toLocaleString('en').padStart(9)} events/s`
+    }),
+    '',
+    ...([...Object.keys(ratios), 'rssMb'] as (keyof typeof ratios | 'rssMb')[])
+      .filter((name) => name in measured || name in targets)
+      .map((name) => verdict(titles[name], measured[name], targets[name])),
+  ]
+  return { ok, fields, text: text.join('\n') }
 }
 
-type Fields = Record<
-  'eventsPerSecond' | 'limitEventsPerSecond' | 'naiveEventsPerSecond' | 'poisonEventsPerSecond',
-  number
-> &
-  Record<keyof typeof targets | 'events' | 'keys' | 'rounds' | 'cpus', number> & {
-    readonly ok: boolean
-    readonly node: string
-  }
+function rateField(name: WayName): string {
+  return name === 'engine' ? 'eventsPerSecond' : `${name}PerSecond`
+}
 
-function table(found: Fields): string {
-  const many = (value: number) => Math.round(value).toLocaleString('en').padStart(9)
-  const versus = (value: number, met: boolean, target: string) =>
-    `${String(value).padStart(8)}   ${met ? 'met   ' : 'MISSED'} (${target})`
-  return `
-${many(found.events)} events, ${found.keys.toLocaleString('en')} keys, median of ${found.rounds}, Node ${found.node}, ${found.cpus} CPUs
-
-  engine          ${many(found.eventsPerSecond)} events/s
-  limit (SQL)     ${many(found.limitEventsPerSecond)} events/s
-  naive           ${many(found.naiveEventsPerSecond)} events/s
-  with 1 % poison ${many(found.poisonEventsPerSecond)} events/s
-
-  of the limit    ${versus(found.ratioToLimit, found.ratioToLimit >= targets.ratioToLimit, `at least ${targets.ratioToLimit}`)}
-  times naive     ${versus(found.ratioToNaive, found.ratioToNaive >= targets.ratioToNaive, `at least ${targets.ratioToNaive}`)}
-  under poison    ${versus(found.poisonRatio, found.poisonRatio >= targets.poisonRatio, `at least ${targets.poisonRatio}`)}
-  peak RSS, MB    ${versus(found.rssMb, found.rssMb < targets.rssMb, `below ${targets.rssMb}`)}`
+/** Within a round, and then the median: a machine that is slow for a minute is slow for both sides of a ratio. */
+function ratiosOf(rounds: readonly Round[]): Record<string, number> {
+  return Object.fromEntries(
+    Object.entries(ratios).flatMap(([name, [one, other]]) => {
+      const each = rounds.flatMap((round) => {
+        const [a, b] = [round[one], round[other]]
+        return a && b ? [a.perSecond / b.perSecond] : []
+      })
+      return each.length > 0 ? [[name, rounded(median(each))] as const] : []
+    }),
+  )
 }

@@ -2,13 +2,14 @@ import { createHash } from 'node:crypto'
 import { type Engine, type Log, read, type Store, type Verification } from 'holdfast'
 import { balances, type bank } from './bank.ts'
 import type { EngineFacts } from './kill.ts'
+import type { Place } from './place.ts'
 import type { DoorFacts } from './tellers.ts'
 import type { ExpectedAccount } from './workload.ts'
 
 /** Everything the report shows and the promises are judged by. */
 export interface Facts {
   readonly seed: number
-  readonly file: string
+  readonly place: Place
   readonly planned: {
     readonly events: number
     readonly accounts: number
@@ -44,7 +45,7 @@ export interface HeldExample {
   readonly waiting: number
 }
 
-/** Compares all that is in the file with the accounts as they must be. */
+/** Compares all that is in the store with the accounts as they must be. */
 export async function auditBank(
   store: Store,
   log: Log<typeof bank>,
@@ -147,20 +148,27 @@ export function brokenPromises({ planned, door, engine, audit }: Facts): string[
     [door.mistakes.length === 0, `the door made mistakes: ${some(door.mistakes)}`],
     [engine.endedBy === 'SIGKILL', `the engine was not killed: it ended by ${engine.endedBy}`],
     [
-      engine.position > 0 && engine.position < engine.head && engine.head <= planned.events,
-      `the kill was not in the middle of the work: at ${engine.position} of ${engine.head}`,
+      engine.done > 0 && engine.done < engine.appended && engine.appended <= planned.events,
+      `the kill was not in the middle of the work: ${engine.done} of ${engine.appended} events were done`,
     ],
-    [engine.resumedAt === engine.position, `the work was taken up at ${engine.resumedAt}, not at ${engine.position}`],
+    [engine.lost.length > 0, 'the process that was killed owned nothing'],
+    [
+      engine.lost.every(({ told, takenUpAt }) => takenUpAt >= told),
+      `partitions were taken up before where they were left: ${JSON.stringify(engine.lost)}`,
+    ],
+    // Whoever else was there has gone on meanwhile.
+    [
+      engine.processes === 1 ? engine.resumedAt === engine.done : engine.resumedAt >= engine.done,
+      `the work was taken up with ${engine.resumedAt} events done, after ${engine.done}`,
+    ],
+    [engine.joinedWith > 0, 'the process that came back got no partition'],
     [Number.isFinite(engine.recoveredInMs), 'nothing was committed after the kill'],
     [wrongEvents.length === 0, `events are lost, repeated or out of order: ${some(wrongEvents)}`],
     [wrongRows.length === 0, `rows are not what their events make of them: ${some(wrongRows)}`],
     [wrongLetters.length === 0, `the wrong events are held, or in the wrong order: ${some(wrongLetters)}`],
     [parked > 0 && queued > 0, `held are ${parked} lanes with ${queued} events behind them`],
     [verification.ok, `verify found ${verification.differenceCount}: ${JSON.stringify(verification.differences[0])}`],
-    [
-      verification.position === planned.events && verification.events === planned.events,
-      `the engine is at ${verification.position} of ${planned.events}`,
-    ],
+    [verification.events === planned.events, `the engine is through with ${verification.events} of ${planned.events}`],
     [
       counts.applied + counts.held === planned.events && counts.held === parked + queued,
       `the outcomes don't add up to ${planned.events}: ${JSON.stringify(counts)}`,

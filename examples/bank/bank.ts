@@ -1,4 +1,4 @@
-import { defineEvents, defineProjection } from 'holdfast'
+import { defineEvents, defineProjection, type Engine } from 'holdfast'
 import { z } from 'zod'
 
 /** In cents: whole numbers add up exactly. */
@@ -36,4 +36,10 @@ function enter(row: Readonly<Account>, change: number): Account {
   if (!Number.isSafeInteger(balance)) throw new RangeError('The balance is too large to be counted in cents.')
   if (balance < -row.overdraft) throw new RangeError('The debit goes beyond the overdraft of the account.')
   return { ...row, balance, entries: row.entries + 1 }
+}
+
+/** How many events have their outcome, in all partitions together. */
+export async function countDone(engine: Engine): Promise<number> {
+  const counts = (await engine.status()).subscriptions[0]?.stored?.counts
+  return counts ? Object.values(counts).reduce((sum: number, count: number) => sum + count, 0) : 0
 }

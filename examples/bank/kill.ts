@@ -1,73 +1,109 @@
-import { type ChildProcess, fork } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
-import type { EngineMessage } from './engine.ts'
+import { type Claim, Crew, type CrewOptions, describeEnd, type Member } from './crew.ts'
 
-/** What happened to the engine's process. */
+/** What happened to the engines' processes. */
 export interface EngineFacts {
-  /** What ended the first process: SIGKILL, or it went by itself before it could be killed. */
+  /** How many work at the same time. */
+  readonly processes: number
+  /** What ended the one that was to be killed: SIGKILL, or it went by itself before it could be. */
   readonly endedBy: string
-  /** The last event whose outcome was in the file then, and the last event of the log. */
-  readonly position: number
-  readonly head: number
-  /** Where the second process took the work up. */
-  readonly resumedAt: number
-  /** From the kill to the first commit of the process that came after it. */
+  /** How many events had their outcome in the store then, of how many that were appended. */
+  readonly done: number
+  readonly appended: number
+  /** The partitions that the dead one owned: the last position it told of, and where the next owner took each up. */
+  readonly lost: readonly { readonly partition: number; readonly told: number; readonly takenUpAt: number }[]
+  /** From the kill to the first commit on one of them. */
   readonly recoveredInMs: number
-  /** Of the second process, while there was more to do than it could do at once. */
+  /** How many events had their outcome when a new process came, and how many partitions it got. */
+  readonly resumedAt: number
+  readonly joinedWith: number
+  /** Of the process that did most, while there was more to do than it could do at once. */
   readonly perSecond: number
 }
 
-export interface Bank {
-  readonly file: string
-  readonly pageEvents: number
-  /** The first commit at or above this position is the last one that the first process lives to tell. */
+export interface Bank extends CrewOptions {
+  readonly processes: number
+  readonly partitions: number
+  /** The first commit with which this many events are done is the last that its process lives to tell. */
   readonly killAt: number
-  /** Where the subscription and the log are, as the file has it. */
-  readonly look: () => Promise<{ readonly position: number; readonly head: number }>
-  readonly onMessage: (message: EngineMessage) => void
+  /** Lets the engines work, which wait for it. */
+  readonly begin: () => Promise<void>
+  /** How far everything is, as the store has it. */
+  readonly look: () => Promise<{ readonly done: number; readonly appended: number }>
+  readonly say: (what: string) => void
 }
 
-let running: ChildProcess | undefined
+/** Something is wrong if those who are left take longer than this. */
+const patienceMs = 60_000
 
-/** Runs the engine, kills it in the middle of its work, and runs it again, up to the end of the log. */
+/**
+ * Runs the engines and kills one of them in the middle of its work. If others are there, they take its partitions over while they go
+ * on with their own; in any case a new process comes in its place. All of them run up to the end of the log.
+ */
 export async function runAndKill(bank: Bank, allAppended: Promise<unknown>): Promise<EngineFacts> {
-  const first = startEngine(bank, (message) => {
-    if (message.kind === 'committed' && message.position >= bank.killAt) first.kill('SIGKILL')
-  })
-  const [code, signal] = (await once(first, 'exit')) as [number | null, string | null]
-  const killed = performance.now()
+  const crew = new Crew(bank)
+  const hasShare = (member: Member) => crew.partitionsOf(member).length >= Math.floor(bank.partitions / bank.processes)
+  const tellWork = ({ process }: Member) => bank.say(`an engine works as process ${process.pid}`)
+
+  const members = Array.from({ length: bank.processes }, () => crew.start())
+  await crew.until(() => members.every(hasShare))
+  members.forEach(tellWork)
+  await bank.begin()
+
+  const victim = await findVictim(crew, members, bank.killAt)
+  const claimsBefore = [...crew.claims]
+  const lost = crew.partitionsOf(victim)
+  const killedAt = performance.now()
+  await crew.kill(victim)
   const where = await bank.look()
+  bank.say(`the engine of process ${victim.process.pid} was killed with -9 when ${where.done} events were done`)
 
-  let resumedAt = Number.NaN
-  let recoveredInMs = Number.NaN
-  let done: Extract<EngineMessage, { kind: 'drained' }> | undefined
-  const second = startEngine(bank, (message) => {
-    if (message.kind === 'claimed') resumedAt = message.position
-    if (message.kind === 'committed' && Number.isNaN(recoveredInMs)) recoveredInMs = performance.now() - killed
-    if (message.kind === 'drained') done = message
-  })
-  const ended = once(second, 'exit')
-  await Promise.race([allAppended, ended])
-  if (second.connected) second.send('everything is appended')
-  await ended
-  if (!done) throw new Error(`The second engine ended early, with ${second.signalCode ?? second.exitCode}.`)
-  const perSecond = Math.round((done.events / done.busyMs) * 1_000)
-  const endedBy = signal ?? `exit ${code}`
-  return { endedBy, ...where, resumedAt, recoveredInMs: Math.round(recoveredInMs), perSecond }
+  const claimsOf = (partition: number, claims: readonly Claim[]) => claims.filter((one) => one.partition === partition)
+  const nextClaim = (partition: number) => claimsOf(partition, crew.claims.slice(claimsBefore.length)).at(0)
+  const firstCommits = () => lost.flatMap((partition) => nextClaim(partition)?.firstCommitAt ?? [])
+  const patience = AbortSignal.timeout(patienceMs)
+  const others = members.filter((member) => member !== victim)
+  if (others.length > 0) await crew.until(() => firstCommits().length > 0, patience)
+  const newcomer = crew.start()
+  await crew.until(() => hasShare(newcomer) && lost.every(nextClaim) && firstCommits().length > 0, patience)
+  tellWork(newcomer)
+  const joinedWith = crew.partitionsOf(newcomer).length
+
+  await allAppended
+  await crew.finish([...others, newcomer])
+  return {
+    processes: bank.processes,
+    endedBy: describeEnd(victim),
+    ...where,
+    lost: lost.map((partition) => ({
+      partition,
+      told: claimsOf(partition, claimsBefore).at(-1)?.upTo ?? Number.NaN,
+      takenUpAt: nextClaim(partition)?.from ?? Number.NaN,
+    })),
+    recoveredInMs: Math.round(Math.min(...firstCommits()) - killedAt),
+    resumedAt: newcomer.found,
+    joinedWith,
+    perSecond: rateOf([...others, newcomer]),
+  }
 }
 
-/** For Ctrl-C, and for a failure: no process is left behind. */
-export function killEngine(): void {
-  running?.kill('SIGKILL')
+/** Who has just committed, when enough is done and all have done something: one that is idle would not die in the middle of anything. */
+async function findVictim(crew: Crew, members: readonly Member[], killAt: number): Promise<Member> {
+  const seen = new Map<Member, number>()
+  let busy: Member | undefined
+  await crew.until(() => {
+    busy = members.find((member) => member.committed > (seen.get(member) ?? 0))
+    for (const member of members) seen.set(member, member.committed)
+    return busy !== undefined && crew.done >= killAt && members.every(({ committed }) => committed > 0)
+  })
+  return busy as Member
 }
 
-function startEngine({ file, pageEvents, onMessage }: Bank, listen: (message: EngineMessage) => void): ChildProcess {
-  const script = fileURLToPath(new URL('engine.ts', import.meta.url))
-  const engine = fork(script, [file, String(pageEvents)], { execArgv: ['--conditions=@holdfast/source'] })
-  running = engine
-  return engine.on('message', (message: EngineMessage) => {
-    onMessage(message)
-    listen(message)
+/** Of the process that did most. */
+function rateOf(members: readonly Member[]): number {
+  const work = members.map((member) => {
+    if (member.drained) return member.drained
+    throw new Error(`An engine ended early, with ${describeEnd(member)}.`)
   })
+  const [most] = work.toSorted((a, b) => b.events - a.events)
+  return most ? Math.round((most.events / most.busyMs) * 1_000) : 0
 }

@@ -1,23 +1,21 @@
-// The main job: a bank on embedded SQLite with repeated, malformed and poison input, whose engine is killed with -9 in the
-// middle of its work. It ends with a table of what became of everything, and with exit code 1 if a promise was broken.
-import { existsSync, mkdirSync, rmSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
+// The main job: a bank with repeated, malformed and poison input, of whose engines one is killed with -9 in the middle of its
+// work. On embedded SQLite, or on the PostgreSQL of DATABASE_URL, where two engines work and one takes over from the other. It
+// ends with a table of what became of everything, and with exit code 1 if a promise was broken.
 import { parseArgs } from 'node:util'
-import { createEngine, createLog } from 'holdfast'
-import { createSqliteStore } from 'holdfast/sqlite'
+import { createEngine, createLog, HoldfastError } from 'holdfast'
 import { createRandom } from 'holdfast/testing'
 import { auditBank, brokenPromises, type Facts } from './audit.ts'
-import { balances, bank } from './bank.ts'
-import { killEngine, runAndKill } from './kill.ts'
+import { balances, bank, countDone } from './bank.ts'
+import { killEngines } from './crew.ts'
+import { runAndKill } from './kill.ts'
+import { openStore, type Place } from './place.ts'
+import { replacePlace, ServerError, UsageError } from './replace.ts'
 import { createProgress, printReport } from './report.ts'
 import { serveCustomers } from './tellers.ts'
 import { createWorkload, expectedAccounts, scatter } from './workload.ts'
 
-class UsageError extends Error {}
-
-/** "BANK", in the header of the file: a later run may replace what an earlier one made, and nothing else. */
-const applicationId = 0x42414e4b
+const usage = `Usage: npm start -- [--seed 1] [--events 100000] [--accounts 5000] [--json]
+                    [--file data/bank.db], or with DATABASE_URL [--schema holdfast_bank]`
 
 process.on('SIGINT', () => quit(130))
 process.on('SIGTERM', () => quit(143))
@@ -26,51 +24,52 @@ process.stdout.on('error', () => quit(1))
 
 try {
   const { json, ...options } = readOptions()
-  replaceFile(options.file)
+  await using _ = await replacePlace(options.place)
   const facts = await run(options)
   const broken = brokenPromises(facts)
   if (json) console.log(JSON.stringify({ ok: broken.length === 0, broken, ...facts }))
   else printReport(facts, broken)
   process.exitCode = broken.length === 0 ? 0 : 1
 } catch (error) {
-  killEngine()
-  if (!(error instanceof UsageError)) throw error
+  killEngines()
+  const isExpected = error instanceof UsageError || error instanceof ServerError || error instanceof HoldfastError
+  if (!isExpected) throw error
   console.error(error.message)
-  process.exitCode = 2
+  process.exitCode = error instanceof UsageError ? 2 : 1
 }
 
-async function run({ seed, events, accounts, file }: Omit<Options, 'json'>): Promise<Facts> {
+async function run({ seed, events, accounts, place }: Omit<Options, 'json'>): Promise<Facts> {
   const begun = performance.now()
   const workload = createWorkload(seed, events, accounts)
   const progress = createProgress(events)
-  await using store = await createSqliteStore({ file })
+  await using store = await openStore(place)
   const log = createLog({ store, events: bank })
-  // This one is never started: it only looks. The one that works is in a process of its own.
+  // This one is never started: it only looks. Those that work are in processes of their own.
   const observer = createEngine({ store, subscriptions: [balances] })
+  await observer.prepare()
+  await observer.pause(balances.name, 'until all engines are there')
+  const { partitions } = (await observer.status()).subscriptions[0]?.stored ?? { partitions: [] }
 
-  // The engine comes when two fifths are in the log, and is killed somewhere in that backlog, while the tellers go on.
+  // The engines come when two fifths are in the log, and one is killed somewhere in that backlog, while the tellers go on.
   const backlog = Promise.withResolvers<void>()
-  const serving = serveCustomers(log, workload, (appended) => {
-    progress.appended(appended)
+  let appended = 0
+  const serving = serveCustomers(log, workload, (sum) => {
+    progress.appended((appended = sum))
     if (appended >= events * 0.4) backlog.resolve()
   })
   await Promise.race([backlog.promise, serving])
   const running = runAndKill(
     {
-      file,
+      place,
+      // SQLite has one writer at a time, and one partition for it; PostgreSQL has many, and that is the point of it.
+      processes: place.kind === 'sqlite' ? 1 : 2,
+      partitions: partitions.length,
       pageEvents: Math.max(5, Math.min(500, Math.floor(events / 200))),
       killAt: Math.ceil(events * (0.05 + createRandom(scatter(seed + 1)).below(250) / 1_000)),
-      look: async () => {
-        const stored = (await observer.status()).subscriptions[0]?.stored
-        const position = stored?.checkpoint.position ?? 0
-        progress.say(`the engine was killed with -9 at ${position}`)
-        return { position, head: position + (stored?.lag.events ?? 0) }
-      },
-      onMessage: (message) => {
-        if (message.kind === 'claimed')
-          progress.say(`the engine works as process ${message.pid}, from ${message.position}`)
-        if (message.kind === 'committed') progress.projected(message.position, message.lanesHeld)
-      },
+      begin: () => observer.resume(balances.name),
+      look: async () => ({ done: await countDone(observer), appended }),
+      say: (what) => progress.say(what),
+      onProgress: (done, lanesHeld) => progress.projected(done, lanesHeld),
     },
     serving,
   )
@@ -80,14 +79,14 @@ async function run({ seed, events, accounts, file }: Omit<Options, 'json'>): Pro
   const audit = await auditBank(store, log, observer, expectedAccounts(workload))
   progress.end()
   const planned = { events, accounts, repeated: workload.repeatedEvents, malformed: workload.malformedAppends }
-  return { seed, file, planned, door, engine, audit, seconds: (performance.now() - begun) / 1_000 }
+  return { seed, place, planned, door, engine, audit, seconds: (performance.now() - begun) / 1_000 }
 }
 
 interface Options {
   readonly seed: number
   readonly events: number
   readonly accounts: number
-  readonly file: string
+  readonly place: Place
   readonly json: boolean
 }
 
@@ -98,18 +97,32 @@ function readOptions(): Options {
         seed: { type: 'string', default: '1' },
         events: { type: 'string', default: '100000' },
         accounts: { type: 'string', default: '5000' },
-        file: { type: 'string', default: 'data/bank.db' },
+        file: { type: 'string' },
+        schema: { type: 'string' },
         json: { type: 'boolean', default: false },
       },
     })
     const accounts = wholeNumber('accounts', values.accounts, 20, 50_000)
     const events = wholeNumber('events', values.events, Math.max(1_000, 4 * accounts), 5_000_000)
-    return { ...values, accounts, events, seed: wholeNumber('seed', values.seed, 0, 2 ** 32 - 1) }
+    const seed = wholeNumber('seed', values.seed, 0, 2 ** 32 - 1)
+    return { seed, events, accounts, place: placeOf(values.file, values.schema), json: values.json }
   } catch (error) {
     if (error instanceof UsageError) throw error
-    const usage = 'npm start -- [--seed 1] [--events 100000] [--accounts 5000] [--file data/bank.db] [--json]'
-    throw new UsageError(`${(error as Error).message}\n\nUsage: ${usage}`)
+    throw new UsageError(`${(error as Error).message}\n\n${usage}`)
   }
+}
+
+/** PostgreSQL if DATABASE_URL says where, unless a file is asked for. */
+function placeOf(file: string | undefined, schema: string | undefined): Place {
+  if (file !== undefined && schema !== undefined)
+    throw new UsageError('--file is for SQLite and --schema for PostgreSQL; give one of them.')
+  if (file !== undefined || !process.env.DATABASE_URL) {
+    if (schema !== undefined) throw new UsageError('--schema is for PostgreSQL; set DATABASE_URL.')
+    return { kind: 'sqlite', file: file ?? 'data/bank.db' }
+  }
+  const name = schema ?? 'holdfast_bank'
+  if (/^(?!pg_)[a-z_][a-z0-9_]{0,47}$/.test(name)) return { kind: 'postgres', schema: name }
+  throw new UsageError(`--schema is ${JSON.stringify(name)}; use up to 48 lower-case letters, digits and _.`)
 }
 
 function wholeNumber(option: string, text: string, least: number, most: number): number {
@@ -118,33 +131,7 @@ function wholeNumber(option: string, text: string, least: number, most: number):
   throw new UsageError(`--${option} is ${JSON.stringify(text)}; it must be a whole number from ${least} to ${most}.`)
 }
 
-/** Removes what an earlier run made, and puts an empty database with our mark in its place. */
-function replaceFile(file: string): void {
-  if (existsSync(file)) checkIsOurs(file)
-  for (const suffix of ['', '-wal', '-shm']) rmSync(file + suffix, { force: true })
-  mkdirSync(dirname(file), { recursive: true })
-  const db = new DatabaseSync(file)
-  db.exec(`PRAGMA application_id = ${applicationId}`)
-  db.close()
-}
-
-function checkIsOurs(file: string): void {
-  const refuse = (why: string) => new UsageError(`${file} ${why}. Nothing was changed; give another --file.`)
-  if (!statSync(file).isFile()) throw refuse('is not a file')
-  let found: unknown
-  try {
-    const db = new DatabaseSync(file)
-    found = db.prepare('PRAGMA application_id').get()?.application_id
-    // In this mode SQLite gives the lock only to somebody who is alone with the file.
-    if (found === applicationId) db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
-    db.close()
-  } catch (error) {
-    throw refuse(`can't be replaced: ${(error as Error).message}`)
-  }
-  if (found !== applicationId) throw refuse('was not made by this program')
-}
-
 function quit(code: number): never {
-  killEngine()
+  killEngines()
   process.exit(code)
 }

@@ -4,7 +4,7 @@ import type { Facts } from './audit.ts'
 /** One line that changes on a terminal, a few plain ones elsewhere; always on stderr, because stdout is for the result. */
 export interface Progress {
   appended(events: number): void
-  projected(position: number, lanesHeld: number): void
+  projected(done: number, lanesHeld: number): void
   say(what: string): void
   end(): void
 }
@@ -20,7 +20,7 @@ export function createProgress(total: number, out: NodeJS.WriteStream = process.
 
   return {
     appended: (events) => show({ appended: events }),
-    projected: (position, lanesHeld) => show({ projected: position, held: lanesHeld }),
+    projected: (done, lanesHeld) => show({ projected: done, held: lanesHeld }),
     say: (what) => out.write(out.isTTY ? `\r\u001b[K${what}\n` : `${what}\n`),
     end: () => void (out.isTTY && out.write('\r\u001b[K')),
   }
@@ -39,7 +39,7 @@ export function createProgress(total: number, out: NodeJS.WriteStream = process.
 }
 
 export function printReport(facts: Facts, broken: readonly string[]): void {
-  const { planned, door, engine, audit, file } = facts
+  const { planned, door, engine, audit, place } = facts
   const { verification: verified, example } = audit
   const refusals = Object.entries(door.refused).toSorted(([a], [b]) => a.localeCompare(b))
   const refused = refusals.reduce((sum, [, count]) => sum + count, 0)
@@ -56,7 +56,12 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
   for (const [code, count] of refusals) row('', count, '', code)
 
   heading('In the projection')
-  row('applied', verified.counts.applied, 'events', `${number(engine.perSecond)} a second while catching up`)
+  row(
+    'applied',
+    verified.counts.applied,
+    'events',
+    `${number(engine.perSecond)} a second by one process while catching up`,
+  )
   row('held', audit.parked, 'lanes', 'each by an event that the projection could not apply')
   row('queued behind them', audit.queued, 'events', 'in order, while every other account went on')
   if (example) {
@@ -65,14 +70,16 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
     note(`  ${number(example.waiting)} events wait behind it.`)
   }
 
-  heading('Killed with -9, in the middle')
-  row('at position', engine.position, '', `of ${number(engine.head)} that were in the log by then`)
-  row(
-    'first commit after it',
-    engine.recoveredInMs,
-    'ms',
-    `by a new process, which went on from ${number(engine.resumedAt)}`,
-  )
+  heading(`Killed with -9, in the middle${engine.processes > 1 ? `: one of ${engine.processes} processes` : ''}`)
+  row('done by then', engine.done, 'events', `of ${number(engine.appended)} that were in the log`)
+  if (engine.processes === 1) {
+    const remark = `by a new process, which went on from ${number(engine.resumedAt)}`
+    row('first commit after it', engine.recoveredInMs, 'ms', remark)
+  } else {
+    const remark = `on one of its ${engine.lost.length} partitions, by another process, which went on all the while`
+    row('first commit after it', engine.recoveredInMs, 'ms', remark)
+    row('joined again', engine.joinedWith, 'partitions', 'went to a new process')
+  }
 
   heading('Compared')
   row(
@@ -96,13 +103,23 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
     print(styleText('green', 'Every event was applied once, in order, or held. Nothing was lost.'))
   }
   print()
-  print(`The data is in ${strong(file)}. With any SQLite tool:`)
-  note('SELECT key, owner, balance FROM account_balances ORDER BY balance DESC LIMIT 5;')
-  note("SELECT lane, type, data, attempts FROM holdfast_dead_letters WHERE status = 'parked';")
+  if (place.kind === 'sqlite') {
+    print(`The data is in ${strong(place.file)}. With any SQLite tool:`)
+    note('SELECT key, owner, balance FROM account_balances ORDER BY balance DESC LIMIT 5;')
+    note("SELECT lane, type, data, attempts FROM holdfast_dead_letters WHERE status = 'parked';")
+  } else {
+    const { schema } = place
+    print(`The data is in the schema ${strong(schema)}. With psql "$DATABASE_URL":`)
+    note(`SELECT key, owner, balance FROM ${schema}.account_balances ORDER BY balance DESC LIMIT 5;`)
+    note(
+      `SELECT lane, type, convert_from(data, 'UTF8'), attempts FROM ${schema}.holdfast_dead_letters WHERE status = 'parked';`,
+    )
+    note(`SELECT partition, position, applied, held FROM ${schema}.holdfast_partitions ORDER BY partition;`)
+  }
   print('Next:')
   hint(`npm start -- --seed ${facts.seed + 1}`, 'another bank, another moment of death')
   hint('npm test', 'every promise has its test')
-  hint('npm run -s bench -- projection --store sqlite --json', 'how fast it is, and compared with what')
+  hint(`npm run -s bench -- projection --store ${place.kind} --json`, 'how fast it is, and compared with what')
 }
 
 function print(text = ''): void {
@@ -118,11 +135,11 @@ function note(text: string): void {
 }
 
 function hint(command: string, remark: string): void {
-  note(`${command.padEnd(54)}${styleText('dim', remark)}`)
+  note(`${command.padEnd(56)}${styleText('dim', remark)}`)
 }
 
 function row(label: string, value: number, unit: string, remark: string): void {
-  print(`  ${label.padEnd(22)}${number(value).padStart(9)} ${unit.padEnd(9)}${styleText('dim', remark)}`)
+  print(`  ${label.padEnd(22)}${number(value).padStart(9)} ${unit.padEnd(11)}${styleText('dim', remark)}`)
 }
 
 function verdict(ok: boolean, remark: string): string {

@@ -2,7 +2,7 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterQuery } from '../dead-letter/letter-store.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
 import { createIds } from '../event/identity.ts'
-import type { Projection } from '../projection/projection.ts'
+import type { Projection, SqlProjection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
@@ -10,15 +10,18 @@ import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
+import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
+import { Lookout } from './lookout.ts'
+import { Runner } from './runner.ts'
 import { type EngineStatus, readStatus } from './status.ts'
 import { type Verification, verifySubscription } from './verify.ts'
-import { Worker, type WorkerSettings } from './worker.ts'
+import type { WorkerSettings } from './worker.ts'
 
 export interface EngineOptions extends Partial<Runtime> {
   readonly store: Store
   /** Projections, or subscriptions made with `defineSubscription`. */
-  readonly subscriptions: readonly (Projection | Subscription)[]
+  readonly subscriptions: readonly (Projection | SqlProjection | Subscription)[]
   /** Who this process is in leases and in status; made up unless you say. */
   readonly name?: string
   /** How long a process that went silent keeps its partitions. '10s' unless you say otherwise. */
@@ -33,6 +36,11 @@ export interface EngineOptions extends Partial<Runtime> {
 }
 
 export interface Engine extends AsyncDisposable {
+  /**
+   * Makes in the store what the subscriptions need, and nothing else: for a step of a deployment that may change the schema,
+   * where the engines themselves may not.
+   */
+  prepare(): Promise<void>
   /** Resolves when the subscriptions are set up and running. Rejects when a definition doesn't fit what is in the store. */
   start(): Promise<void>
   /** Finishes the pages at hand and hands the leases back; after the timeout ('10s') it gives up waiting. */
@@ -42,6 +50,11 @@ export interface Engine extends AsyncDisposable {
   /** Lasting, and for all processes, until somebody resumes it. */
   pause(subscription: string, reason: string): Promise<void>
   resume(subscription: string): Promise<void>
+  /**
+   * Empties a projection and begins it anew: its rows (or what the `reset` of its SQL empties), its checkpoints, its held lanes and
+   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile.
+   */
+  reset(subscription: string): Promise<void>
   status(): Promise<EngineStatus>
   /** Recomputes every outcome and every row from the log and compares. */
   verify(subscription: string): Promise<Verification>
@@ -79,22 +92,29 @@ export function createEngine(options: EngineOptions): Engine {
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
   const emitter = new EngineEmitter(logger)
-  const workers = new Map<string, Worker>()
+  const runners = new Map<string, Runner>()
   for (const declared of options.subscriptions) {
     const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
-    if (workers.has(subscription.name))
+    if (runners.has(subscription.name))
       throw new HoldfastError('OPTION_INVALID', `Two subscriptions are called ${subscription.name}.`)
-    workers.set(subscription.name, new Worker({ store, subscription, runtime, settings, emitter, logger }))
+    const look = () => attendance.look()
+    runners.set(subscription.name, new Runner({ store, subscription, runtime, settings, emitter, logger, look }))
   }
-  let running: Promise<void> | undefined
+  const all = [...runners.values()]
+  const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
+  const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
+  let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
   return {
+    prepare: async () => {
+      for (const runner of all) await runner.register()
+    },
     start,
     stop,
     drain,
     pause: async (name, reason) => {
-      const worker = workerOf(name)
+      const runner = runnerOf(name)
       if (typeof reason !== 'string' || reason.trim() === '') {
         throw new HoldfastError('OPTION_INVALID', 'A pause needs a reason.', {
           hint: 'Say why, for whoever finds it paused.',
@@ -102,18 +122,34 @@ export function createEngine(options: EngineOptions): Engine {
       }
       const pause = { reason, at: runtime.clock.now() }
       await store.subscriptions.pause(name, pause)
-      worker.setPause(pause)
+      runner.setPause(pause)
     },
     resume: async (name) => {
-      const worker = workerOf(name)
+      const runner = runnerOf(name)
       await store.subscriptions.resume(name)
-      worker.setPause(undefined)
+      runner.setPause(undefined)
     },
-    status: () => readStatus(store, [...workers.values()], runtime.clock),
-    verify: (name) => verifySubscription(store, workerOf(name).subscription),
+    reset: async (name) => {
+      const { subscription } = runnerOf(name)
+      const { projection } = subscription
+      if (projection.kind === 'sql' && !projection.reset) {
+        throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
+          hint: 'Give defineProjection a reset.',
+        })
+      }
+      if (subscription.source) {
+        throw new HoldfastError('OPTION_INVALID', `${name} reads from ${subscription.source.name}, not from the log.`, {
+          hint: 'Only what reads the log can begin anew.',
+        })
+      }
+      await store.subscriptions.reset(name, projection.kind === 'sql' ? projection.reset : undefined)
+      attendance.look()
+    },
+    status: () => readStatus(store, all, runtime.clock),
+    verify: (name) => verifySubscription(store, runnerOf(name).subscription),
     letters: async (query) => {
       const { subscription, after = 0, limit = 100 } = query
-      workerOf(subscription)
+      runnerOf(subscription)
       if (!Number.isSafeInteger(after)) throw new HoldfastError('OPTION_INVALID', `after is ${after}; give a position.`)
       return store.letters.list({ ...query, after, limit: positive(limit, 'limit') })
     },
@@ -130,21 +166,21 @@ export function createEngine(options: EngineOptions): Engine {
       throw new HoldfastError('ENGINE_STATE', message, { hint: 'An engine runs once: make a new one.' })
     }
     phase = 'starting'
-    const registered = new Map<Worker, boolean>()
+    const unregistered: Runner[] = []
     try {
-      for (const worker of workers.values()) registered.set(worker, await register(worker))
+      for (const runner of all) if (!(await register(runner))) unregistered.push(runner)
     } catch (error) {
       if (phase === 'starting') phase = 'new'
       throw error
     }
     phase = phase === 'starting' ? 'running' : phase
-    running = Promise.all(Array.from(registered, ([worker, done]) => worker.run(done))).then(() => undefined)
+    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run()])
   }
 
-  /** False when the store or the source could not be asked; the worker will go on trying. */
-  async function register(worker: Worker): Promise<boolean> {
+  /** False when the store or the source could not be asked; it will be asked again. */
+  async function register(runner: Runner): Promise<boolean> {
     try {
-      await worker.register()
+      await runner.register()
       return true
     } catch (error) {
       if (!(error instanceof HoldfastError)) return false
@@ -155,7 +191,9 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function stop({ timeout = '10s' }: { readonly timeout?: Duration } = {}): Promise<{ forced: boolean }> {
     phase = 'stopped'
-    for (const worker of workers.values()) worker.stop()
+    attendance.stop()
+    lookout.stop()
+    const ending = all.map((runner) => runner.stop())
     if (!running) return { forced: false }
     const waited = new AbortController()
     let finished = false
@@ -164,11 +202,16 @@ export function createEngine(options: EngineOptions): Engine {
       finished = true
       waited.abort()
     }
-    const ended = wait(running)
+    const ended = wait(end(running, ending))
     await runtime.timers.sleep(toMs(timeout, 'timeout'), waited.signal)
     if (finished) await ended
-    else for (const worker of workers.values()) worker.force()
+    else for (const runner of all) runner.force()
     return { forced: !finished }
+  }
+
+  async function end(attending: Promise<unknown>, ending: readonly Promise<void>[]): Promise<void> {
+    await Promise.all([attending, ...ending])
+    await attendance.leave()
   }
 
   async function drain({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
@@ -176,20 +219,20 @@ export function createEngine(options: EngineOptions): Engine {
       throw new HoldfastError('OPTION_INVALID', 'signal is no AbortSignal.')
     if (phase !== 'running')
       throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
-    await Promise.all(Array.from(workers.values(), (worker) => reachHead(worker, signal)))
+    await Promise.all(all.map((runner) => reachHead(runner, signal)))
   }
 
-  function workerOf(name: string): Worker {
-    const worker = workers.get(name)
-    if (worker) return worker
+  function runnerOf(name: string): Runner {
+    const runner = runners.get(name)
+    if (runner) return runner
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `This engine has no subscription ${JSON.stringify(name)}.`, {
-      hint: `It has ${[...workers.keys()].join(', ') || 'none'}.`,
+      hint: `It has ${[...runners.keys()].join(', ') || 'none'}.`,
     })
   }
 }
 
-async function reachHead(worker: Worker, signal: AbortSignal | undefined): Promise<void> {
-  const target = await worker.source.head()
+async function reachHead(runner: Runner, signal: AbortSignal | undefined): Promise<void> {
+  const target = await runner.source.head()
   await new Promise<void>((resolve, reject) => {
     const look = () => {
       const end = (settle: () => void) => {
@@ -197,30 +240,30 @@ async function reachHead(worker: Worker, signal: AbortSignal | undefined): Promi
         signal?.removeEventListener('abort', look)
         settle()
       }
-      const { state, pause } = worker
-      if (worker.reached(target)) end(resolve)
+      const { state, pause } = runner
+      if (runner.reached(target)) end(resolve)
       else if (signal?.aborted) end(() => reject(signal.reason as Error))
       else if (state.state === 'failed')
-        end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
-      else if (pause) end(() => reject(cannotDrain(worker, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
-      else if (state.state === 'stopped') end(() => reject(cannotDrain(worker, 'ENGINE_STATE', 'it was stopped')))
+        end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
+      else if (pause) end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
+      else if (state.state === 'stopped') end(() => reject(cannotDrain(runner, 'ENGINE_STATE', 'it was stopped')))
     }
-    const unwatch = worker.watch(look)
+    const unwatch = runner.watch(look)
     signal?.addEventListener('abort', look)
-    worker.wake()
+    runner.wake()
     look()
   })
 }
 
 function cannotDrain(
-  worker: Worker,
+  runner: Runner,
   code: 'SUBSCRIPTION_FAILED' | 'SUBSCRIPTION_PAUSED' | 'ENGINE_STATE',
   why: string,
   cause?: unknown,
 ): HoldfastError {
   return new HoldfastError(
     code,
-    `${worker.subscription.name} can't be drained: ${why}.`,
+    `${runner.subscription.name} can't be drained: ${why}.`,
     cause === undefined ? {} : { cause },
   )
 }

@@ -28,6 +28,7 @@ export interface EngineEvents {
   /** The outcome of these events, and the checkpoint behind them, is in the store. */
   'page.committed': {
     readonly subscription: string
+    readonly partition: number
     readonly position: number
     readonly events: number
     readonly counts: Counts

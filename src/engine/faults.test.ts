@@ -57,12 +57,12 @@ describe('when the store fails', () => {
       expect(retryInMs).toBeLessThanOrEqual(10_000)
     })
     await engine.start()
-    await world.runtime.advance(6 * 3_600_000)
+    await world.runtime.advance(20 * 60_000)
     const [status] = (await engine.status()).subscriptions
     expect(status?.state).toMatchObject({ state: 'blocked', error: { code: 'STORE_UNAVAILABLE' } })
-    expect(attempts.length).toBeGreaterThan(2_000)
+    expect(attempts.length).toBeGreaterThan(100)
     expect(status?.stored?.lag).toMatchObject({ events: 3 })
-    expect(status?.stored?.lag.seconds).toBeGreaterThan(21_000)
+    expect(status?.stored?.lag.seconds).toBeGreaterThan(1_190)
     expect(await heldOf(engine)).toEqual([])
     expect(await countsOf(engine)).toMatchObject({ applied: 0, held: 0 })
 
@@ -153,7 +153,7 @@ describe('when the store fails', () => {
       state: { state: 'blocked', error: { code: 'STORE_REFUSED' } },
       stored: { lag: { events: 3 } },
     })
-    expect(status?.stored?.checkpoint).toMatchObject({ position: 0, counts: { applied: 0, held: 0 } })
+    expect(status?.stored?.partitions[0]?.checkpoint).toMatchObject({ position: 0, counts: { applied: 0, held: 0 } })
     expect(await rowOf(engine, 'b')).toBeUndefined()
     meddle(world, 'DROP TRIGGER full')
     await world.runtime.advance(10_000)
@@ -190,6 +190,7 @@ describe('when the store fails', () => {
       subscriptions: {
         ...world.store.subscriptions,
         load: () => Promise.reject(new StoreError('STORE_UNAVAILABLE', 'gone')),
+        partitions: () => Promise.reject(new StoreError('STORE_UNAVAILABLE', 'gone')),
       },
     }
     const engine = await startAndAdvance(world, { store }, 1_000)
@@ -217,8 +218,8 @@ describe('when the store fails', () => {
     await world.runtime.advance(1_000)
     const [failed, well] = (await engine.status()).subscriptions
     expect(failed?.state).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } })
-    expect(failed?.stored?.checkpoint.position).toBe(1)
-    expect(well).toMatchObject({ state: { state: 'live' }, stored: { checkpoint: { position: 2 } } })
+    expect(failed?.stored?.partitions[0]?.checkpoint.position).toBe(1)
+    expect(well).toMatchObject({ state: { state: 'live' }, stored: { partitions: [{ checkpoint: { position: 2 } }] } })
   })
 })
 
@@ -299,7 +300,7 @@ describe('two owners', () => {
     await world.runtime.advance(200)
     expect((await second.status()).subscriptions[0]).toMatchObject({
       state: { state: 'live' },
-      stored: { owner: 'second', epoch: 2 },
+      stored: { partitions: [{ owner: 'second', epoch: 2 }] },
     })
   })
 })

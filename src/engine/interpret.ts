@@ -2,18 +2,19 @@ import { HoldfastError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
 import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
-import type { Reducer } from '../projection/projection.ts'
+import type { Effect, Reducer } from '../projection/projection.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 
 /** What an event is to a subscription, before any of its data is looked at. `outside`: so are all others of its key. */
-export type Relevance = 'outside' | 'filtered' | 'unknown' | Reducer
+export type Relevance = 'outside' | 'filtered' | 'unknown' | Reducer | Effect
 
 export function relevanceOf(subscription: Subscription, record: RecordedEvent): Relevance {
   if (!subscription.admitsKey(record.key)) return 'outside'
   if (!subscription.admits(record)) return 'filtered'
-  const reducer = subscription.projection.reducers.get(record.type)
-  if (reducer) return reducer
-  return subscription.projection.events.entry(record.type) ? 'filtered' : 'unknown'
+  const { projection } = subscription
+  const found = projection.kind === 'fold' ? projection.reducers.get(record.type) : projection.effects.get(record.type)
+  if (found) return found
+  return projection.events.entry(record.type) ? 'filtered' : 'unknown'
 }
 
 /** The event as its fold will see it, and the lane it is in; or why it can't be read. */

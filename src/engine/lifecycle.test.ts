@@ -47,11 +47,11 @@ describe('the life of an engine', () => {
   it('finds by looking what nobody told it', async () => {
     await using world = await createWorld()
     const deaf = { ...world.store, log: { ...world.store.log, onAppend: () => () => undefined } }
-    const engine = world.engine([balances], { store: deaf, poll: '5s' })
+    const engine = world.engine([balances], { store: deaf, poll: '3s' })
     await world.settle(engine)
     await world.runtime.advance(1)
     await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
-    await world.runtime.advance(4_000)
+    await world.runtime.advance(2_000)
     expect(await rowOf(engine, 'a')).toBeUndefined()
     await world.runtime.advance(1_000)
     expect(await rowOf(engine, 'a')).toMatchObject({ version: 1 })
@@ -315,5 +315,24 @@ describe('a filter', () => {
     expect(await countsOf(engine)).toMatchObject({ filtered })
     expect((await engine.verify('balances')).ok).toBe(true)
     expect(await heldOf(engine)).toEqual([])
+  })
+})
+
+describe('a log of which less can be read than others have read', () => {
+  it.for([
+    ['has lost nothing while its end is beyond the checkpoint', 2, 'live'],
+    ['has lost something when it ends before the checkpoint', 1, 'failed'],
+  ] as const)('%s', async ([, end, state]) => {
+    await using world = await createWorld()
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1), credited(1)])
+    const first = world.engine()
+    await world.settle(first)
+    await first.stop()
+    // As another process has it, for whom a gap is open still that the first has seen filled.
+    const log = { ...world.store.log, head: async () => 1, end: async () => end }
+    const second = world.engine([balances], { store: { ...world.store, log } })
+    await second.start()
+    await world.runtime.advance(1_000)
+    expect((await second.status()).subscriptions[0]?.state.state).toBe(state)
   })
 })

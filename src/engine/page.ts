@@ -1,13 +1,14 @@
 import type { HeldLane, HeldStatus, NewLetter } from '../dead-letter/letter.ts'
 import type { LetterQueue } from '../dead-letter/letter-store.ts'
 import type { RecordedEvent } from '../event/event.ts'
-import type { Failure } from '../failure/failure.ts'
+import { StoreError } from '../errors.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { PageLimits } from '../log/log-store.ts'
 import { type Folding, foldEvent } from '../projection/fold.ts'
-import type { Reducer } from '../projection/projection.ts'
+import type { Effect, Projection, Reducer } from '../projection/projection.ts'
 import { type MutableCounts, noCounts } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
-import type { Commit, LaneWrite, LetterChange } from '../subscription/subscription-store.ts'
+import type { Commit, LaneWrite, LetterChange, Transaction } from '../subscription/subscription-store.ts'
 import { type Reading, type Relevance, readEvent, relevanceOf } from './interpret.ts'
 import { doneIn, type Partition, place, sequenceIn, versionIn } from './partition.ts'
 
@@ -27,11 +28,11 @@ export interface StoppedLane {
   readonly failure: Failure | undefined
 }
 
-/** An event on its way. Without a reducer it changes no row: it is not subscribed to, but its version counts. */
+/** An event on its way. Without a function it changes nothing: it is not subscribed to, but its version counts. */
 interface Item {
   readonly record: RecordedEvent
   readonly lane: string
-  readonly reducer: Reducer | undefined
+  readonly apply: Reducer | Effect | undefined
   /** Undefined for what needs no reading: it changes nothing, or it will queue whatever is in it. */
   readonly reading: Reading | undefined
   /** The row as far as it is in memory. Looked up once: of all that happens to an event here, finding its row costs most. */
@@ -42,8 +43,12 @@ interface Item {
  * Takes the next events of the source to their outcomes. Each gets exactly one, so the counts add up to the number of events.
  * Nothing is written here; until the commit it is all in memory, and a failed commit throws it away.
  */
-export async function processPage(partition: Partition, records: readonly RecordedEvent[]): Promise<Outcome> {
-  const work = new Work(partition)
+export async function processPage(
+  partition: Partition,
+  records: readonly RecordedEvent[],
+  refusals: Refusals = noRefusals,
+): Promise<Outcome> {
+  const work = new Work(partition, refusals)
   const items = await sortOut(partition, records, work)
   await loadMissing(partition, items)
   const present = await lettersPresent(partition, items)
@@ -52,27 +57,63 @@ export async function processPage(partition: Partition, records: readonly Record
 }
 
 /**
+ * The same in the user's own SQL, inside the transaction that will commit it. Boldly, without savepoints: the first event that
+ * fails ends it, as a `GuiltyEvent`, and everything is taken back. Or carefully, each event behind a savepoint of its own, so that
+ * only its lane is held and a bystander is never blamed.
+ */
+export async function performPage(
+  partition: Partition,
+  records: readonly RecordedEvent[],
+  tx: Transaction,
+  way: 'bold' | 'careful',
+): Promise<Outcome> {
+  const work = new Work(partition, noRefusals)
+  for (const item of await sortOut(partition, records, work)) await work.perform(item, tx, way)
+  return work.outcome()
+}
+
+/** The user's SQL failed on this event, in a transaction that can't go on. */
+export class GuiltyEvent extends Error {
+  readonly record: RecordedEvent
+
+  constructor(record: RecordedEvent, cause: unknown) {
+    super(`The event ${record.id} can't be applied.`, { cause })
+    this.record = record
+  }
+}
+
+/** Events that the database refused, by position: what they make of their row breaks a rule of the user's. */
+export type Refusals = ReadonlyMap<number, Failure>
+
+const noRefusals: Refusals = new Map()
+
+/**
  * Takes the letters of a held lane, in order, as far as they go. Stops at the first that fails, which is parked, or whose
  * predecessor is missing, which waits; the rest stay behind it.
  */
-export async function processLane(partition: Partition, lane: string, limits: PageLimits): Promise<Outcome> {
-  const { store, subscription } = partition
-  const work = new Work(partition)
-  const { letters, next } = await store.letters.queue(subscription.name, lane, limits)
+export async function processLane(
+  partition: Partition,
+  lane: string,
+  limits: PageLimits,
+  refusals: Refusals = noRefusals,
+): Promise<Outcome> {
+  const { store, subscription, share } = partition
+  const work = new Work(partition, refusals)
+  const { letters, next } = await store.letters.queue(subscription.name, share.partition, lane, limits)
   if (!partition.rows.get(lane)) await partition.rows.load([lane])
   const folding = partition.rows.get(lane)
   for (const { event: record } of letters) {
-    const reducer = reducerOf(subscription, relevanceOf(subscription, record))
-    const reading = reducer === undefined ? undefined : await readEvent(subscription, record)
-    const item = { record, lane, reducer: reducer === 'none' ? undefined : reducer, reading, folding }
+    const found = functionOf(subscription, relevanceOf(subscription, record))
+    const reading = found === undefined ? undefined : await readEvent(subscription, record)
+    const item = { record, lane, apply: found === 'none' ? undefined : found, reading, folding }
     if (!work.release(item)) return work.outcome()
   }
   work.advance(lane, next)
   return work.outcome()
 }
 
-/** The reducer of an event; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
-function reducerOf(subscription: Subscription, relevance: Relevance): Reducer | 'none' | undefined {
+/** What an event does; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
+function functionOf(subscription: Subscription, relevance: Relevance): Reducer | Effect | 'none' | undefined {
   if (typeof relevance === 'function') return relevance
   return relevance === 'unknown' && subscription.unknown === 'hold' ? 'none' : undefined
 }
@@ -84,21 +125,21 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
   for (const record of records) {
     const relevance = relevanceOf(subscription, record)
     if (relevance === 'unknown') work.unknown.push(record)
-    const found = reducerOf(subscription, relevance)
+    const found = functionOf(subscription, relevance)
     if (relevance === 'outside' || (found === undefined && !watchesGaps)) {
       work.counts.filtered++
       continue
     }
     const hold = laneIsKey ? held.get(record.key) : undefined
     if (hold && hold.status !== 'waiting') {
-      items.push({ record, lane: record.key, reducer: undefined, reading: undefined, folding: undefined })
+      items.push({ record, lane: record.key, apply: undefined, reading: undefined, folding: undefined })
       continue
     }
     const answer = found === undefined ? undefined : readEvent(subscription, record)
     const reading = answer instanceof Promise ? await answer : answer
     const lane = reading?.lane ?? record.key
-    const reducer = found === 'none' ? undefined : found
-    items.push({ record, lane, reducer, reading, folding: rows.get(lane) })
+    const apply = found === 'none' ? undefined : found
+    items.push({ record, lane, apply, reading, folding: rows.get(lane) })
   }
   return items
 }
@@ -131,6 +172,7 @@ class Work {
   readonly counts = noCounts()
   readonly unknown: RecordedEvent[] = []
   readonly #partition: Partition
+  readonly #refusals: Refusals
   readonly #changed = new Set<Folding>()
   /** Lanes in which something was finished, and lanes whose hold is not what it was. */
   readonly #finished = new Set<string>()
@@ -140,8 +182,9 @@ class Work {
   readonly #stopped: StoppedLane[] = []
   readonly #released: string[] = []
 
-  constructor(partition: Partition) {
+  constructor(partition: Partition, refusals: Refusals) {
     this.#partition = partition
+    this.#refusals = refusals
   }
 
   /** An event of the source, to where it belongs. */
@@ -173,6 +216,35 @@ class Work {
     }
     if (placement === 'wait') this.#hold(item, 'waiting', undefined)
     else this.#queue(item, hold as HeldLane)
+  }
+
+  /** An event of the source, in the user's own SQL. */
+  async perform(item: Item, tx: Transaction, way: 'bold' | 'careful'): Promise<void> {
+    const hold = this.#partition.held.get(item.lane)
+    if (hold) return this.#queue(item, hold)
+    const failure = item.reading?.failure ?? (await this.#effect(item, tx, way))
+    if (failure) this.#hold(item, 'parked', failure)
+    else if (item.apply) this.counts.applied++
+    else this.counts.filtered++
+  }
+
+  async #effect(
+    { record, apply, reading }: Item,
+    tx: Transaction,
+    way: 'bold' | 'careful',
+  ): Promise<Failure | undefined> {
+    const event = reading?.event
+    if (!apply || !event) return undefined
+    const effect = () => (apply as Effect)(event, tx.handle)
+    try {
+      await (way === 'bold' ? tx.run(effect) : tx.attempt(effect))
+      return undefined
+    } catch (error) {
+      // What the store did is nobody's fault.
+      if (error instanceof StoreError) throw error
+      if (way === 'bold') throw new GuiltyEvent(record, error)
+      return describeFailure(error, 'permanent', 'sql')
+    }
   }
 
   /** A letter of a held lane whose turn has come. False when the lane goes no further. */
@@ -238,16 +310,12 @@ class Work {
     }
   }
 
-  #apply({ record, lane, reducer, reading }: Item, folding: Folding): Failure | undefined {
+  #apply({ record, lane, apply, reading }: Item, folding: Folding): Failure | undefined {
     if (reading?.failure) return reading.failure
-    if (reducer && reading?.event) {
-      const failure = foldEvent(
-        this.#partition.subscription.projection,
-        folding,
-        reducer,
-        reading.event,
-        record.position,
-      )
+    if (apply && reading?.event) {
+      const refused = this.#refusals.size > 0 ? this.#refusals.get(record.position) : undefined
+      const projection = this.#partition.subscription.projection as Projection
+      const failure = refused ?? foldEvent(projection, folding, apply as Reducer, reading.event, record.position)
       if (failure) return failure
       if (folding.changed) this.#changed.add(folding)
       this.counts.applied++

@@ -1,6 +1,7 @@
 import type { HeldLane } from '../dead-letter/letter.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Folding } from '../projection/fold.ts'
+import type { Share } from '../source/share.ts'
 import type { Store } from '../store.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { RowCache } from './rows.ts'
@@ -9,12 +10,14 @@ import type { RowCache } from './rows.ts'
 export interface Partition {
   readonly store: Store
   readonly subscription: Subscription
+  readonly share: Share
   /** Whether versions can be missing, late or repeated, and so must be watched. */
   readonly watchesGaps: boolean
   /** The version before the first: 0, or undefined when the subscription began in the middle, where any can be the first. */
   readonly doneBefore: number | undefined
   /** Whether what is held can also be found in the store's log, by its lane. */
   readonly logged: boolean
+  /** As of the last commit, and then as the work at hand makes it. */
   readonly held: Map<string, HeldLane>
   readonly rows: RowCache
   /** Milliseconds since 1970. */
@@ -31,7 +34,8 @@ export interface Partition {
  *     waiting   the missing version                     apply    (and what waited for it is due)
  *     held      anything later                          queue
  *
- * Without versions to watch, a lane flows or it doesn't, and the position tells what was done before.
+ * Without versions to watch, a lane flows or it doesn't, and the position tells what was done before. SQL of the user's own has no
+ * row to tell it; there the checkpoint alone does.
  */
 export type Placement = 'duplicate' | 'apply' | 'wait' | 'queue'
 
@@ -41,6 +45,7 @@ export function place(
   hold: HeldLane | undefined,
   folding: Folding | undefined,
 ): Placement {
+  if (partition.subscription.projection.kind === 'sql') return hold ? 'queue' : 'apply'
   const version = versionIn(partition, record)
   if (!partition.watchesGaps || version === undefined) {
     if (hold || !folding) return 'queue'

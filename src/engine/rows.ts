@@ -1,5 +1,5 @@
 import { beginFold, type Folding, rowWrite } from '../projection/fold.ts'
-import type { Projection } from '../projection/projection.ts'
+import type { Projection, SqlProjection } from '../projection/projection.ts'
 import type { RowWrite } from '../projection/row-store.ts'
 import type { Store } from '../store.ts'
 
@@ -9,15 +9,16 @@ import type { Store } from '../store.ts'
  */
 export class RowCache {
   readonly #store: Store
-  readonly #projection: Projection
+  /** Undefined where the user's own SQL keeps the rows: then there is nothing to keep here. */
+  readonly #projection: Projection | undefined
   readonly #watchesGaps: boolean
   readonly #mostBytes: number
   readonly #rows = new Map<string, Folding>()
   #bytes = 0
 
-  constructor(store: Store, projection: Projection, watchesGaps: boolean, mostBytes: number) {
+  constructor(store: Store, projection: Projection | SqlProjection, watchesGaps: boolean, mostBytes: number) {
     this.#store = store
-    this.#projection = projection
+    this.#projection = projection.kind === 'fold' ? projection : undefined
     this.#watchesGaps = watchesGaps
     this.#mostBytes = mostBytes
   }
@@ -28,7 +29,7 @@ export class RowCache {
   }
 
   async load(keys: readonly string[]): Promise<void> {
-    if (keys.length === 0) return
+    if (keys.length === 0 || !this.#projection) return
     const stored = await this.#store.rows.load(this.#projection.table, keys)
     // A lane can be further than its row, where an event changed nothing. Only who watches for gaps needs to know.
     const done = this.#watchesGaps ? await this.#store.letters.laneVersions(this.#projection.name, keys) : undefined
@@ -44,7 +45,7 @@ export class RowCache {
   /** The row as it goes to the store. */
   write(folding: Folding): RowWrite {
     const before = folding.size
-    const row = rowWrite(this.#projection, folding)
+    const row = rowWrite(this.#projection as Projection, folding)
     folding.changed = false
     this.#bytes += folding.size - before
     return row

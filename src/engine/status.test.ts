@@ -39,7 +39,7 @@ describe('status', () => {
     await world.settle(engine)
     const [status] = (await (seen as ReturnType<typeof engine.status>)).subscriptions
     expect(status?.stored).toMatchObject({
-      checkpoint: { position: 6, eventType: 'Credited', counts: { applied: 6 } },
+      partitions: [{ checkpoint: { position: 6, eventType: 'Credited', counts: { applied: 6 } } }],
       lag: { events: 4, seconds: 4 },
     })
     expect(status?.state.state).toBe('catching-up')
@@ -52,7 +52,7 @@ describe('status', () => {
     await world.runtime.advance(1_000)
     const engine = world.engine()
     await world.settle(engine)
-    expect((await engine.status()).subscriptions[0]?.stored?.checkpoint).toEqual({
+    expect((await engine.status()).subscriptions[0]?.stored?.partitions[0]?.checkpoint).toEqual({
       start: 0,
       position: 2,
       eventId: 'the-last',

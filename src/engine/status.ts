@@ -1,15 +1,18 @@
 import type { HeldSummary, LaneSummary } from '../dead-letter/letter-store.ts'
+import type { Gap } from '../log/log-store.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type { Store } from '../store.ts'
-import type { Checkpoint } from '../subscription/checkpoint.ts'
-import type { Pause } from '../subscription/subscription-store.ts'
+import { addCounts, type Checkpoint, type Counts, noCounts } from '../subscription/checkpoint.ts'
+import type { PartitionState, Pause } from '../subscription/subscription-store.ts'
+import type { Runner } from './runner.ts'
 import type { SubscriptionState } from './state.ts'
-import type { Worker } from './worker.ts'
 
 export interface EngineStatus {
   /** When it was asked, in milliseconds since 1970. */
   readonly at: number
   readonly subscriptions: readonly SubscriptionStatus[]
+  /** Why readers of the log wait, if they do: a transaction that appended and has not ended. */
+  readonly gap: Gap | undefined
 }
 
 /** A held lane, with what it waits for and for how long. */
@@ -21,16 +24,24 @@ export interface LaneStatus extends LaneSummary {
 
 /** What the store says about a subscription at the moment of asking; nothing of it is remembered from before. */
 export interface StoredStatus {
-  readonly owner: string | undefined
-  readonly epoch: number
   /** Set by a person, whichever process they asked. */
   readonly pause: Pause | undefined
-  readonly checkpoint: Checkpoint
+  readonly partitions: readonly PartitionStatus[]
+  /** Of all partitions together. */
+  readonly counts: Counts
   /** `seconds` is how long ago the first event without an outcome was appended: it grows while nothing moves, and is 0 at the head. */
   readonly lag: { readonly events: number; readonly seconds: number }
   /** Undefined when there is nothing to do, or nothing moves. */
   readonly etaSeconds: number | undefined
   readonly held: Omit<HeldSummary, 'oldest'> & { readonly oldest: readonly LaneStatus[] }
+}
+
+export interface PartitionStatus {
+  readonly partition: number
+  readonly owner: string | undefined
+  readonly epoch: number
+  readonly checkpoint: Checkpoint
+  readonly lag: StoredStatus['lag']
 }
 
 export interface SubscriptionStatus {
@@ -49,22 +60,23 @@ export interface SubscriptionStatus {
 
 const shownLanes = 20
 
-export async function readStatus(store: Store, workers: readonly Worker[], clock: Clock): Promise<EngineStatus> {
-  const subscriptions = await Promise.all(workers.map((worker) => subscriptionStatus(store, worker, clock)))
-  return { at: clock.now(), subscriptions }
+export async function readStatus(store: Store, runners: readonly Runner[], clock: Clock): Promise<EngineStatus> {
+  const gap = store.log.gap().catch(() => undefined)
+  const subscriptions = await Promise.all(runners.map((runner) => subscriptionStatus(store, runner, clock)))
+  return { at: clock.now(), subscriptions, gap: await gap }
 }
 
-async function subscriptionStatus(store: Store, worker: Worker, clock: Clock): Promise<SubscriptionStatus> {
-  const eventsPerSecond = worker.rate.perSecond(clock.mono())
+async function subscriptionStatus(store: Store, runner: Runner, clock: Clock): Promise<SubscriptionStatus> {
+  const eventsPerSecond = runner.rate.perSecond(clock.mono())
   const seen = {
-    name: worker.subscription.name,
-    state: worker.state,
+    name: runner.subscription.name,
+    state: runner.state,
     eventsPerSecond,
-    fenced: worker.fenced,
-    unknownTypes: Object.fromEntries(worker.unknownTypes),
+    fenced: runner.fenced,
+    unknownTypes: Object.fromEntries(runner.unknownTypes),
   }
   try {
-    return { ...seen, stored: await storedStatus(store, worker, clock, eventsPerSecond), unreadable: undefined }
+    return { ...seen, stored: await storedStatus(store, runner, clock, eventsPerSecond), unreadable: undefined }
   } catch (unreadable) {
     return { ...seen, stored: undefined, unreadable }
   }
@@ -72,25 +84,37 @@ async function subscriptionStatus(store: Store, worker: Worker, clock: Clock): P
 
 async function storedStatus(
   store: Store,
-  worker: Worker,
+  runner: Runner,
   clock: Clock,
   perSecond: number,
 ): Promise<StoredStatus | undefined> {
-  const { name } = worker.subscription
-  const state = await store.subscriptions.load(name, 0)
-  if (!state) return undefined
-  const { events, since } = await worker.source.lag(state.checkpoint.position)
+  const { name } = runner.subscription
+  const states = await store.subscriptions.partitions(name)
+  const [first] = states
+  if (!first) return undefined
+  const partitions = await Promise.all(states.map((state) => partitionStatus(runner, state, states.length, clock)))
   const held = await store.letters.summary(name, shownLanes)
   const now = clock.now()
+  const events = partitions.reduce((sum, { lag }) => sum + lag.events, 0)
   return {
-    owner: state.owner,
-    epoch: state.epoch,
-    pause: state.pause,
-    checkpoint: state.checkpoint,
-    lag: { events, seconds: since === undefined ? 0 : secondsSince(since, now) },
+    pause: first.pause,
+    partitions,
+    counts: states.reduce((sum, { checkpoint }) => addCounts(sum, checkpoint.counts), noCounts() as Counts),
+    lag: { events, seconds: Math.max(...partitions.map(({ lag }) => lag.seconds)) },
     etaSeconds: events > 0 && perSecond > 0 ? events / perSecond : undefined,
     held: { ...held, oldest: held.oldest.map((lane) => laneStatus(lane, now)) },
   }
+}
+
+async function partitionStatus(
+  { source }: Runner,
+  { partition, owner, epoch, checkpoint }: PartitionState,
+  of: number,
+  clock: Clock,
+): Promise<PartitionStatus> {
+  const { events, since } = await source.lag(checkpoint.position, { partition, of })
+  const seconds = since === undefined ? 0 : secondsSince(since, clock.now())
+  return { partition, owner, epoch, checkpoint, lag: { events, seconds } }
 }
 
 function laneStatus(lane: LaneSummary, now: number): LaneStatus {

@@ -2,9 +2,18 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
+import type { Projection } from '../projection/projection.ts'
 import type { RowWrite } from '../projection/row-store.ts'
+import type { Share } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
-import { type Counts, type MutableCounts, noCounts, outcomes } from '../subscription/checkpoint.ts'
+import {
+  addCounts,
+  type Checkpoint,
+  type Counts,
+  type MutableCounts,
+  noCounts,
+  outcomes,
+} from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import { readEvent, relevanceOf } from './interpret.ts'
 
@@ -32,7 +41,7 @@ export type Difference =
 export interface Verification {
   readonly subscription: string
   readonly ok: boolean
-  /** The checkpoint that was verified. */
+  /** The checkpoint that was verified; of several partitions, the lowest. */
   readonly position: number
   readonly events: number
   readonly rows: number
@@ -51,7 +60,8 @@ const mostDifferences = 100
 /**
  * Recomputes, from the log and the letters alone, what became of every event up to the checkpoint, and folds all that were
  * applied from scratch; then compares with the counts and the rows that are there. Reads one frozen moment of the store, so
- * it can run beside a live engine. Takes memory for one row per key.
+ * it can run beside a live engine. Takes memory for one row per key. Of SQL of the user's own the outcomes are verified, and not
+ * what its statements wrote: only the user knows what that should be.
  */
 export async function verifySubscription(store: Store, subscription: Subscription): Promise<Verification> {
   if (subscription.source) {
@@ -69,10 +79,9 @@ export async function verifySubscription(store: Store, subscription: Subscriptio
 class Verifier {
   readonly #subscription: Subscription
   readonly #moment: StoreMoment
-  readonly #counts: MutableCounts = noCounts()
   readonly #rows = new Map<string, Folding>()
   /** The first open letter of each lane that has one. */
-  readonly #heads = new Map<string, DeadLetter>()
+  #heads = new Map<string, DeadLetter>()
   readonly #differences: Difference[] = []
   #differenceCount = 0
 
@@ -82,74 +91,81 @@ class Verifier {
   }
 
   async run(): Promise<Verification> {
-    const { name } = this.#subscription
-    const state = await this.#moment.partition(name, 0)
-    if (!state) {
+    const { name, projection } = this.#subscription
+    const states = await this.#moment.partitions(name)
+    if (states.length === 0) {
       throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${name}.`, {
         hint: 'Start an engine with it first.',
       })
     }
-    const { start, position, counts } = state.checkpoint
-    const events = await this.#recount(start, position)
-    for (const outcome of outcomes) {
-      if (this.#counts[outcome] !== counts[outcome]) {
-        this.#differ({ kind: 'count', outcome, expected: this.#counts[outcome], actual: counts[outcome] })
+    let events = 0
+    let total: Counts = noCounts()
+    for (const { partition, checkpoint } of states) {
+      const counts = noCounts()
+      events += await this.#recount({ partition, of: states.length }, checkpoint, counts)
+      for (const outcome of outcomes) {
+        if (counts[outcome] !== checkpoint.counts[outcome])
+          this.#differ({ kind: 'count', outcome, expected: counts[outcome], actual: checkpoint.counts[outcome] })
       }
+      total = addCounts(total, counts)
+      await this.#compareLanes(partition)
     }
-    await this.#compareLanes()
-    const rows = await this.#compareRows()
+    const rows = projection.kind === 'fold' ? await this.#compareRows(projection) : 0
     return {
       subscription: name,
       ok: this.#differenceCount === 0,
-      position,
+      position: Math.min(...states.map(({ checkpoint }) => checkpoint.position)),
       events,
       rows,
-      counts: this.#counts,
+      counts: total,
       differenceCount: this.#differenceCount,
       differences: this.#differences,
     }
   }
 
-  async #recount(start: number, position: number): Promise<number> {
-    const letters = letterWalk(this.#moment, this.#subscription.name)
+  async #recount(share: Share, { start, position }: Checkpoint, counts: MutableCounts): Promise<number> {
+    const { name } = this.#subscription
+    const letters = letterWalk(this.#moment, name, share.partition)
+    // Lanes of another partition are not these, even if they have the same name.
+    this.#heads = new Map()
     let events = 0
     let after = start
     while (after < position) {
-      const records = (await this.#moment.log.readAll(after, pageLimits)).filter(
-        (record) => record.position <= position,
-      )
-      const last = records.at(-1)
-      if (!last) break
-      for (const record of records) await this.#account(record, await letters(record.position))
-      events += records.length
-      after = last.position
+      const page = await this.#moment.log.readAll(after, pageLimits, share)
+      for (const record of page.events) {
+        if (record.position > position) break
+        await this.#account(record, await letters(record.position), counts)
+        events++
+      }
+      if (page.through === after) break
+      after = page.through
     }
-    for (const letter of await this.#moment.letters(this.#subscription.name, position, 10)) {
+    for (const letter of await this.#moment.letters(name, share.partition, position, 10)) {
       this.#wrong(letter.event, letter.lane, 'it is held although the checkpoint has not passed it')
     }
     return events
   }
 
-  async #account(record: RecordedEvent, letter: DeadLetter | undefined): Promise<void> {
+  async #account(record: RecordedEvent, letter: DeadLetter | undefined, counts: MutableCounts): Promise<void> {
     const relevance = relevanceOf(this.#subscription, record)
     const subscribed =
       typeof relevance === 'function' || (relevance === 'unknown' && this.#subscription.unknown === 'hold')
     if (letter && !isSameEvent(letter.event, record))
       this.#wrong(record, letter.lane, 'its letter has other bytes than the log')
     if (letter && letter.status === 'discarded') {
-      this.#counts.discarded++
+      counts.discarded++
       if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded by nobody')
     } else if (letter && letter.status !== 'resolved') {
-      this.#counts.held++
+      counts.held++
       const { lane } = await readEvent(this.#subscription, record)
       if (lane !== letter.lane) this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
       const isHead = !this.#heads.has(letter.lane)
       if (isHead) this.#heads.set(letter.lane, letter)
       if (isHead === (letter.status === 'queued')) this.#wrong(record, letter.lane, `it is ${letter.status}`)
     } else if (!subscribed) {
-      this.#counts.filtered++
+      counts.filtered++
     } else {
-      this.#counts.applied++
+      counts.applied++
       await this.#apply(record)
     }
   }
@@ -160,6 +176,7 @@ class Verifier {
     const { lane } = reading
     if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
     if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
+    if (projection.kind === 'sql') return
     const reducer = projection.reducers.get(record.type)
     const folding = this.#rows.get(lane) ?? beginFold(projection, lane, undefined)
     this.#rows.set(lane, folding)
@@ -167,8 +184,10 @@ class Verifier {
     if (failure) this.#wrong(record, lane, `it can't have been applied: ${failure.message}`)
   }
 
-  async #compareLanes(): Promise<void> {
-    const held = new Map((await this.#moment.heldLanes(this.#subscription.name, 0)).map((lane) => [lane.lane, lane]))
+  async #compareLanes(partition: number): Promise<void> {
+    const held = new Map(
+      (await this.#moment.heldLanes(this.#subscription.name, partition)).map((lane) => [lane.lane, lane]),
+    )
     for (const lane of new Set(held.keys()).union(this.#heads)) {
       const hold = held.get(lane)
       const head = this.#heads.get(lane)
@@ -184,8 +203,7 @@ class Verifier {
     }
   }
 
-  async #compareRows(): Promise<number> {
-    const { projection } = this.#subscription
+  async #compareRows(projection: Projection): Promise<number> {
     let rows = 0
     let after: { value: string; key: string } | undefined
     for (;;) {
@@ -245,7 +263,11 @@ function isSameEvent(a: RecordedEvent, b: RecordedEvent): boolean {
 }
 
 /** Letters in order of position, fetched as the events come by: the letter of an event, or undefined. */
-function letterWalk(moment: StoreMoment, subscription: string): (position: number) => Promise<DeadLetter | undefined> {
+function letterWalk(
+  moment: StoreMoment,
+  subscription: string,
+  partition: number,
+): (position: number) => Promise<DeadLetter | undefined> {
   let page: readonly DeadLetter[] = []
   let next = 0
   let exhausted = false
@@ -256,7 +278,7 @@ function letterWalk(moment: StoreMoment, subscription: string): (position: numbe
       if (letter) next++
       else if (exhausted) return undefined
       else {
-        page = await moment.letters(subscription, page.at(-1)?.event.position ?? 0, lettersPerPage)
+        page = await moment.letters(subscription, partition, page.at(-1)?.event.position ?? 0, lettersPerPage)
         next = 0
         exhausted = page.length < lettersPerPage
       }

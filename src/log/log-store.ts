@@ -65,6 +65,8 @@ export interface LogStore {
   readKey(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The safe horizon: nothing can appear at or below it any more. 0 for an empty log. */
   head(): Promise<number>
+  /** The highest position there is, also above the horizon. One that was there and isn't any more was lost. */
+  end(): Promise<number>
   lag(after: number, share?: Share): Promise<Lag>
   /** Undefined while nothing holds readers up. A log with one writer at a time has no gaps. */
   gap(): Promise<Gap | undefined>

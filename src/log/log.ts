@@ -8,7 +8,7 @@ import { parseJson } from '../event/parse.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
-import type { ExpectedVersion, LogStore, NewEvent, PageLimits } from './log-store.ts'
+import type { ExpectedVersion, LogPage, LogStore, NewEvent, PageLimits } from './log-store.ts'
 
 interface DraftFields {
   /** Give one to make a repeated append harmless; without it each call is a new event. */
@@ -46,6 +46,11 @@ export interface Appended {
 
 export interface AppendOptions {
   readonly expectedVersion?: ExpectedVersion
+  /**
+   * Your own transaction: a `pg` client between BEGIN and COMMIT, or a `node:sqlite` database inside one, on the store's own
+   * database. What else you write there and these events happen together or not at all.
+   */
+  readonly tx?: unknown
 }
 
 export interface ReadOptions {
@@ -76,6 +81,8 @@ const draftFields = new Set(['id', 'type', 'data', 'json', 'metadata', 'time'])
 const textFields = ['correlationId', 'causationId', 'traceparent', 'tenant', 'actor']
 const keyLength = 512
 const idLength = 128
+// All of it travels in one message, and stands in memory several times on the way.
+const appendSize = 33_554_432
 const page: PageLimits = { events: 1_000, bytes: 4_194_304 }
 
 export function createLog<const C extends EventCatalog | undefined = undefined>(options: LogOptions<C>): Log<C> {
@@ -89,8 +96,8 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
   function makeLog<K extends EventCatalog | undefined>(known: K | undefined): Log<K> {
     return {
       append: async (key, drafts, appendOptions = {}) => {
-        checkOptions(appendOptions, 'append', ['expectedVersion'])
-        const { expectedVersion = 'any' } = appendOptions
+        checkOptions(appendOptions, 'append', ['expectedVersion', 'tx'])
+        const { expectedVersion = 'any', tx } = appendOptions
         checkReadable(key, 'key', keyLength)
         checkExpected(expectedVersion)
         checkDrafts(drafts)
@@ -101,14 +108,14 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
         for (const [i, draft] of drafts.entries()) events.push(admit(draft, `events[${i}]`, known, pending))
         checkBatch(events)
         if (pending.length > 0) await Promise.all(pending)
-        return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion))
+        return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion, checkTx(tx)))
       },
       readKey: (key, read = {}) =>
-        pages(checkRead(read), known, (last, limits) =>
-          store.log.readKey(key, last?.version ?? read.after ?? 0, limits),
-        ),
-      readAll: (read = {}) =>
-        pages(checkRead(read), known, (last, limits) => store.log.readAll(last?.position ?? read.after ?? 0, limits)),
+        pages(checkRead(read), known, async (after, limits) => {
+          const events = await store.log.readKey(key, after, limits)
+          return { events, through: events.at(-1)?.version ?? after }
+        }),
+      readAll: (read = {}) => pages(checkRead(read), known, (after, limits) => store.log.readAll(after, limits)),
       get raw() {
         return makeLog<undefined>(undefined)
       },
@@ -219,12 +226,29 @@ function checkExpected(expected: ExpectedVersion): void {
   })
 }
 
+/** A transaction that was meant and isn't there, such as a client that nobody waited for, must not become a plain append. */
+function checkTx(tx: unknown): unknown {
+  if (tx === undefined || (typeof tx === 'object' && tx !== null && !('then' in tx))) return tx
+  throw new HoldfastError(
+    'TRANSACTION_INVALID',
+    `tx is ${tx === null ? 'null' : typeof tx === 'object' ? 'a promise' : typeof tx}.`,
+    {
+      hint: 'Give the client of your own transaction; mind the await.',
+    },
+  )
+}
+
 function checkDrafts(drafts: unknown): void {
   if (Array.isArray(drafts) && drafts.length > 0) return
   throw new HoldfastError('OPTION_INVALID', 'An append needs a list of at least one event.')
 }
 
 function checkBatch(events: readonly NewEvent[]): void {
+  const size = events.reduce((sum, { body, metadata = '' }) => sum + body.length + metadata.length, 0)
+  if (size > appendSize) {
+    const message = `This append has ${size} characters, in ${events.length} events.`
+    throw new InvalidEventError('EVENT_TOO_LARGE', 'events', message, { hint: `Append up to ${appendSize} at a time.` })
+  }
   const ids = new Set<string>()
   for (const { id } of events) {
     if (ids.has(id)) throw new EventIdConflictError(id, 'it stands twice in one append')
@@ -265,22 +289,22 @@ function badRead(option: string, value: unknown): HoldfastError {
 }
 
 async function* pages<C extends EventCatalog | undefined>(
-  { limit = Number.POSITIVE_INFINITY, signal }: ReadOptions,
+  { after: begin = 0, limit = Number.POSITIVE_INFINITY, signal }: ReadOptions,
   catalog: C | undefined,
-  readPage: (last: RecordedEvent | undefined, limits: PageLimits) => Promise<readonly RecordedEvent[]>,
+  readPage: (after: number, limits: PageLimits) => Promise<LogPage>,
 ): AsyncGenerator<LoggedOf<C>> {
   let left = limit
-  let last: RecordedEvent | undefined
+  let after = begin
   while (left > 0) {
     signal?.throwIfAborted()
-    const records = await readPage(last, { ...page, events: Math.min(page.events, left) })
-    if (records.length === 0) return
-    for (const record of records) {
+    const { events, through } = await readPage(after, { ...page, events: Math.min(page.events, left) })
+    if (through === after) return
+    for (const record of events) {
       signal?.throwIfAborted()
       yield (await readLogged(record, catalog)) as LoggedOf<C>
     }
-    left -= records.length
-    last = records.at(-1)
+    left -= events.length
+    after = through
   }
 }
 

@@ -27,7 +27,7 @@ export function createAppendWithin(
 
   return async (tx, request) => {
     const client = await checkClient(db, tx)
-    const [outcome] = (await append(client, [request], 0)) as [AppendOutcome]
+    const [outcome] = (await append(client, [request], 0, false)) as [AppendOutcome]
     if (outcome.outcome === 'appended') {
       const isNew = !open.has(client)
       open.set(client, outcome.position)

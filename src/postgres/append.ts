@@ -24,32 +24,40 @@ export type Append = (
   client: PgClient,
   requests: readonly AppendRequest[],
   patienceMs: number,
+  /** Whether the statement may be kept on the connection: not on one that isn't ours. */
+  isOurs: boolean,
 ) => Promise<readonly AppendOutcome[]>
 
+/**
+ * A single event by itself, which most appends are, has a statement of its own that costs half as much. On a connection of
+ * somebody else nothing is prepared, and there the plans that a function keeps cost least.
+ */
 export function createAppend(db: Database, growth: Growth): Append {
-  // A user's client may append to the logs of several schemas, and knows statements by their name.
-  const suffix = (schemaNumber(db.schema) >>> 0).toString(16)
-  const one = { name: `holdfast_append_one_${suffix}`, text: oneSql(db) }
-  const parameters = Array.from({ length: 11 }, (_, i) => `$${i + 1}`).join(', ')
-  const many = {
-    name: `holdfast_append_${suffix}`,
-    text: `SELECT * FROM ${db.table('holdfast_append')}(${parameters})`,
-  }
+  const one = { name: 'holdfast_append_one', text: oneSql(db) }
+  const many = { name: 'holdfast_append', text: `SELECT * FROM ${db.table('holdfast_append')}(${parameters(11)})` }
+  const oneElsewhere = `SELECT ${db.table('holdfast_append_one')}(${parameters(9)}) AS appended`
 
-  return async (client, requests, patienceMs) => {
+  return async (client, requests, patienceMs, isOurs) => {
     const [request] = requests
     if (request && requests.length === 1 && request.events.length === 1) {
-      const outcomes = await run(client, { ...growth.prepare(one), values: oneValues(request, patienceMs) })
+      const values = oneValues(request)
+      const outcomes = isOurs
+        ? await run(client, { ...growth.prepare(one), values: [...values, patienceMs] })
+        : await runOne(client, { text: oneElsewhere, values })
       if (outcomes.length > 0) return outcomes
     }
-    return run(client, { ...many, values: manyValues(requests, patienceMs) })
+    const values = manyValues(requests, patienceMs)
+    return run(client, isOurs ? { ...many, values } : { text: many.text, values })
   }
 }
 
+function parameters(count: number): string {
+  return Array.from({ length: count }, (_, i) => `$${i + 1}`).join(', ')
+}
+
 /**
- * A single event by itself, which most appends are, needs no function; that would cost half as much again. A position is drawn
- * when a row comes out of FROM, and no row does before the lock is taken. Where anything stands in its way nothing is written and
- * nothing comes back, and the function finds out what it was.
+ * A position is drawn when a row comes out of FROM, and no row does before the lock is taken. Where anything stands in its way
+ * nothing is written and nothing comes back, and the function finds out what it was.
  */
 function oneSql(db: Database): string {
   const table = db.table('holdfast_events')
@@ -65,10 +73,10 @@ function oneSql(db: Database): string {
     RETURNING 'appended' AS outcome, e.version AS reached, e.position AS at_position`
 }
 
-function oneValues(request: AppendRequest, patienceMs: number): unknown[] {
+function oneValues(request: AppendRequest): unknown[] {
   const { key, events } = request
   const { id, type, schemaVersion, time, body, metadata } = events[0] as NewEvent
-  return [schemaVersion, slotOf(key), id, key, type, time, body, metadata ?? null, expectedOf(request), patienceMs]
+  return [schemaVersion, slotOf(key), id, key, type, time, body, metadata ?? null, expectedOf(request)]
 }
 
 function manyValues(requests: readonly AppendRequest[], patienceMs: number): unknown[] {
@@ -95,6 +103,15 @@ function expectedOf({ expected }: AppendRequest): number {
 async function run(client: PgClient, query: PgQuery): Promise<readonly AppendOutcome[]> {
   const { rows } = await client.query({ ...query, types })
   return (rows as OutcomeRow[]).map(toOutcome)
+}
+
+/** Its version and its position as PostgreSQL writes a list, or nothing. */
+async function runOne(client: PgClient, query: PgQuery): Promise<readonly AppendOutcome[]> {
+  const { rows } = await client.query({ ...query, types })
+  const { appended } = rows[0] as { readonly appended: string | null }
+  if (appended === null) return []
+  const [version = 0, position = 0] = appended.slice(1, -1).split(',').map(Number)
+  return [{ outcome: 'appended', version, position }]
 }
 
 function toOutcome({

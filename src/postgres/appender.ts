@@ -12,6 +12,7 @@ interface Asked extends AppendRequest {
   readonly bytes: number
   /** Together with others; alone after that failed; slow when another transaction holds its key and takes its time. */
   way: 'together' | 'alone' | 'slow'
+  wasSent: boolean
   /** A call with it was cut off, so that it may be in the log already, by our own doing. */
   wasLost: boolean
   tries: number
@@ -47,8 +48,8 @@ export function createAppender(
 
   return (request) =>
     new Promise((resolve, reject) => {
-      const bytes = request.events.reduce((sum, { body }) => sum + body.length, 0)
-      waiting.push({ ...request, resolve, reject, bytes, way: 'together', wasLost: false, tries: 0 })
+      const bytes = request.events.reduce((sum, { body, metadata = '' }) => sum + body.length + metadata.length, 0)
+      waiting.push({ ...request, resolve, reject, bytes, way: 'together', wasSent: false, wasLost: false, tries: 0 })
       if (isStarting) return
       isStarting = true
       // Lets everybody who appends in this turn of the loop come along.
@@ -58,7 +59,7 @@ export function createAppender(
   function start(): void {
     isStarting = false
     for (const lane of ['quick', 'slow'] as const) {
-      while (waiting.length > 0 && running[lane] < lanes[lane]) {
+      while (running[lane] < lanes[lane]) {
         const batch = take(lane)
         if (batch.length === 0) break
         void run(lane, batch)
@@ -70,16 +71,17 @@ export function createAppender(
     const batch: Asked[] = []
     const left: Asked[] = []
     // Nobody overtakes an earlier request of the same key.
-    const keysLeft = new Set(busyKeys)
+    const keysLeft = new Set<string>()
     let bytes = 0
-    for (const [i, asked] of waiting.entries()) {
+    let looked = 0
+    // Whoever stands beyond a full batch need not be looked at; with thousands waiting that would cost more than the call.
+    for (; looked < waiting.length && batch.length < mostRequests; looked++) {
+      const asked = waiting[looked] as Asked
       const [first] = batch
-      if (first && (first.way !== 'together' || batch.length === mostRequests || bytes >= mostBytes)) {
-        left.push(...waiting.slice(i))
-        break
-      }
+      const fits = !first || (first.way === 'together' && asked.way === 'together' && bytes + asked.bytes <= mostBytes)
       const isMine = (asked.way === 'slow') === (lane === 'slow')
-      if (isMine && !keysLeft.has(asked.key) && (!first || asked.way === 'together')) {
+      const isFree = !busyKeys.has(asked.key) && !keysLeft.has(asked.key)
+      if (fits && isMine && isFree) {
         batch.push(asked)
         bytes += asked.bytes
       } else {
@@ -87,7 +89,7 @@ export function createAppender(
         keysLeft.add(asked.key)
       }
     }
-    waiting = left
+    waiting = looked < waiting.length ? [...left, ...waiting.slice(looked)] : left
     // In one order for all processes, so that two of them can't hold a key each and wait for the other's.
     return batch.toSorted((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0))
   }
@@ -120,7 +122,8 @@ export function createAppender(
     const client = await db.connect()
     let isBroken = true
     try {
-      const outcomes = await append(client, batch, patience)
+      for (const asked of batch) asked.wasSent = true
+      const outcomes = await append(client, batch, patience, true)
       isBroken = false
       return outcomes
     } catch (error) {
@@ -151,7 +154,7 @@ export function createAppender(
     const mayPass = isLost || code === 'STORE_BUSY' || state === '23505'
     const again: Asked[] = []
     for (const asked of batch) {
-      asked.wasLost ||= isLost
+      asked.wasLost ||= isLost && asked.wasSent
       if (isLost || batch.length === 1) asked.tries++
       if (code === 'STORE_CLOSED' || asked.tries === mostTries || (batch.length === 1 && !mayPass)) asked.reject(error)
       else again.push(asked)

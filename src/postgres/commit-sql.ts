@@ -1,7 +1,7 @@
 import type { TableSpec } from '../projection/row-store.ts'
 import type { Commit, LaneWrite } from '../subscription/subscription-store.ts'
 import type { Database, Statement } from './database.ts'
-import type { LetterInsert, LetterUpdate, LetterWrites } from './letter-writes.ts'
+import { type LetterInsert, type LetterUpdate, type LetterWrites, letterWrites } from './letter-writes.ts'
 import { upsertSql } from './rows.ts'
 import { fresh, numberArray, prepared } from './statement.ts'
 
@@ -86,20 +86,50 @@ export function checkpointValues({ lease, leaseMs, from, to, at, counts }: Commi
   ]
 }
 
-export function lettersAndLanesValues(
-  { queued, inserts, updates }: LetterWrites,
-  lanes: readonly LaneWrite[],
-): unknown[] {
+/** What a page writes beside its checkpoint and its rows. */
+export interface Writes extends LetterWrites {
+  readonly lanes: readonly LaneWrite[]
+  /** The lanes that flow again and have nothing to remember. */
+  readonly gone: readonly LaneWrite[]
+}
+
+export type Part = keyof Writes
+
+const parts: readonly Part[] = ['queued', 'inserts', 'updates', 'lanes', 'gone']
+
+export function writesOf({ held, letters, lanes, at }: Commit): Writes {
   const byName = new Map(lanes.map((write) => [write.lane, write]))
   const written = [...byName.values()]
-  const [gone, kept] = [written.filter(isGone), written.filter((write) => !isGone(write))]
-  return [
-    numberArray(queued),
-    ...arraysOf(insertColumns, inserts),
-    ...arraysOf(updateColumns, updates),
-    ...arraysOf(laneColumns, kept),
-    gone.map(({ lane }) => lane),
-  ]
+  return {
+    ...letterWrites(held, letters, at),
+    lanes: written.filter((write) => !isGone(write)),
+    gone: written.filter(isGone),
+  }
+}
+
+/** Those that have something to write. Most pages have none, and of the others most only queue. */
+export function partsOf(writes: Writes): Part[] {
+  return parts.filter((part) => writes[part].length > 0)
+}
+
+export function partValues(writes: Writes): unknown[] {
+  const { queued, inserts, updates, lanes, gone } = writes
+  return partsOf(writes).flatMap((part): unknown[] => {
+    switch (part) {
+      case 'queued':
+        return [numberArray(queued)]
+      case 'inserts':
+        return arraysOf(insertColumns, inserts)
+      case 'updates':
+        return arraysOf(updateColumns, updates)
+      case 'lanes':
+        return arraysOf(laneColumns, lanes)
+      case 'gone':
+        return [gone.map(({ lane }) => lane)]
+      default:
+        return part satisfies never
+    }
+  })
 }
 
 function isGone({ hold, done }: LaneWrite): boolean {
@@ -114,18 +144,23 @@ function arraysOf<Item>(columns: readonly Column<Item>[], items: readonly Item[]
  * The one rule, in one statement. All parts hang on the first: if the checkpoint is not where and whose it must be, it gives no
  * row, and the others have nothing to write. Fewer rows written than given ends all of it with an error.
  */
-export function commitStatement(db: Database, table: TableSpec | undefined, hasLetters: boolean): Statement {
-  const parts = [`c AS (${checkpointSql(db)})`]
+export function commitStatement(db: Database, table: TableSpec | undefined, written: readonly Part[]): Statement {
+  const steps = [`c AS (${checkpointSql(db)})`]
   let next = checkpointCount + 1
   let result = '0'
   if (table) {
-    parts.push(`u AS (${upsertSql(db, table, next, 'c, ')})`)
+    steps.push(`u AS (${upsertSql(db, table, next, 'c, ')})`)
     result = `${db.table('holdfast_expect')}((SELECT count(*) FROM u), cardinality($${next}::text[]))`
     next += 4 + table.columns.length
   }
-  if (hasLetters) parts.push(...lettersAndLanesSql(db, next))
-  const text = `WITH ${parts.join(',\n')}\nSELECT ${result} AS written FROM c`
-  return hasLetters ? fresh(text) : prepared(text)
+  for (const part of written) {
+    const { sql, parameters } = partSql(db, part, next)
+    steps.push(`${part} AS (${sql})`)
+    next += parameters
+  }
+  const text = `WITH ${steps.join(',\n')}\nSELECT ${result} AS written FROM c`
+  // What is inserted goes by the only index there is; what is looked for has a choice.
+  return written.includes('updates') || written.includes('gone') ? fresh(text) : prepared(text)
 }
 
 function checkpointSql(db: Database): string {
@@ -140,42 +175,57 @@ function checkpointSql(db: Database): string {
     RETURNING 1`
 }
 
-function lettersAndLanesSql(db: Database, first: number): string[] {
+function partSql(db: Database, part: Part, first: number): { readonly sql: string; readonly parameters: number } {
   const letters = db.table('holdfast_letters')
   const lanes = db.table('holdfast_lanes')
-  let next = first + 1
   const from = <Item>(columns: readonly Column<Item>[]): string => {
-    const arrays = columns.map(({ type }) => `$${next++}::${type}[]`)
+    const arrays = columns.map(({ type }, i) => `$${first + i}::${type}[]`)
     return `unnest(${arrays.join(', ')}) AS r (${namesOf(columns)})`
   }
-  return [
-    `queued AS (
-      INSERT INTO ${letters} (subscription, partition, position, status, logged, held_at)
-      SELECT $1::text, $2::integer, position, 'queued', true, $10::bigint FROM c, unnest($${first}::bigint[]) AS position
-    )`,
-    `inserted AS (
-      INSERT INTO ${letters} (subscription, partition, held_at, ${namesOf(insertColumns)})
-      SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}
-    )`,
-    // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket.
-    `updated AS (
-      UPDATE ${letters} AS l SET status = coalesce(r.status, l.status), class = coalesce(r.class, l.class),
-        fingerprint = coalesce(r.fingerprint, l.fingerprint), ended_at = coalesce(r.ended_at, l.ended_at),
-        ended_by = coalesce(r.ended_by, l.ended_by), attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
-          ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
-      FROM c, ${from(updateColumns)}
-      WHERE l.subscription = $1::text AND l.partition = $2::integer AND l.position = r.position
-    )`,
-    `lanes AS (
-      INSERT INTO ${lanes} (subscription, partition, ${namesOf(laneColumns)})
-      SELECT $1::text, $2::integer, r.* FROM c, ${from(laneColumns)}
-      ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status,
-        since = excluded.since, head = excluded.head, head_position = excluded.head_position
-    )`,
-    `gone AS (
-      DELETE FROM ${lanes} USING c WHERE subscription = $1::text AND lane = ANY ($${next}::text[])
-    )`,
-  ]
+  switch (part) {
+    case 'queued':
+      return {
+        parameters: 1,
+        sql: `
+          INSERT INTO ${letters} (subscription, partition, position, status, logged, held_at)
+          SELECT $1::text, $2::integer, position, 'queued', true, $10::bigint FROM c, unnest($${first}::bigint[]) AS position`,
+      }
+    case 'inserts':
+      return {
+        parameters: insertColumns.length,
+        sql: `
+          INSERT INTO ${letters} (subscription, partition, held_at, ${namesOf(insertColumns)})
+          SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}`,
+      }
+    case 'updates':
+      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket.
+      return {
+        parameters: updateColumns.length,
+        sql: `
+          UPDATE ${letters} AS l SET status = coalesce(r.status, l.status), class = coalesce(r.class, l.class),
+            fingerprint = coalesce(r.fingerprint, l.fingerprint), ended_at = coalesce(r.ended_at, l.ended_at),
+            ended_by = coalesce(r.ended_by, l.ended_by), attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
+              ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
+          FROM c, ${from(updateColumns)}
+          WHERE l.subscription = $1::text AND l.partition = $2::integer AND l.position = r.position`,
+      }
+    case 'lanes':
+      return {
+        parameters: laneColumns.length,
+        sql: `
+          INSERT INTO ${lanes} (subscription, partition, ${namesOf(laneColumns)})
+          SELECT $1::text, $2::integer, r.* FROM c, ${from(laneColumns)}
+          ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status,
+            since = excluded.since, head = excluded.head, head_position = excluded.head_position`,
+      }
+    case 'gone':
+      return {
+        parameters: 1,
+        sql: `DELETE FROM ${lanes} USING c WHERE subscription = $1::text AND lane = ANY ($${first}::text[])`,
+      }
+    default:
+      return part satisfies never
+  }
 }
 
 function namesOf<Item>(columns: readonly Column<Item>[]): string {

@@ -1,10 +1,9 @@
 import { HoldfastError } from '../errors.ts'
 import type { TableSpec } from '../projection/row-store.ts'
 import type { Commit, CommitOutcome, Lease } from '../subscription/subscription-store.ts'
-import { checkpointValues, commitStatement, lettersAndLanesValues } from './commit-sql.ts'
+import { checkpointValues, commitStatement, type Part, partsOf, partValues, writesOf } from './commit-sql.ts'
 import type { Database, Statement } from './database.ts'
 import { sqlStateOf } from './errors.ts'
-import { letterWrites } from './letter-writes.ts'
 import type { Presence } from './presence.ts'
 import { findRejected, mayBeRule } from './rejection.ts'
 import { rowValues } from './rows.ts'
@@ -49,14 +48,15 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
   }
 
   async function write(query: Query, page: Commit): Promise<CommitOutcome> {
-    const { table, rows, held, letters, lanes, lease } = page
-    const values: unknown[] = checkpointValues(page, listener.presence)
+    const { table, rows, lease } = page
     const withRows = rows.length > 0 ? table : undefined
+    const writes = writesOf(page)
+    const statement = statementOf(withRows, partsOf(writes))
+    const values: unknown[] = checkpointValues(page, listener.presence)
     if (withRows) values.push(...rowValues(withRows, rows))
-    const isFull = held.length > 0 || letters.length > 0 || lanes.length > 0
-    if (isFull) values.push(...lettersAndLanesValues(letterWrites(held, letters, page.at), lanes))
+    values.push(...partValues(writes))
     for (let tried = 1; ; tried++) {
-      if ((await query(statementOf(withRows, isFull), values)).length === 1) return { outcome: 'committed' }
+      if ((await query(statement, values)).length === 1) return { outcome: 'committed' }
       const [row] = await query<StandingRow>(standing.look, [lease.subscription, lease.partition])
       const why = barredBy(row, lease)
       if (why) return why
@@ -107,17 +107,19 @@ function fencedBy(row: StandingRow | undefined): CommitOutcome {
   return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner ?? undefined }
 }
 
-/** Few pages hold anything, and the statement for those that do costs more to plan and to send. */
-function commitStatements(db: Database): (table: TableSpec | undefined, isFull: boolean) => Statement {
-  const ofTable = new WeakMap<TableSpec, { lean?: Statement; full?: Statement }>()
-  const withoutTable: { lean?: Statement; full?: Statement } = {}
-  return (table, isFull) => {
+/** One for every table and every set of parts that came up: a few. */
+function commitStatements(db: Database): (table: TableSpec | undefined, written: readonly Part[]) => Statement {
+  const ofTable = new WeakMap<TableSpec, Map<string, Statement>>()
+  const withoutTable = new Map<string, Statement>()
+  return (table, written) => {
     let statements = table ? ofTable.get(table) : withoutTable
     if (!statements) {
-      statements = {}
+      statements = new Map()
       if (table) ofTable.set(table, statements)
     }
-    if (isFull) return (statements.full ??= commitStatement(db, table, true))
-    return (statements.lean ??= commitStatement(db, table, false))
+    const name = written.join()
+    const known = statements.get(name) ?? commitStatement(db, table, written)
+    statements.set(name, known)
+    return known
   }
 }

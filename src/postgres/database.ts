@@ -29,6 +29,8 @@ export interface Statement {
 const busyTries = 6
 /** How long closing waits for what is under way, and for servers that don't answer. */
 const farewellMs = 500
+/** Half as long again as a statement may take. */
+const longestQuietMs = 45_000
 
 /**
  * The connections of a store and the one place where errors of PostgreSQL get their meaning. What can simply be tried again (a
@@ -42,6 +44,7 @@ export class Database {
   readonly #pool: PgPool
   readonly #ends = new WeakMap<PgClient, unknown>()
   readonly #open = new Set<PgPooledClient | PgSession>()
+  readonly #mourners = new Set<() => void>()
   #closed = false
   #ended: Promise<void> | undefined
 
@@ -53,12 +56,20 @@ export class Database {
     // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
     this.#pool.on('error', () => undefined)
     // The same for one that is lent out: what was going on there hears of it, but its client asks for a listener as well.
-    this.#pool.on('connect', (client: PgPooledClient) => this.#track(client))
+    this.#pool.on('connect', (client: PgPooledClient) => {
+      this.#track(client)
+      severWhenQuiet(client)
+    })
   }
 
   /** Why a connection has ended; undefined while it has not. */
   endOf(client: PgClient): unknown {
     return this.#ends.get(client)
+  }
+
+  /** Calls back when a connection was lost, and with it perhaps the last that the server knew. */
+  onLost(react: () => void): void {
+    this.#mourners.add(react)
   }
 
   /** A table of ours, or of a projection, with its schema. */
@@ -131,6 +142,7 @@ export class Database {
     this.#open.add(client)
     client.on('error', (error) => {
       if (!this.#ends.has(client)) this.#ends.set(client, error)
+      for (const react of this.#mourners) react()
     })
     client.on('end', () => this.#open.delete(client))
   }
@@ -168,6 +180,12 @@ export async function rollback(client: PgClient): Promise<void> {
 export function sever(client: PgClient): void {
   const { connection } = client as { readonly connection?: { readonly stream?: { destroy?(): void } } }
   connection?.stream?.destroy?.()
+}
+
+/** A connection can die without a word. Statements on this one may not take as long; so nobody is there any more. */
+function severWhenQuiet(client: PgClient): void {
+  const { connection } = client as { connection?: { stream?: { setTimeout?(ms: number, quiet: () => void): void } } }
+  connection?.stream?.setTimeout?.(longestQuietMs, () => sever(client))
 }
 
 /** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */

@@ -86,29 +86,26 @@ export class Horizon {
     return lookAtHolders(this.#db, this.#growth, (this.#era?.settled ?? 0) + 1)
   }
 
+  /** Each wait has a watcher of its own, so that none is told of a look that was taken before it began. */
   #wait(era: Era, upTo: number, holders: ReadonlySet<Holder>): void {
     if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
     if (upTo <= Math.max(era.settled, era.waits.at(-1)?.upTo ?? 0)) return
-    const isFirst = era.waits.length === 0
-    era.waits = [...era.waits.slice(0, mostWaits - 1), { upTo, holders }]
-    if (isFirst) this.#watch.add((look) => this.#observe(era, look))
+    const wait = { upTo, holders }
+    era.waits = [...era.waits.slice(0, mostWaits - 1), wait]
+    this.#watch.add((look) => this.#observe(era, wait, look))
   }
 
-  #observe(era: Era, look: Look): boolean {
+  #observe(era: Era, wait: Wait, look: Look): boolean {
     const isLost = look.isReplica || !this.isOf(era, look.server)
-    const waits = isLost ? [] : era.waits.map((wait) => ({ ...wait, holders: remaining(wait.holders, look.holders) }))
-    for (const { upTo, holders } of waits) if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
-    const open = waits.filter(({ upTo }) => upTo > era.settled)
-    const hasEnded = open.length < era.waits.length
+    wait.holders = remaining(wait.holders, look.holders)
+    const hasEnded = wait.holders.size === 0
+    if (hasEnded && !isLost) era.settled = Math.max(era.settled, wait.upTo)
+    era.waits = isLost ? [] : era.waits.filter(({ upTo }) => upTo > era.settled)
     // Readers have seen more than what is waited for. If they had to wait for the end of this, they would be late by a wait.
-    if (era.isBehind && !isLost && look.top > Math.max(era.settled, open.at(-1)?.upTo ?? 0)) {
-      if (look.holders.size === 0) era.settled = look.top
-      else open.splice(mostWaits - 1, 1, { upTo: look.top, holders: look.holders })
-    }
+    if (era.isBehind && !isLost) this.#wait(era, look.top, look.holders)
     era.isBehind = false
-    era.waits = open.filter(({ upTo }) => upTo > era.settled)
-    if (hasEnded || look.isFilled) this.#wake()
-    return era.waits.length === 0
+    if (hasEnded || isLost || look.isFilled) this.#wake()
+    return !era.waits.includes(wait)
   }
 
   /**
@@ -137,7 +134,8 @@ export interface Era {
 
 interface Wait {
   readonly upTo: number
-  readonly holders: ReadonlySet<Holder>
+  /** Those that are left. */
+  holders: ReadonlySet<Holder>
 }
 
 // While a transaction stays open every read adds one. Those beyond a few would all end together with the last.

@@ -10,8 +10,9 @@ import { createListener } from './listener.ts'
 import { postgresLog } from './log.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
+import { restore } from './restore.ts'
 import { postgresRows } from './rows.ts'
-import { checkFacts, readFacts, warningsOf } from './server.ts'
+import { checkFacts, checkSequence, readFacts, warningsOf } from './server.ts'
 import { snapshot } from './snapshot.ts'
 import type { Query } from './statement.ts'
 import { postgresSubscriptions } from './subscriptions.ts'
@@ -56,6 +57,7 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
     subscriptions: postgresSubscriptions(db, listener),
     letters: postgresLetters(db, query),
     rows: postgresRows(db, query),
+    restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),
     close,
     [Symbol.asyncDispose]: close,
@@ -86,6 +88,7 @@ async function open(options: DatabaseOptions, mayMigrate: boolean): Promise<Data
         hint: 'Open the store once with migrate: true, as a role that owns the schema; after that, this one can use it.',
       })
     }
+    await checkSequence(db)
     return db
   } catch (error) {
     await db.close()

@@ -5,7 +5,7 @@ import type { Database } from './database.ts'
 import { letterStatements } from './letter-sql.ts'
 import { numberArray, type Query } from './statement.ts'
 
-interface LetterRow {
+export interface LetterRow {
   subscription: string
   partition: number
   lane: string
@@ -28,7 +28,7 @@ interface LetterRow {
   ended_by: string | null
 }
 
-interface LaneRow extends Omit<HeldLane, 'done'> {
+export interface LaneRow extends Omit<HeldLane, 'done'> {
   readonly done: number | null
 }
 
@@ -97,11 +97,11 @@ function toSummary({ held, heads, oldest }: SummaryRow): HeldSummary {
   }
 }
 
-function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
+export function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
   return { lane, status, since, done: done ?? undefined, head, headPosition }
 }
 
-function toLetter(row: LetterRow): DeadLetter {
+export function toLetter(row: LetterRow): DeadLetter {
   const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
   return {
     subscription: row.subscription,

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
@@ -10,11 +11,18 @@ import { describeHolders } from './holders.ts'
 import { type Era, Horizon } from './horizon.ts'
 import type { Listener } from './listener.ts'
 import { createPages, scanOf, throughOf } from './page.ts'
+import { Tail } from './tail.ts'
 import { createWatch } from './watch.ts'
 
 /** A lag up to this many positions is counted; a larger one is estimated. */
 const mostCounted = 100_000
-const nothing: PageLimits = { events: 1, bytes: 0 }
+/** How long what is kept may be given out before the server is asked again: a few round trips. */
+const freshMs = 20
+/** How many positions a look takes in at first, and at most where there are ever more. */
+const firstWindow = 1_000
+const mostWindow = 64_000
+const fewestFitting = 16
+const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
 
 export function postgresLog(db: Database, listener: Listener): LogStore {
   const growth = new Growth()
@@ -29,6 +37,10 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   const append = createAppender(db, statement, appended)
   const appendWithin = createAppendWithin(db, statement, watch, appended)
   const table = db.table('holdfast_events')
+  let tail: { readonly era: Era | undefined; readonly events: Tail } = { era: undefined, events: new Tail(0) }
+  let lookedAt = Number.NEGATIVE_INFINITY
+  let lookUnderWay: Promise<Era> | undefined
+  let nextLook: Promise<Era> | undefined
   const counted = {
     name: 'holdfast_lag',
     text: `WITH top AS (SELECT coalesce(max(position), 0) AS top FROM ${table})
@@ -41,9 +53,11 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
         ) AS since
       FROM top`,
   }
-  // How many events fit into a page by their bytes, roughly. To measure many more than those is what makes large events slow.
+  // How many events fit into a page by their bytes, roughly: to measure many more than those is what makes large ones slow.
   let fitting = Number.POSITIVE_INFINITY
+  // A server that crashed may have lost its last commits and give their positions again. All connections go with it.
   listener.onLost(() => horizon.forget())
+  db.onLost(() => horizon.forget())
 
   return {
     append: (key, events, expected, tx) => {
@@ -52,7 +66,8 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
     },
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
-    head: async () => (await advance()).settled,
+    head: async () => (await look()).settled,
+    end: async () => (await pages.bounds(0)).top,
     lag: async (after, { partition, of } = whole): Promise<Lag> => {
       const [row] = await db.query<{ events: number; since: number | null }>(growth.prepare(counted), [
         after,
@@ -62,7 +77,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       return { events: Math.max(0, row?.events ?? 0), since: row?.since ?? undefined }
     },
     gap: async (): Promise<Gap | undefined> => {
-      const era = await advance()
+      const era = await look()
       const holders = await describeHolders(db, [...(era.waits[0]?.holders ?? [])])
       return holders.length === 0 ? undefined : { after: era.settled, holders }
     },
@@ -71,39 +86,79 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
 
   async function readAll(after: number, limits: PageLimits, share: Share = whole): Promise<LogPage> {
     let from = after
-    for (let reads = 1; ; reads++) {
+    for (let hasLooked = false; ; ) {
       const era = await horizon.now()
       const scan = scanOf({ ...limits, events: Math.min(limits.events, fitting) }, share)
-      const isBehind = era.settled - from > scan
-      const { events, isCut, sight } = isBehind
-        ? await pages.range(from, from + scan, limits, share)
-        : await pages.live(from, era.settled, !horizon.isWaiting(era), limits, share)
-      if (!horizon.isOf(era, sight.server)) continue
-      fitting = isCut && events.length < limits.events ? Math.max(16, 4 * events.length) : fitting * 2
-      const hasLearnt = isBehind || horizon.learn(era, sight)
-      const upTo = isBehind ? from + scan : Math.max(from, sight.solid)
-      const through = throughOf(events, isCut, upTo)
-      if (isBehind && events.length === 0) {
-        // A hole as large as a page, or nothing of this share. An empty page must not look like the end of the log.
-        const { first = era.settled + 1 } = await pages.bounds(upTo)
-        from = Math.max(upTo, Math.min(first - 1, era.settled))
-        if (share.of > 1) return { events, through: from }
+      const isAtEnd = from >= era.settled
+      // Near the end, the server is asked whether it is still the same one, and what is new, unless it just was.
+      const mayLook = isAtEnd || (era.settled - from <= scan && performance.now() - lookedAt > freshMs)
+      if (mayLook && !hasLooked) {
+        await look()
+        hasLooked = true
         continue
       }
-      // What was missing turned out to be settled: whatever filled it can be read at once.
-      if (!isCut && era.settled > upTo && (reads === 1 || through === after)) continue
-      if (!hasLearnt && through === after) continue
-      return { events, through }
+      if (isAtEnd) return { events: [], through: from }
+      const kept = tailOf(era).read(from, limits, share)
+      if (kept) return kept
+      const upTo = Math.min(from + scan, era.settled)
+      const { events, isCut, sight } = await pages.range(from, upTo, limits, share)
+      if (!horizon.isOf(era, sight.server)) continue
+      fitting = isCut && events.length < limits.events ? Math.max(fewestFitting, 4 * events.length) : fitting * 2
+      if (events.length > 0) return { events, through: throughOf(events, isCut, upTo) }
+      // A hole, or nothing of this share. An empty page must not look like the end of the log.
+      const { first = era.settled + 1 } = upTo < era.settled ? await pages.bounds(upTo) : {}
+      from = Math.max(upTo, Math.min(first - 1, era.settled))
+      if (share.of > 1) return { events, through: from }
     }
   }
 
-  async function advance(): Promise<Era> {
-    for (;;) {
+  /**
+   * Takes in what is new at the end of the log. Whoever asks in the same moment shares the answer, but never one that was under
+   * way already: what it was asked for may have been committed since.
+   */
+  function look(): Promise<Era> {
+    nextLook ??= beginLook()
+    return nextLook
+  }
+
+  async function beginLook(): Promise<Era> {
+    // There must be a connection that would be lost.
+    void listener.ready()
+    await lookUnderWay?.catch(() => undefined)
+    await setImmediate()
+    nextLook = undefined
+    lookUnderWay = lookNow()
+    return lookUnderWay
+  }
+
+  async function lookNow(): Promise<Era> {
+    for (let window = firstWindow; ; ) {
       const era = await horizon.now()
-      const { sight } = await pages.live(Number.MAX_SAFE_INTEGER, era.settled, true, nothing, whole)
+      const before = era.settled
+      const { events, isCut, sight } = await pages.live(before, !horizon.isWaiting(era), tailLimits, window)
       if (!horizon.isOf(era, sight.server)) continue
-      horizon.learn(era, sight)
+      const through = throughOf(events, isCut, Math.max(before, sight.solid))
+      tailOf(era).add(before, events, through)
+      lookedAt = performance.now()
+      const hasLearnt = horizon.learn(era, sight)
+      // Solid as far as it was looked for. Who comes to a long log must not take that for its end.
+      const isLong = sight.solid - before === window && era.settled < sight.top
+      if (isLong) window = Math.min(window * 8, mostWindow)
+      if (isLong || !hasLearnt) continue
+      // What was missing turned out to be settled: whatever filled it belongs here too.
+      if (!isCut && era.settled > through) await keep(era, through)
       return era
     }
+  }
+
+  async function keep(era: Era, after: number): Promise<void> {
+    const upTo = Math.min(era.settled, after + tailLimits.events)
+    const { events, isCut, sight } = await pages.range(after, upTo, tailLimits, whole)
+    if (horizon.isOf(era, sight.server)) tailOf(era).add(after, events, throughOf(events, isCut, upTo))
+  }
+
+  function tailOf(era: Era): Tail {
+    if (tail.era !== era) tail = { era, events: new Tail(era.settled) }
+    return tail.events
   }
 }

@@ -35,7 +35,7 @@ export interface Pages {
    * Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. To ask
    * for the holders costs more than all the rest.
    */
-  live(after: number, settled: number, asksHolders: boolean, limits: PageLimits, share: Share): Promise<Rows>
+  live(settled: number, asksHolders: boolean, limits: PageLimits, window: number): Promise<Rows>
   key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The first position above one, and the highest. */
   bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
@@ -45,12 +45,12 @@ type EventValues = [number, string, string, string, number, number, string, stri
 /** The first row tells of the page; it has the columns of an event because it comes in the same answer. */
 type FirstValues = [null, string, string | null, string, number, number, string, null, null]
 
-/** How far a live read looks for what is solid. What lies above it is settled by waiting for the holders. */
-const solidWindow = 1_000
 const mostScanned = 20_000
 const columns = 'position, id, type, key, version, schema_version, time, data, metadata'
 // The size of a body without reading it, where it lies as it is. A page must be bounded before it leaves the server.
-const size = 'CASE WHEN pg_column_compression(data) IS NULL THEN pg_column_size(data) ELSE octet_length(data::text) END'
+const sizeOf = (column: string) =>
+  `CASE WHEN pg_column_compression(${column}) IS NULL THEN pg_column_size(${column}) ELSE octet_length(${column}::text) END`
+const size = `${sizeOf('data')} + coalesce(${sizeOf('metadata')}, 0)`
 const ofShare = ' AND slot % $5::integer = $6::integer'
 
 export function createPages(db: Database, query: Query, growth: Growth): Pages {
@@ -59,7 +59,7 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   // Sizes are summed first: most pages fit, and then a plain scan sends them, which a running sum would slow by a third.
   const range = bothWays('page', (share) => {
     const within = `position > $1 AND position <= $2${share}`
-    return `WITH fit AS MATERIALIZED (SELECT coalesce(sum(${size}), 0) AS bytes FROM ${table} WHERE ${within})
+    return `WITH fit AS MATERIALIZED (${fit(within, '$3')})
       SELECT NULL::bigint, pg_postmaster_start_time()::text, NULL, bytes::text, 0, pg_is_in_recovery()::integer, '0', NULL, NULL
       FROM fit
       UNION ALL
@@ -67,22 +67,24 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   })
 
   // position - rank never falls, so it is equal to the base for the first rows only: those without a gap before them.
-  const live = bothWays('live', (share, asks) => {
-    const within = `position > $1 AND position <= (SELECT solid FROM sight)${share}`
-    return `WITH above AS MATERIALIZED (
+  const live = {
+    name: 'holdfast_live',
+    text: `WITH above AS MATERIALIZED (
         SELECT position, row_number() OVER (ORDER BY position) AS rank
-        FROM (SELECT position FROM ${table} WHERE position > $2 ORDER BY position LIMIT ${solidWindow}) AS next
+        FROM (SELECT position FROM ${table} WHERE position > $1 ORDER BY position LIMIT $5) AS next
       ), sight AS MATERIALIZED (
-        SELECT coalesce(max(position) FILTER (WHERE position - rank = $2), $2) AS solid,
+        SELECT coalesce(max(position) FILTER (WHERE position - rank = $1), $1) AS solid,
           coalesce((SELECT max(position) FROM ${table}), 0) AS top
         FROM above
-      ), fit AS MATERIALIZED (SELECT coalesce(sum(${size}), 0) AS bytes FROM ${table} WHERE ${within})
-      SELECT NULL::bigint, pg_postmaster_start_time()::text, CASE WHEN ${asks}::boolean AND top > solid THEN coalesce((${holdersSql(db.schema)}), '') END,
+      ), fit AS MATERIALIZED (${fit('position > $1 AND position <= (SELECT solid FROM sight)', '$2')})
+      SELECT NULL::bigint, pg_postmaster_start_time()::text,
+        CASE WHEN $4::boolean AND top > solid THEN coalesce((${holdersSql(db.schema)}), '') END,
         bytes::text, solid, pg_is_in_recovery()::integer, top::text, NULL, NULL
       FROM sight, fit
       UNION ALL
-      (SELECT ${columns} FROM ${table} WHERE ${within} AND (SELECT bytes FROM fit) <= $4 ORDER BY position LIMIT $3)`
-  })
+      (SELECT ${columns} FROM ${table} WHERE position > $1 AND position <= (SELECT solid FROM sight)
+        AND (SELECT bytes FROM fit) <= $3 ORDER BY position LIMIT $2)`,
+  }
 
   const cut = bothWays('cut', (share) => bounded('position', `position > $1 AND position <= $2${share}`))
   const key = { name: 'holdfast_key', text: bounded('version', 'key = $1 AND version > $2') }
@@ -95,13 +97,13 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   return {
     range: async (after, upTo, limits, share) =>
       fitted(await ask(range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
-    live: async (after, settled, asksHolders, limits, share) =>
+    live: async (settled, asksHolders, limits, window) =>
       fitted(
-        await ask(live(share), [...values(after, settled, limits, share), asksHolders]),
-        after,
+        await ask(live, [settled, limits.events, limits.bytes, asksHolders, window]),
+        settled,
         undefined,
         limits,
-        share,
+        whole,
       ),
     key: async (of, afterVersion, limits) => toRecords(await ask(key, [of, afterVersion, limits.events, limits.bytes])),
     bounds: async (after) => {
@@ -113,6 +115,12 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   function ask(statement: Statement, given: readonly unknown[]): Promise<unknown[]> {
     const inArrays = { ...growth.prepare(statement), rowMode: 'array' } as const
     return query(inArrays, given)
+  }
+
+  /** How large a page would be, of no more events than it may have. */
+  function fit(where: string, limit: string): string {
+    return `SELECT coalesce(sum(${size}), 0) AS bytes
+      FROM (SELECT data, metadata FROM ${table} WHERE ${where} ORDER BY position LIMIT ${limit}) AS next`
   }
 
   /** As many as fit, and the first however large it is. */
@@ -134,6 +142,8 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
     growth.reach(sight.top)
     if (bytes <= limits.bytes) return { events: toRecords(rows), isCut: rows.length === limits.events, sight }
     const fitting = await ask(cut(share), values(after, upTo ?? sight.solid, limits, share))
+    // There was something a moment ago, and what is in the log stays there: this is another server than before.
+    if (fitting.length === 0) throw new StoreError('STORE_BUSY', `${db.name} does not show what it showed before.`)
     return { events: toRecords(fitting), isCut: true, sight }
   }
 }
@@ -167,9 +177,9 @@ export function throughOf(events: readonly RecordedEvent[], isCut: boolean, upTo
 }
 
 /** For the whole log, and for a share of it. Their parameters differ in number; `next` is the first that is free. */
-function bothWays(name: string, text: (share: string, next: string) => string): (share: Share) => Statement {
-  const all = { name: `holdfast_${name}`, text: text('', '$5') }
-  const shared = { name: `holdfast_${name}_share`, text: text(ofShare, '$7') }
+function bothWays(name: string, text: (share: string) => string): (share: Share) => Statement {
+  const all = { name: `holdfast_${name}`, text: text('') }
+  const shared = { name: `holdfast_${name}_share`, text: text(ofShare) }
   return ({ of }) => (of === 1 ? all : shared)
 }
 

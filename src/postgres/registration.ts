@@ -113,7 +113,7 @@ function checkTable({ name, table }: SubscriptionSpec, known: KnownRow): void {
 }
 
 /** In order of name: to declare them in another order is no change. */
-function columnsText(table: TableSpec | undefined): string {
+export function columnsText(table: TableSpec | undefined): string {
   const columns: readonly ColumnSpec[] = table?.columns ?? []
   return JSON.stringify(columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
 }

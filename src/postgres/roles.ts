@@ -25,7 +25,7 @@ const engineRights = {
   holdfast_migrations: undefined,
 } as const
 
-const engineFunctions = ['holdfast_append', 'holdfast_expect']
+const engineFunctions = ['holdfast_append', 'holdfast_append_one', 'holdfast_expect']
 const projectionRights = 'SELECT, INSERT, UPDATE'
 
 /**

@@ -51,3 +51,38 @@ function tooOld(name: string, cause?: unknown): StoreError {
     ...(cause === undefined ? {} : { cause }),
   })
 }
+
+interface SequenceFacts {
+  readonly name: string
+  readonly cache: number
+  readonly increment: number
+  /** Undefined for a role that may not look. */
+  readonly last: number | null
+  readonly top: number
+}
+
+/**
+ * Positions must come one after the other, and after all that are there. A sequence that was restored on its own, or that keeps
+ * numbers for each session, would give positions below what readers have passed.
+ */
+export async function checkSequence(db: Database): Promise<void> {
+  const events = db.table('holdfast_events')
+  const [facts] = (await db.query<SequenceFacts>(
+    `SELECT s.seqrelid::regclass::text AS name, s.seqcache AS cache, s.seqincrement AS increment,
+       CASE WHEN has_sequence_privilege(s.seqrelid, 'SELECT') THEN coalesce(pg_sequence_last_value(s.seqrelid), 0) END AS last,
+       coalesce((SELECT max(position) FROM ${events}), 0) AS top
+     FROM pg_sequence AS s WHERE s.seqrelid = pg_get_serial_sequence($1, 'position')::regclass`,
+    [events],
+  )) as [SequenceFacts]
+  const { name, cache, increment, last, top } = facts
+  if (cache !== 1 || increment !== 1) {
+    const message = `The sequence ${name} of ${db.name} has cache ${cache} and increment ${increment}.`
+    throw new StoreError('STORE_REFUSED', message, { hint: `ALTER SEQUENCE ${name} CACHE 1 INCREMENT 1` })
+  }
+  if (last !== null && last < top) {
+    const message = `The sequence ${name} of ${db.name} stands at ${last}, behind the log, which ends at ${top}.`
+    throw new StoreError('STORE_CORRUPT', message, {
+      hint: `New events would not be seen. Stop everything, and SELECT setval('${name}', ${top}).`,
+    })
+  }
+}

@@ -1,4 +1,5 @@
 import type { StoreMoment } from '../store.ts'
+import { archive } from './archive.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
@@ -33,6 +34,7 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
       log: { readAll: (after, limits, share) => readPage(db, query, after, limits, share) },
       rows: postgresRows(db, query),
       partitions: (subscription) => readPartitions(query, subscription),
+      archive: () => archive(db, query),
       heldLanes: letters.heldLanes,
       letters: letters.ofPartition,
     })

@@ -7,6 +7,7 @@ import { type PartitionRow, partitionColumns, partitionReader, toState } from '.
 import { performIn } from './perform.ts'
 import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
+import { reset } from './reset.ts'
 import { type Query, prepared } from './statement.ts'
 
 interface ClaimedRow extends PartitionRow {
@@ -30,11 +31,16 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       if ((await db.query(sql.release, leaseValues(lease))).length === 1) listener.notify('release')
     },
     load: async (subscription, partition) => (await readPartitions(query, subscription, partition))[0],
+    partitions: (subscription) => readPartitions(query, subscription),
     commit: (commit) => commits.commit(commit),
     perform: (lease, work) => performIn(db, commits, lease, work),
     pause: async (subscription, { reason, at }) =>
       mustExist(subscription, await db.query(sql.pause, [subscription, at, reason])),
     resume: async (subscription) => mustExist(subscription, await db.query(sql.pause, [subscription, null, null])),
+    reset: async (subscription, empty) => {
+      await reset(db, subscription, empty)
+      listener.notify('release')
+    },
     onRelease: (wake) => listener.onRelease(wake),
   }
 

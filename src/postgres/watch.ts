@@ -19,7 +19,7 @@ const restFactor = 8
  * process, however many wait. Often at first, because most transactions are short, then more seldom.
  */
 export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Watch {
-  const watchers: Watcher[] = []
+  let watchers: Watcher[] = []
   let waitMs = firstMs
   let restMs = 0
   let isRunning = false
@@ -39,14 +39,17 @@ export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Wat
       await nap(Math.max(waitMs, restMs), signal)
       if (signal.aborted) break
       const begun = performance.now()
+      // Whoever joins from here on waits for holders that this look may have been too early to see, and would take them for gone.
+      const asked = watchers
+      watchers = []
       try {
         const seen = await look()
         restMs = restFactor * (performance.now() - begun)
-        // Whoever joins while these are told was not there at this look.
-        for (const watcher of watchers.slice()) if (watcher(seen)) watchers.splice(watchers.indexOf(watcher), 1)
+        watchers.unshift(...asked.filter((watcher) => !watcher(seen)))
         waitMs = Math.min(waitMs * 1.5, mostMs)
       } catch {
         // The server can't be reached. Nothing was learnt, so everybody goes on waiting.
+        watchers.unshift(...asked)
         waitMs = Math.min(waitMs * 2, mostAfterFailureMs)
       }
     }

@@ -33,7 +33,34 @@ export interface ProjectionDefinition<C extends EventCatalog, Row, Columns> {
   readonly columns?: Columns
 }
 
+/** The same in your own SQL, into your own tables. `Tx` is what the store gives: a `pg` client, a `node:sqlite` database. */
+export interface SqlProjectionDefinition<C extends EventCatalog, Tx> {
+  readonly events: C
+  /**
+   * What each type of event does. It runs inside the transaction that moves the checkpoint, so its statements happen exactly
+   * once; it may run again from the start when that transaction fails, so it must do nothing that a rollback can't take back.
+   */
+  readonly on: {
+    readonly [T in TypeName<C>]?: (event: Event<T, DataOf<C, T>>, tx: Tx) => unknown
+  }
+  /** Empties what `on` has written, for a replay from the beginning. */
+  readonly reset?: (tx: Tx) => unknown
+  readonly initial?: never
+}
+
 export type Reducer = (row: unknown, event: Event) => unknown
+export type Effect = (event: Event, tx: unknown) => unknown
+
+/** Statements of the user's own, in our transaction. Made by `defineProjection`. */
+export interface SqlProjection {
+  readonly kind: 'sql'
+  readonly name: string
+  readonly events: EventCatalog
+  readonly table: undefined
+  readonly keyOf: undefined
+  readonly effects: ReadonlyMap<string, Effect>
+  readonly reset: ((tx: unknown) => unknown) | undefined
+}
 
 /** A fold of events into one row per key. Made by `defineProjection`. */
 export interface Projection<Row = unknown, Columns = unknown> {
@@ -53,34 +80,78 @@ const columnTypes = new Set<string>(['text', 'integer', 'real', 'boolean'] satis
 const reserved = /^(holdfast|sqlite|pg)_/
 
 /**
- * Declares a read model: a real table with one row per key, that Holdfast keeps equal to the fold of the key's events.
+ * Declares a read model. With `initial` it is a fold: a real table with one row per key, that Holdfast keeps equal to the fold of
+ * the key's events. Without it, it is SQL of your own.
  */
+export function defineProjection<const C extends EventCatalog, Tx>(
+  name: string,
+  definition: SqlProjectionDefinition<C, Tx>,
+): SqlProjection
 export function defineProjection<
   const C extends EventCatalog,
   Row,
   const Columns extends ColumnsOf<Row> = Record<never, never>,
->(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns> {
-  const table = tableName(checkName(name, 'The projection'))
-  checkOptions(definition, `The projection ${name}`, ['events', 'key', 'initial', 'on', 'columns'])
-  const { events, key, initial, on, columns } = definition
-  if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
-    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and its folds in on.`)
+>(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns>
+export function defineProjection(
+  name: string,
+  definition: ProjectionDefinition<EventCatalog, unknown, object> | SqlProjectionDefinition<EventCatalog, unknown>,
+): Projection | SqlProjection {
+  checkName(name, 'The projection')
+  return isSql(definition) ? defineSql(name, definition) : defineFold(name, definition)
+}
+
+function isSql(
+  definition: ProjectionDefinition<EventCatalog, unknown, object> | SqlProjectionDefinition<EventCatalog, unknown>,
+): definition is SqlProjectionDefinition<EventCatalog, unknown> {
+  // A fold whose `initial` was forgotten has often a key or columns; it should hear about `initial`.
+  return (
+    typeof definition === 'object' && definition !== null && !['initial', 'key', 'columns'].some((o) => o in definition)
+  )
+}
+
+function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalog, unknown>): SqlProjection {
+  checkOptions(definition, `The projection ${name}`, ['events', 'on', 'reset'])
+  const { events, on, reset } = definition
+  if (reset !== undefined && typeof reset !== 'function')
+    throw new HoldfastError('OPTION_INVALID', `${name}: reset is not a function.`)
+  return {
+    kind: 'sql',
+    name,
+    events,
+    table: undefined,
+    keyOf: undefined,
+    effects: functionsOf<Effect>(name, events, on),
+    reset,
   }
-  const reducers = new Map<string, Reducer>()
-  for (const [type, reducer] of Object.entries(on)) {
+}
+
+/** What a definition does with each type of event. A type that its events don't have would never be called, quietly. */
+function functionsOf<F>(name: string, events: EventCatalog, on: object): ReadonlyMap<string, F> {
+  if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
+    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and what they do in on.`)
+  }
+  const functions = new Map<string, F>()
+  for (const [type, run] of Object.entries(on)) {
     if (!events.entry(type)) {
       throw new HoldfastError(
         'EVENT_TYPE_UNKNOWN',
-        `${name} has a fold for ${JSON.stringify(type)}, which its events don't have.`,
+        `${name} has a function for ${JSON.stringify(type)}, which its events don't have.`,
         {
           hint: 'Add the type to defineEvents, or mend its spelling.',
         },
       )
     }
-    if (typeof reducer !== 'function')
-      throw new HoldfastError('OPTION_INVALID', `${name}: on.${type} is not a function.`)
-    reducers.set(type, reducer as Reducer)
+    if (typeof run !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: on.${type} is not a function.`)
+    functions.set(type, run as F)
   }
+  return functions
+}
+
+function defineFold(name: string, definition: ProjectionDefinition<EventCatalog, unknown, object>): Projection {
+  const table = tableName(name)
+  checkOptions(definition, `The projection ${name}`, ['events', 'key', 'initial', 'on', 'columns'])
+  const { events, key, initial, on, columns } = definition
+  const reducers = functionsOf<Reducer>(name, events, on)
   if (typeof initial !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: initial is not a function.`)
   if (key !== undefined && typeof key !== 'function')
     throw new HoldfastError('OPTION_INVALID', `${name}: key is not a function.`)
@@ -88,8 +159,8 @@ export function defineProjection<
     kind: 'fold',
     name,
     events,
-    table: { name: table, columns: columnSpecs(name, columns ?? {}) },
-    keyOf: key as ((event: Event) => string) | undefined,
+    table: { name: table, columns: columnSpecs(name, (columns ?? {}) as Record<string, ColumnType>) },
+    keyOf: key,
     initial,
     reducers,
   }

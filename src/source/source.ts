@@ -1,5 +1,4 @@
 import { HoldfastError } from '../errors.ts'
-import type { RecordedEvent } from '../event/event.ts'
 import type { Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import type { Share } from './share.ts'
 
@@ -18,7 +17,10 @@ export interface Source {
   /** `by-key`: it can be cut into any number of shares. Without it, it is read as a whole. */
   readonly cut?: 'by-key'
   read(after: number, limits: PageLimits, signal: AbortSignal, share: Share): Promise<SourcePage>
+  /** As far as can be read now. */
   head(): Promise<number>
+  /** The highest position there is, where that can be above the head. A checkpoint beyond it means that events were lost. */
+  end?(): Promise<number>
   lag(after: number, share: Share): Promise<Lag>
   onAppend(wake: () => void): () => void
 }
@@ -79,6 +81,7 @@ export function logSource(log: LogStore): Source {
     cut: 'by-key',
     read: (after, limits, _signal, share) => log.readAll(after, limits, share),
     head: () => log.head(),
+    end: () => log.end(),
     lag: (after, share) => log.lag(after, share),
     onAppend: (wake) => log.onAppend(wake),
   }

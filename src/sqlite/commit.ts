@@ -1,3 +1,4 @@
+import type { StatementSync } from 'node:sqlite'
 import type { NewLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
@@ -10,6 +11,7 @@ import type {
   Pause,
 } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
+import { isConstraint } from './errors.ts'
 import { toSql, upsertSql } from './rows.ts'
 
 const checkpointSql = `
@@ -33,37 +35,60 @@ const laneSql = `
   ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status, since = excluded.since,
     head = excluded.head, head_position = excluded.head_position`
 
-/**
- * The one rule, in one transaction. The checkpoint goes first: if the epoch is not ours any more, it changes no row, and
- * nothing else is tried.
- */
-export function commitPage(db: Database, commit: Commit, now: number): CommitOutcome {
-  const { lease } = commit
-  return db.transaction((): CommitOutcome => {
-    // Here and not only between pages: when a pause was answered, nothing is applied any more.
-    const pause = readPause(db, lease.subscription)
-    if (pause) return { outcome: 'paused', pause }
-    if (!moveCheckpoint(db, commit, now)) {
-      const owner = db.get<{ epoch: number; owner: string | null }>(
-        'SELECT epoch, owner FROM holdfast_partitions WHERE subscription = ? AND partition = ?',
-        lease.subscription,
-        lease.partition,
-      )
-      return { outcome: 'fenced', epoch: owner?.epoch, owner: owner?.owner ?? undefined }
-    }
-    writeRows(db, commit.table, commit.rows)
-    writeLetters(db, lease, commit.held, commit.at)
-    for (const change of commit.letters) changeLetter(db, lease, change, commit.at)
-    writeLanes(db, lease, commit.lanes)
-    return { outcome: 'committed' }
-  })
+/** A row that a rule of the user's refuses. Thrown, because what was written before it must be taken back. */
+class RowRejected extends Error {
+  readonly key: string
+
+  constructor(key: string, cause: unknown) {
+    super('a row was rejected', { cause })
+    this.key = key
+  }
 }
 
-function readPause(db: Database, subscription: string): Pause | undefined {
+/** The one rule, in one transaction. */
+export function commitPage(db: Database, commit: Commit, now: number): CommitOutcome {
+  try {
+    return db.transaction(() => barred(db, commit.lease) ?? writePage(db, commit, now))
+  } catch (error) {
+    return rejected(error)
+  }
+}
+
+/** What a commit that was taken back comes to, where its outcome is a value; else it throws. */
+export function rejected(error: unknown): CommitOutcome {
+  if (error instanceof RowRejected) return { outcome: 'rejected', key: error.key, error: error.cause }
+  throw error
+}
+
+/** In the transaction and not only between pages: when a pause was answered, nothing is applied any more. */
+export function barred(db: Database, { subscription }: Lease): CommitOutcome | undefined {
   const sql =
     'SELECT paused_at AS at, pause_reason AS reason FROM holdfast_subscriptions WHERE name = ? AND paused_at IS NOT NULL'
   const pause = db.get<Pause>(sql, subscription)
-  return pause && { at: pause.at, reason: pause.reason }
+  return pause && { outcome: 'paused', pause: { at: pause.at, reason: pause.reason } }
+}
+
+export function fenced(db: Database, lease: Lease): CommitOutcome & { readonly outcome: 'fenced' } {
+  const row = db.get<{ epoch: number; owner: string | null }>(
+    'SELECT epoch, owner FROM holdfast_partitions WHERE subscription = ? AND partition = ?',
+    lease.subscription,
+    lease.partition,
+  )
+  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner ?? undefined }
+}
+
+/**
+ * Writes an outcome into the transaction that is open. The checkpoint goes first: if the epoch is not ours any more, it changes
+ * no row, and nothing else is tried.
+ */
+export function writePage(db: Database, commit: Commit, now: number): CommitOutcome {
+  const { lease } = commit
+  if (!moveCheckpoint(db, commit, now)) return fenced(db, lease)
+  if (commit.table) writeRows(db, commit.table, commit.rows)
+  writeLetters(db, lease, commit.held, commit.at)
+  for (const change of commit.letters) changeLetter(db, lease, change, commit.at)
+  writeLanes(db, lease, commit.lanes)
+  return { outcome: 'committed' }
 }
 
 function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts }: Commit, now: number): boolean {
@@ -92,21 +117,26 @@ function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts }: 
 function writeRows(db: Database, table: TableSpec, rows: readonly RowWrite[]): void {
   if (rows.length === 0) return
   const upsert = db.statement(upsertSql(table))
-  for (const { key, version, position, json, columns } of rows) {
+  for (const row of rows) {
+    // The owner's rows are always newer than what is there; if not, somebody else has written them.
+    if (writeRow(upsert, row) === 1) continue
+    throw new HoldfastError(
+      'INTERNAL',
+      `The row ${JSON.stringify(row.key)} of ${table.name} is at version ${row.version} or beyond already.`,
+      { hint: 'Only Holdfast may write this table. Nothing of this page was written.' },
+    )
+  }
+}
+
+function writeRow(upsert: StatementSync, { key, version, position, json, columns }: RowWrite): number | bigint {
+  try {
     const { changes } =
       columns.length === 0
         ? upsert.run(key, version, position, json)
         : upsert.run(key, version, position, json, ...columns.map(toSql))
-    // The owner's rows are always newer than what is there; if not, somebody else has written them.
-    if (changes !== 1) {
-      throw new HoldfastError(
-        'INTERNAL',
-        `The row ${JSON.stringify(key)} of ${table.name} is at version ${version} or beyond already.`,
-        {
-          hint: 'Only Holdfast may write this table. Nothing of this page was written.',
-        },
-      )
-    }
+    return changes
+  } catch (error) {
+    throw isConstraint(error) ? new RowRejected(key, error) : error
   }
 }
 

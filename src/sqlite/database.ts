@@ -1,4 +1,5 @@
 import type { DatabaseSync, SQLInputValue, StatementSync } from 'node:sqlite'
+import { slotOf } from '../source/share.ts'
 import { storeError } from './errors.ts'
 import { nodeSqlite } from './node.ts'
 
@@ -25,10 +26,19 @@ export class Database {
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor(file: string, { readOnly = false, busyMs }: OpenOptions) {
+  /** Opens a connection, or speaks through one that somebody else has opened and will close. */
+  constructor(file: string, how: OpenOptions | { readonly handle: DatabaseSync }) {
     this.file = file
-    const { DatabaseSync } = nodeSqlite()
-    this.#db = this.#guard(() => new DatabaseSync(file, { readOnly, timeout: busyMs }))
+    this.#db = 'handle' in how ? how.handle : this.#guard(() => open(file, how))
+  }
+
+  get handle(): DatabaseSync {
+    return this.#db
+  }
+
+  /** False as well when somebody has closed it. */
+  get isInTransaction(): boolean {
+    return this.#db.isOpen && this.#db.isTransaction
   }
 
   get statementCount(): number {
@@ -94,6 +104,21 @@ export class Database {
     })
   }
 
+  /** The same within a transaction that goes on. */
+  savepoint<T>(name: string, work: () => T): T {
+    return this.#guard(() => {
+      this.#db.exec(`SAVEPOINT ${name}`)
+      try {
+        const result = work()
+        this.#db.exec(`RELEASE ${name}`)
+        return result
+      } catch (error) {
+        if (this.#db.isTransaction) this.#db.exec(`ROLLBACK TO ${name}; RELEASE ${name}`)
+        throw error
+      }
+    })
+  }
+
   close(): void {
     this.#statements.clear()
     if (this.#db.isOpen) this.#db.close()
@@ -120,4 +145,11 @@ export class Database {
       throw storeError(error, this.file)
     }
   }
+}
+
+function open(file: string, { readOnly = false, busyMs }: OpenOptions): DatabaseSync {
+  const { DatabaseSync } = nodeSqlite()
+  const db = new DatabaseSync(file, { readOnly, timeout: busyMs })
+  db.function('holdfast_slot', { deterministic: true }, (key) => slotOf(key as string))
+  return db
 }

@@ -1,15 +1,43 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 
 // https://sqlite.org/rescode.html: the low byte of an extended code is the primary code.
-const primary = { busy: 5, locked: 6, readonly: 8, ioerr: 10, corrupt: 11, full: 13, cantopen: 14, notadb: 26 } as const
+const primary = {
+  busy: 5,
+  locked: 6,
+  nomem: 7,
+  readonly: 8,
+  ioerr: 10,
+  corrupt: 11,
+  full: 13,
+  cantopen: 14,
+  constraint: 19,
+  auth: 23,
+  notadb: 26,
+} as const
+
+// `locked` is not among them: it is a statement in the way of another one of the same connection, so the user's own doing.
+const storesFault: readonly number[] = [
+  primary.busy,
+  primary.nomem,
+  primary.readonly,
+  primary.ioerr,
+  primary.corrupt,
+  primary.full,
+  primary.cantopen,
+  primary.notadb,
+]
+
+// Query builders wrap what the driver throws.
+const deepestCause = 8
 
 /** Says what an error of SQLite means to us, by its code. What is not SQLite's goes through as it is. */
 export function storeError(cause: unknown, file: string): unknown {
   if (cause instanceof HoldfastError) return cause
-  const { code, errcode, message } = cause as { code?: unknown; errcode?: unknown; message?: string }
+  const { code, message } = fieldsOf(cause)
   if (code === 'ERR_INVALID_STATE') return new StoreError('STORE_CLOSED', `The store ${file} is closed.`, { cause })
-  if (code !== 'ERR_SQLITE_ERROR' || typeof errcode !== 'number') return cause
-  switch (errcode & 0xff) {
+  switch (primaryCode(cause)) {
+    case undefined:
+      return cause
     case primary.busy:
     case primary.locked:
       return new StoreError('STORE_BUSY', `${file} is locked by another process.`, {
@@ -46,4 +74,40 @@ export function storeError(cause: unknown, file: string): unknown {
 
 export function isBusy(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'STORE_BUSY'
+}
+
+/** A rule of the table says no: a check, a unique index, a trigger that raises. */
+export function isConstraint(error: unknown): boolean {
+  return primaryCode(error) === primary.constraint
+}
+
+/** What a statement of a user's failed of, when no event is to blame for it. */
+export function storeFault(error: unknown, file: string): StoreError | undefined {
+  const found = findCause(error, (code) => storesFault.includes(code))
+  return found === undefined ? undefined : (storeError(found, file) as StoreError)
+}
+
+/** Whether SQLite refused to prepare a statement because our authorizer said no. */
+export function isDenied(error: unknown): boolean {
+  return findCause(error, (code) => code === primary.auth) !== undefined
+}
+
+function findCause(error: unknown, isMeant: (code: number) => boolean): unknown {
+  let cause = error
+  for (let depth = 0; depth < deepestCause && cause instanceof Error; depth++) {
+    const code = primaryCode(cause)
+    if (code !== undefined) return isMeant(code) ? cause : undefined
+    cause = cause.cause
+  }
+  return undefined
+}
+
+function primaryCode(error: unknown): number | undefined {
+  const { code, errcode } = fieldsOf(error)
+  return code === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined
+}
+
+// Anything can be thrown, null too.
+function fieldsOf(error: unknown): { code?: unknown; errcode?: unknown; message?: string } {
+  return error ?? {}
 }

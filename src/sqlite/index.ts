@@ -5,16 +5,23 @@ import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
+import { whole } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
+import { archive } from './archive.ts'
 import { Database, pragmas } from './database.ts'
 import { isBusy } from './errors.ts'
+import { WriteGate } from './gate.ts'
 import { createHolder, forgetHolder } from './holder.ts'
-import { heldLanes, listLetters, sqliteLetters } from './letters.ts'
-import { readPage, sqliteLog } from './log.ts'
+import { heldLanes, partitionLetters, sqliteLetters } from './letters.ts'
+import { sqliteLog } from './log.ts'
+import { isFree } from './members.ts'
 import { migrate, refuseForeign } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
+import { readPage } from './pages.ts'
+import { type PartitionRow, partitionRows, toState } from './partitions.ts'
+import { Performer } from './perform.ts'
 import { sqliteRows } from './rows.ts'
-import { loadPartition, sqliteSubscriptions } from './subscriptions.ts'
+import { sqliteSubscriptions } from './subscriptions.ts'
 
 export interface SqliteStoreOptions {
   /** The database file; it is made if it isn't there. Several processes may open the same one. */
@@ -39,18 +46,22 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
   // Once: the process may change its folder before a snapshot opens the file again.
   const path = resolve(file)
   const db = await open(path, busyMs, clock)
-  const holder = createHolder()
+  const self = createHolder()
+  const gate = new WriteGate()
+  const performer = new Performer({ open: () => openSecond(path, busyMs), gate, clock })
 
   const close = async () => {
-    forgetHolder(holder)
+    forgetHolder(self)
+    performer.close()
     db.close()
+    gate.abandon()
   }
   return {
-    log: sqliteLog(db, clock),
-    subscriptions: sqliteSubscriptions(db, clock, holder),
+    log: sqliteLog({ db, clock, gate, performer, busyMs }),
+    subscriptions: sqliteSubscriptions({ db, clock, self, gate, performer }),
     letters: sqliteLetters(db),
     rows: sqliteRows(db),
-    snapshot: (read) => snapshot(path, busyMs, read),
+    snapshot: (read) => snapshot(path, busyMs, (row) => isFree(row, self, clock.now()), read),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -74,19 +85,38 @@ async function open(file: string, busyMs: number, clock: Clock): Promise<Databas
   }
 }
 
+/** For the SQL of users, on a file that is up to date. */
+function openSecond(file: string, busyMs: number): Database {
+  const db = new Database(file, { busyMs })
+  try {
+    db.exec(pragmas)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
 /** A connection of its own in a read transaction: in WAL mode it sees one moment, and holds up nobody. */
-async function snapshot<T>(file: string, busyMs: number, read: (moment: StoreMoment) => Promise<T>): Promise<T> {
+async function snapshot<T>(
+  file: string,
+  busyMs: number,
+  isFreeNow: (row: PartitionRow) => boolean,
+  read: (moment: StoreMoment) => Promise<T>,
+): Promise<T> {
   const db = new Database(file, { readOnly: true, busyMs })
   try {
     db.exec('BEGIN')
     // The moment is taken by the first read, not by BEGIN.
     db.get('SELECT max(position) FROM holdfast_events')
     return await read({
-      log: { readAll: async (after, limits) => readPage(db, after, limits) },
+      log: { readAll: async (after, limits, share = whole) => readPage(db, after, limits, share) },
       rows: sqliteRows(db),
-      partition: async (subscription, partition) => loadPartition(db, subscription, partition),
+      partitions: async (subscription) => partitionRows(db, subscription).map(toState),
+      archive: () => archive(db, isFreeNow),
       heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
-      letters: async (subscription, after, limit) => listLetters(db, { subscription, after, limit }),
+      letters: async (subscription, partition, after, limit) =>
+        partitionLetters(db, subscription, partition, after, limit),
     })
   } finally {
     db.close()

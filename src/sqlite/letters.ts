@@ -3,7 +3,7 @@ import type { HeldSummary, LaneSummary, LetterQuery, LetterQueue, LetterStore } 
 import type { PageLimits } from '../log/log-store.ts'
 import type { Database } from './database.ts'
 
-interface LetterRow {
+export interface LetterRow {
   subscription: string
   partition: number
   lane: string
@@ -30,14 +30,14 @@ const laneColumns = 'lane, status, since, done, head, head_position AS headPosit
 // The letters of a lane, on the two ways to find them; the schema says when it is which.
 const foreignSql = `
   FROM holdfast_dead_letters AS l
-  WHERE l.subscription = ?1 AND l.own_lane = ?2 AND l.logged = 0 AND l.ended_at IS NULL`
+  WHERE l.subscription = ?1 AND l.own_lane = ?2 AND l.partition = ?3 AND l.logged = 0 AND l.ended_at IS NULL`
 const loggedSql = `
   FROM holdfast_events AS e
-  CROSS JOIN holdfast_dead_letters AS l ON l.subscription = ?1 AND l.partition = 0 AND l.position = e.position
+  CROSS JOIN holdfast_dead_letters AS l ON l.subscription = ?1 AND l.position = e.position AND l.partition = ?3
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
 
-interface LaneRow extends Omit<HeldLane, 'done'> {
+export interface LaneRow extends Omit<HeldLane, 'done'> {
   readonly done: number | null
 }
 
@@ -56,7 +56,7 @@ export function sqliteLetters(db: Database): LetterStore {
       }
       return versions
     },
-    queue: async (subscription, lane, limits) => queue(db, subscription, lane, limits),
+    queue: async (subscription, partition, lane, limits) => queue(db, { subscription, partition, lane }, limits),
     present: async (subscription, letters) =>
       letters.filter(
         ({ lane, sequence, eventId }) =>
@@ -80,36 +80,51 @@ export function heldLanes(db: Database, subscription: string, partition: number)
   return db.all<LaneRow>(sql, subscription, partition).map(toLane)
 }
 
-function queue(db: Database, subscription: string, lane: string, limits: PageLimits): LetterQueue {
-  const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?3`
-  const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?3`
+interface LaneRef {
+  readonly subscription: string
+  readonly partition: number
+  readonly lane: string
+}
+
+function queue(db: Database, { subscription, partition, lane }: LaneRef, limits: PageLimits): LetterQueue {
+  const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?4`
+  const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?4`
   for (const sql of [foreign, logged]) {
     const letters: DeadLetter[] = []
     let bytes = 0
     let next: LetterQueue['next']
     // One more than asked for, to know who is next.
-    for (const row of db.each<LetterRow>(sql, subscription, lane, limits.events + 1)) {
+    for (const row of db.each<LetterRow>(sql, subscription, lane, partition, limits.events + 1)) {
       bytes += Buffer.byteLength(row.data)
       if (letters.length === limits.events || (bytes > limits.bytes && letters.length > 0)) {
         next = { sequence: row.sequence, position: row.position }
         break
       }
-      letters.push(toLetter(row))
+      letters.push(letterOf(row))
     }
     if (letters.length > 0) return { letters, next }
   }
   return { letters: [], next: undefined }
 }
 
-export function listLetters(
-  db: Database,
-  { subscription, lane, status, after = 0, limit = 100 }: LetterQuery,
-): DeadLetter[] {
+function listLetters(db: Database, { subscription, lane, status, after = 0, limit = 100 }: LetterQuery): DeadLetter[] {
   const sql = `
     SELECT * FROM holdfast_dead_letters
-    WHERE subscription = ?1 AND partition = 0 AND position > ?2 AND (?3 IS NULL OR lane = ?3) AND (?4 IS NULL OR status = ?4)
-    ORDER BY position LIMIT ?5`
-  return db.all<LetterRow>(sql, subscription, after, lane ?? null, status ?? null, limit).map(toLetter)
+    WHERE subscription = ?1 AND position > ?2 AND (?3 IS NULL OR lane = ?3) AND (?4 IS NULL OR status = ?4)
+    ORDER BY position, partition LIMIT ?5`
+  return db.all<LetterRow>(sql, subscription, after, lane ?? null, status ?? null, limit).map(letterOf)
+}
+
+export function partitionLetters(
+  db: Database,
+  subscription: string,
+  partition: number,
+  after: number,
+  limit: number,
+): DeadLetter[] {
+  const sql = `
+    SELECT * FROM holdfast_dead_letters WHERE subscription = ? AND position > ? AND partition = ? ORDER BY position LIMIT ?`
+  return db.all<LetterRow>(sql, subscription, after, partition, limit).map(letterOf)
 }
 
 /** Costs as much as there are held lanes, however many letters stand in them. */
@@ -124,8 +139,8 @@ function summary(db: Database, subscription: string, oldest: number): HeldSummar
   )
   const lanes = heads.reduce((sum, head) => sum + head.lanes, 0)
   const held = letters?.held ?? 0
-  const eldest = db.all<LaneRow>(
-    `SELECT ${laneColumns} FROM holdfast_lanes WHERE subscription = ? AND status IS NOT NULL ORDER BY since, lane LIMIT ?`,
+  const eldest = db.all<LaneRow & { partition: number }>(
+    `SELECT ${laneColumns}, partition FROM holdfast_lanes WHERE subscription = ? AND status IS NOT NULL ORDER BY since, lane LIMIT ?`,
     subscription,
     oldest,
   )
@@ -133,22 +148,25 @@ function summary(db: Database, subscription: string, oldest: number): HeldSummar
     lanes,
     letters: held,
     byStatus: { ...Object.fromEntries(heads.map((head) => [head.status, head.lanes])), queued: held - lanes },
-    oldest: eldest.map((lane): LaneSummary => ({ ...toLane(lane), letters: count(db, subscription, lane.lane) })),
+    oldest: eldest.map((row): LaneSummary => {
+      const { lane, partition } = row
+      return { ...toLane(row), letters: count(db, { subscription, partition, lane }) }
+    }),
   }
 }
 
-function count(db: Database, subscription: string, lane: string): number {
+function count(db: Database, { subscription, partition, lane }: LaneRef): number {
   const [foreign, logged] = [foreignSql, loggedSql].map(
-    (sql) => db.get<{ n: number }>(`SELECT count(*) AS n ${sql}`, subscription, lane)?.n ?? 0,
+    (sql) => db.get<{ n: number }>(`SELECT count(*) AS n ${sql}`, subscription, lane, partition)?.n ?? 0,
   )
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
+export function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
   return { lane, status, since, done: done ?? undefined, head, headPosition }
 }
 
-function toLetter(row: LetterRow): DeadLetter {
+export function letterOf(row: LetterRow): DeadLetter {
   const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
   return {
     subscription: row.subscription,

@@ -54,7 +54,7 @@ function fromSql(value: ColumnValue, type: ColumnType | undefined): ColumnValue 
 export function sqliteRows(db: Database): RowStore {
   return {
     load: async (table, keys) => ofTable(db, table, () => load(db, table, keys)),
-    list: async (table, query) => ofTable(db, table, () => list(db, table, query)),
+    list: async (table, query) => ofTable(db, table, () => listRows(db, table, query)),
   }
 }
 
@@ -82,7 +82,7 @@ function load(db: Database, table: TableSpec, keys: readonly string[]): Map<stri
   return rows
 }
 
-function list(db: Database, table: TableSpec, { where, orderBy, after, limit }: RowQuery): ListedRow[] {
+export function listRows(db: Database, table: TableSpec, { where, orderBy, after, limit }: RowQuery): ListedRow[] {
   const column = quote(orderBy.column)
   const conditions = where.map(conditionSql)
   if (after) conditions.push(afterSql(column, orderBy.direction, after))

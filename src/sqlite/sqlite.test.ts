@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLog } from '../index.ts'
 import { createVirtualRuntime } from '../testing/virtual.ts'
-import { Database } from './database.ts'
+import { Database, pragmas } from './database.ts'
 import { createHolder, forgetHolder, isGone } from './holder.ts'
 import { createSqliteStore } from './index.ts'
 import { migrate } from './migrate.ts'
@@ -184,6 +184,52 @@ describe('migrations', () => {
     db.close()
   })
 
+  it('bring up a file of the first release with everything in it', async () => {
+    const file = newFile()
+    const old = new Database(file, { busyMs: 10 })
+    old.exec(pragmas)
+    migrate(old, migrations.slice(0, 1), 0)
+    old.exec(`
+      INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata, appended_at)
+        VALUES ('e1', 'a', 1, 'T', 1, 't', '1', NULL, 5), ('e2', 'a', 2, 'T', 1, 't', '2', '{}', 6);
+      INSERT INTO holdfast_subscriptions VALUES ('s', 'S_table', '[]', 7, 8, 'a bug'), ('t', 't_table', '[]', 9, NULL, NULL);
+      INSERT INTO holdfast_partitions VALUES ('s', 0, 3, 'one', '{"host":"h"}', 99, 0, 2, 'e2', 'T', 't', 11, 4, 0, 1, 4, 0),
+        ('t', 0, 0, NULL, NULL, 0, 5, 5, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0);
+      CREATE TABLE S_table (key TEXT PRIMARY KEY, version INTEGER NOT NULL, position INTEGER NOT NULL, data TEXT NOT NULL);
+      INSERT INTO holdfast_lanes VALUES ('s', 'a', 0, 0, 'parked', 12, 1, 1), ('s', 'k', 0, 3, NULL, NULL, NULL, NULL);
+      INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at, lane, sequence, event_id, type, key,
+        version, schema_version, time, data, metadata, class, fingerprint, attempts, ended_at, ended_by)
+        VALUES ('s', 0, 1, 'parked', 1, 12, 'a', 1, 'e1', 'T', 'a', 1, 1, 't', '1', NULL, 'permanent', 'f', '[]', NULL, NULL),
+        ('s', 0, 2, 'queued', 1, 13, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+        ('s', 0, 7, 'resolved', 0, 14, 'b', 4, 'x7', 'T', 'b', NULL, 2, 't', '007', NULL, NULL, NULL, NULL, 20, 'me'),
+        ('s', 0, 9, 'waiting', 0, 15, 'b', 5, 'x9', 'T', 'b', NULL, 2, 't', x'ff00', NULL, NULL, NULL, NULL, NULL, NULL);
+      CREATE VIEW mine AS SELECT count(*) AS n FROM holdfast_dead_letters WHERE subscription = 's'`)
+    const tables = ['subscriptions', 'partitions', 'lanes', 'letters', 'dead_letters', 'events']
+    const everything = (db: Database) =>
+      tables.map((name) => [name, db.all(`SELECT * FROM holdfast_${name} ORDER BY 1, 2, 3`)])
+    const before = everything(old)
+    old.close()
+
+    await using store = await createSqliteStore({ file })
+    const db = new Database(file, { busyMs: 10 })
+    expect(everything(db)).toEqual(before)
+    expect(db.get('SELECT n FROM mine')).toEqual({ n: 4 })
+    expect(db.all('PRAGMA foreign_key_check')).toEqual([])
+    expect(db.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
+    expect(db.all("SELECT name FROM sqlite_schema WHERE name LIKE 'holdfast_0002%'")).toEqual([])
+    db.close()
+    const letters = await store.letters.list({ subscription: 's' })
+    expect(letters.map(({ event }) => event.body)).toEqual(['1', '2', '007', new Uint8Array([0xff, 0])])
+    expect((await store.letters.queue('s', 0, 'a', { events: 9, bytes: 9 })).letters).toHaveLength(2)
+    expect(await store.subscriptions.load('s', 0)).toMatchObject({ epoch: 3, pause: { reason: 'a bug' } })
+    const table = { name: 's_TABLE', columns: [] }
+    const spec = { name: 's', table, start: 0, partitions: undefined }
+    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1 })
+    await expect(store.subscriptions.register({ ...spec, name: 'u' })).rejects.toMatchObject({
+      code: 'PROJECTION_TABLE_TAKEN',
+    })
+  })
+
   it('are run by one of many that open the file at once', async () => {
     const file = newFile()
     const stores = await Promise.all(Array.from({ length: 5 }, () => createSqliteStore({ file })))
@@ -232,7 +278,7 @@ describe('the holder of a lease', () => {
     const file = newFile()
     const table = { name: 't', columns: [] }
     const first = await createSqliteStore({ file, clock })
-    await first.subscriptions.register({ name: 's', table, start: 0 })
+    await first.subscriptions.register({ name: 's', table, start: 0, partitions: undefined })
     const claim = (owner: string) => ({ subscription: 's', partition: 0, owner, leaseMs: 10_000 })
     await first.subscriptions.claim(claim('one'))
     await using second = await createSqliteStore({ file, clock })

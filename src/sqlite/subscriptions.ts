@@ -5,163 +5,110 @@ import type {
   ClaimRequest,
   Lease,
   PartitionState,
-  SubscriptionSpec,
   SubscriptionStore,
 } from '../subscription/subscription-store.ts'
 import { commitPage } from './commit.ts'
 import type { Database } from './database.ts'
-import { type Holder, isGone } from './holder.ts'
-import { createTable } from './rows.ts'
+import type { WriteGate } from './gate.ts'
+import type { Holder } from './holder.ts'
+import { isFree, sqliteMembers } from './members.ts'
+import { loadPartition, partitionRow, partitionRows, toState } from './partitions.ts'
+import type { Performer } from './perform.ts'
+import { register } from './registration.ts'
+import { reset } from './reset.ts'
 
-interface PartitionRow {
-  epoch: number
-  owner: string | null
-  holder: string | null
-  lease_until: number
-  start: number
-  position: number
-  event_id: string | null
-  event_type: string | null
-  event_time: string | null
-  committed_at: number | null
-  applied: number
-  duplicate: number
-  filtered: number
-  held: number
-  discarded: number
-  paused_at: number | null
-  pause_reason: string | null
+export interface SubscriptionParts {
+  readonly db: Database
+  /** All processes of a file are on one machine, so its clock is the store's own time. */
+  readonly clock: Clock
+  readonly self: Holder
+  readonly gate: WriteGate
+  readonly performer: Performer
 }
 
-const loadSql = `
-  SELECT p.*, s.paused_at, s.pause_reason FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
-  WHERE p.subscription = ? AND p.partition = ?`
+export function sqliteSubscriptions({ db, clock, self, gate, performer }: SubscriptionParts): SubscriptionStore {
+  const listeners = new Set<() => void>()
+  const members = sqliteMembers(db, clock, self, gate)
 
-/** All processes of a file are on one machine, so its clock is the store's own time. */
-export function sqliteSubscriptions(db: Database, clock: Clock, self: Holder): SubscriptionStore {
   return {
-    register: async (spec) => db.transaction(() => register(db, spec, clock.now())),
-    claim: async (request) => claim(db, request, clock.now(), self),
-    renew: async ({ subscription, partition, epoch, owner }, leaseMs) =>
-      db.run(
-        'UPDATE holdfast_partitions SET lease_until = ? WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?',
-        clock.now() + leaseMs,
-        subscription,
-        partition,
-        epoch,
-        owner,
-      ) === 1,
-    release: async ({ subscription, partition, epoch, owner }) => {
-      db.run(
-        `UPDATE holdfast_partitions SET owner = NULL, holder = NULL, lease_until = 0
-         WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?`,
-        subscription,
-        partition,
-        epoch,
-        owner,
-      )
+    register: async (spec) => gate.write(() => db.transaction(() => register(db, spec, clock.now()))),
+    attend: members.attend,
+    leave: async (owner) => {
+      await members.leave(owner)
+      wakeAll()
+    },
+    claim: async (request) => claim(db, request, clock, self, gate),
+    renew: async (lease, leaseMs) => gate.write(() => renew(db, lease, clock.now() + leaseMs)),
+    release: async (lease) => {
+      await gate.write(() => release(db, lease))
+      wakeAll()
     },
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
-    commit: async (commit) => commitPage(db, commit, clock.now()),
+    partitions: async (subscription) => partitionRows(db, subscription).map(toState),
+    commit: async (commit) => gate.write(() => commitPage(db, commit, clock.now())),
+    perform: (lease, work) => performer.perform(lease, work),
     pause: async (subscription, { reason, at }) => {
-      mustExist(
-        subscription,
-        db.run(
-          'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?',
-          at,
-          reason,
-          subscription,
-        ),
-      )
+      const sql = 'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?'
+      mustExist(subscription, await gate.write(() => db.run(sql, at, reason, subscription)))
     },
     resume: async (subscription) => {
-      mustExist(
-        subscription,
-        db.run('UPDATE holdfast_subscriptions SET paused_at = NULL, pause_reason = NULL WHERE name = ?', subscription),
-      )
+      const sql = 'UPDATE holdfast_subscriptions SET paused_at = NULL, pause_reason = NULL WHERE name = ?'
+      mustExist(subscription, await gate.write(() => db.run(sql, subscription)))
+    },
+    reset: async (subscription, empty) => {
+      await performer.transact((own) => reset(own, subscription, empty === undefined), empty ?? (() => undefined))
+      wakeAll()
+    },
+    onRelease: (wake) => {
+      listeners.add(wake)
+      return () => void listeners.delete(wake)
     },
   }
+
+  function wakeAll(): void {
+    // On their own, so that one who throws can't spoil what is done.
+    for (const wake of listeners) queueMicrotask(wake)
+  }
 }
 
-export function loadPartition(db: Database, subscription: string, partition: number): PartitionState | undefined {
-  const row = db.get<PartitionRow>(loadSql, subscription, partition)
-  return row && toState(row)
+function renew(db: Database, { subscription, partition, epoch, owner }: Lease, until: number): boolean {
+  const sql =
+    'UPDATE holdfast_partitions SET lease_until = ? WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?'
+  return db.run(sql, until, subscription, partition, epoch, owner) === 1
 }
 
-function register(db: Database, { name, table, start }: SubscriptionSpec, now: number): void {
-  // In order of name: to declare them in another order is no change.
-  const columns = JSON.stringify(table.columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
-  const known = db.get<{ columns: string }>('SELECT columns FROM holdfast_subscriptions WHERE name = ?', name)
-  if (known) {
-    if (known.columns === columns) return
-    throw new HoldfastError(
-      'PROJECTION_CHANGED',
-      `The columns of ${name} are not those of its table: ${known.columns}.`,
-      {
-        hint: 'Give the projection a new name, which builds a new table beside the old one, or take the change back.',
-      },
-    )
-  }
-  if (start === 'existing') {
-    throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
-      hint: "Check its name; to make it, start it once with from: 'beginning'.",
-    })
-  }
-  if (db.get('SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?)', table.name)) {
-    throw new HoldfastError(
-      'PROJECTION_TABLE_TAKEN',
-      `${db.file} has a table ${table.name} already, which is not of this projection.`,
-      {
-        hint: 'Give the projection another name.',
-      },
-    )
-  }
-  createTable(db, table)
-  db.run(
-    'INSERT INTO holdfast_subscriptions (name, table_name, columns, created_at) VALUES (?, ?, ?, ?)',
-    name,
-    table.name,
-    columns,
-    now,
-  )
-  db.run(
-    'INSERT INTO holdfast_partitions (subscription, partition, start, position) VALUES (?, 0, ?, ?)',
-    name,
-    start,
-    start,
-  )
+function release(db: Database, { subscription, partition, epoch, owner }: Lease): void {
+  const sql = `
+    UPDATE holdfast_partitions SET owner = NULL, holder = NULL, lease_until = 0
+    WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?`
+  db.run(sql, subscription, partition, epoch, owner)
 }
 
-function claim(db: Database, request: ClaimRequest, now: number, self: Holder): ClaimOutcome {
+async function claim(
+  db: Database,
+  request: ClaimRequest,
+  clock: Clock,
+  self: Holder,
+  gate: WriteGate,
+): Promise<ClaimOutcome> {
+  const owned = () => ownedByOther(db, request, clock.now(), self)
   // Looking costs no lock; only who may have it tries to take it.
-  return (
-    owned(db, request, now, self) ?? db.transaction(() => owned(db, request, now, self) ?? take(db, request, now, self))
-  )
+  return owned() ?? gate.write(() => db.transaction(() => owned() ?? take(db, request, clock.now(), self)))
 }
 
-function owned(
+function ownedByOther(
   db: Database,
   { subscription, partition, owner }: ClaimRequest,
   now: number,
   self: Holder,
 ): ClaimOutcome | undefined {
-  const row = db.get<PartitionRow>(loadSql, subscription, partition)
-  if (!row) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
-  if (row.owner === null || row.lease_until <= now || isGone(row.holder, self)) return undefined
+  const row = partitionRow(db, subscription, partition)
+  if (!row)
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no partition ${partition} of ${subscription}.`)
+  if (row.owner === null || isFree(row, self, now)) return undefined
   // Our own claim, whose answer never reached us.
   if (row.owner === owner && row.holder === JSON.stringify(self)) return undefined
-  const due = db.get(
-    "SELECT 1 FROM holdfast_lanes WHERE subscription = ? AND partition = ? AND status = 'retrying' LIMIT 1",
-    subscription,
-    partition,
-  )
-  return {
-    outcome: 'owned',
-    owner: row.owner,
-    forMs: row.lease_until - now,
-    state: toState(row),
-    due: due !== undefined,
-  }
+  return { outcome: 'owned', owner: row.owner }
 }
 
 function take(
@@ -181,24 +128,6 @@ function take(
   const state = loadPartition(db, subscription, partition) as PartitionState
   const lease: Lease = { subscription, partition, owner, epoch: state.epoch }
   return { outcome: 'claimed', lease, state }
-}
-
-function toState(row: PartitionRow): PartitionState {
-  const { applied, duplicate, filtered, held, discarded } = row
-  return {
-    epoch: row.epoch,
-    owner: row.owner ?? undefined,
-    checkpoint: {
-      start: row.start,
-      position: row.position,
-      eventId: row.event_id ?? undefined,
-      eventType: row.event_type ?? undefined,
-      eventTime: row.event_time ?? undefined,
-      committedAt: row.committed_at ?? undefined,
-      counts: { applied, duplicate, filtered, held, discarded },
-    },
-    pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
-  }
 }
 
 function mustExist(subscription: string, changed: number): void {

@@ -155,11 +155,18 @@ export interface SubscriptionStore {
   renew(lease: Lease, leaseMs: number): Promise<boolean>
   release(lease: Lease): Promise<void>
   load(subscription: string, partition: number): Promise<PartitionState | undefined>
+  /** All partitions in order; none for a subscription that isn't there. */
+  partitions(subscription: string): Promise<readonly PartitionState[]>
   commit(commit: Commit): Promise<CommitOutcome>
   /** Runs the user's SQL and commits its outcome, all in one transaction. `work` may run again from the start. */
   perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>
   pause(subscription: string, pause: Pause): Promise<void>
   resume(subscription: string): Promise<void>
+  /**
+   * Puts a subscription back to where it began, in one transaction: checkpoints, lanes, letters, and its rows, or what `empty` does
+   * instead with the adapter's own transaction handle. Whoever works on it is fenced.
+   */
+  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined): Promise<void>
   /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */
   onRelease(wake: () => void): () => void
 }

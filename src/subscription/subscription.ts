@@ -1,8 +1,9 @@
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { parseMetadata } from '../event/event.ts'
-import type { Projection } from '../projection/projection.ts'
+import type { Projection, SqlProjection } from '../projection/projection.ts'
 import { checkOptions } from '../runtime/options.ts'
+import { mostPartitions } from '../source/share.ts'
 import type { Source } from '../source/source.ts'
 
 /** Which events a subscription is about. What it leaves out is counted as filtered, not lost. */
@@ -23,23 +24,32 @@ export interface SubscriptionOptions {
   readonly unknown?: 'ignore' | 'warn' | 'hold'
   /** Where it reads; the store's own log unless you say otherwise. */
   readonly source?: Source
+  /**
+   * Into how many parts it is cut, by key, for processes to share; fixed when it is made. 4 in PostgreSQL and 1 in SQLite unless
+   * you say otherwise, and always 1 where events can't be cut by their key.
+   */
+  readonly partitions?: number
 }
 
 /** A projection with the way it is fed: the thing that has a name, a checkpoint, a state and a lag. */
-export interface Subscription extends Required<Omit<SubscriptionOptions, 'source'>> {
+export interface Subscription extends Required<Omit<SubscriptionOptions, 'source' | 'partitions'>> {
   readonly kind: 'subscription'
   readonly name: string
-  readonly projection: Projection
+  readonly projection: Projection | SqlProjection
   readonly source: Source | undefined
+  readonly partitions: number | undefined
   /** Whether the filter is about a key at all, and whether it lets an event through. */
   readonly admitsKey: (key: string) => boolean
   readonly admits: (event: RecordedEvent) => boolean
 }
 
-export function defineSubscription(projection: Projection, options: SubscriptionOptions = {}): Subscription {
+export function defineSubscription(
+  projection: Projection | SqlProjection,
+  options: SubscriptionOptions = {},
+): Subscription {
   const { name } = projection
-  checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source'])
-  const { from = 'beginning', filter = {}, unknown = 'ignore', source } = options
+  checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source', 'partitions'])
+  const { from = 'beginning', filter = {}, unknown = 'ignore', source, partitions } = options
   if (!['ignore', 'warn', 'hold'].includes(unknown))
     throw refused(name, `unknown is ${JSON.stringify(unknown)}`, 'ignore, warn, hold')
   if (
@@ -69,6 +79,22 @@ export function defineSubscription(projection: Projection, options: Subscription
     // The versions of several keys meet in one row; which of them is missing or repeated could not be told there.
     throw refused(name, 'it has a key of its own, and its source is unordered', 'a projection by the key of its events')
   }
+  if (projection.kind === 'sql' && source?.versions === 'unordered') {
+    throw refused(
+      name,
+      'it is SQL of your own, and its source is unordered',
+      'a fold, or a source whose versions come in order',
+    )
+  }
+  if (
+    partitions !== undefined &&
+    !(Number.isSafeInteger(partitions) && partitions >= 1 && partitions <= mostPartitions)
+  )
+    throw refused(name, `partitions is ${String(partitions)}`, `a whole number from 1 to ${mostPartitions}`)
+  // Two keys may meet in one row of a projection with its own key, so one owner must see them all.
+  const isWhole = projection.keyOf !== undefined || (source !== undefined && source.cut !== 'by-key')
+  if (isWhole && (partitions ?? 1) !== 1)
+    throw refused(name, `partitions is ${partitions}, and its events can't be cut by their key`, '1')
   const { keyPrefix = '' } = filter
   return {
     kind: 'subscription',
@@ -78,12 +104,13 @@ export function defineSubscription(projection: Projection, options: Subscription
     filter,
     unknown,
     source,
+    partitions: isWhole ? 1 : partitions,
     admitsKey: (key) => key.startsWith(keyPrefix),
     admits: admits(filter),
   }
 }
 
-function checkFilter({ name, events }: Projection, filter: Filter): void {
+function checkFilter({ name, events }: Projection | SqlProjection, filter: Filter): void {
   checkOptions(filter, `The filter of ${name}`, ['types', 'keyPrefix', 'tenant'])
   const { types = [], keyPrefix = '', tenant = '' } = filter
   const unheard = Array.isArray(types) ? types.find((type) => !events.entry(type)) : String(types)

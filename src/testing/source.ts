@@ -37,7 +37,7 @@ export function createScriptedSource(name = 'scripted'): ScriptedSource {
         if (size > bytes && page.length > 0) break
         page.push(record)
       }
-      return page
+      return { events: page, through: page.at(-1)?.position ?? after }
     },
     head: async () => records.length,
     lag: async (after) => {

@@ -112,7 +112,7 @@ export function shuffledSource(seed: number, head: () => Promise<number>): Sourc
     read: async (after, { events }) => {
       const until = Math.min(after + events, await head())
       const page = deliveries(until).slice(after, until)
-      return page.map(({ key, version, posting: data }, i) => ({
+      const records = page.map(({ key, version, posting: data }, i) => ({
         position: after + i + 1,
         id: shuffledId(key, version),
         type: 'Posted',
@@ -123,6 +123,7 @@ export function shuffledSource(seed: number, head: () => Promise<number>): Sourc
         body: JSON.stringify(data),
         metadata: undefined,
       }))
+      return { events: records, through: records.at(-1)?.position ?? after }
     },
     lag: async (after) => ({ events: Math.max(0, (await head()) - after), since: undefined }),
     onAppend: () => () => undefined,

@@ -21,18 +21,29 @@ function check({ outcome }: { readonly outcome: string }): void {
   if (outcome !== 'appended') throw new Error(`An append ended as ${outcome}.`)
 }
 
-/** The usual way: the next version by the highest one, and again when somebody else was first. */
+/**
+ * The usual way: the next version by the highest one, and again when somebody else was first. It is prepared where ours is: not
+ * in transactions of the user's.
+ */
 export function naiveAppends(schema: string): Appends {
-  const insert = async (client: Client, key: string, [event]: readonly NewEvent[]) => {
+  const insert = async (
+    client: Client,
+    key: string,
+    [event]: readonly NewEvent[],
+    named: { readonly name?: string },
+  ) => {
     if (!event) return
     await client.query({
-      name: 'naive',
+      ...named,
       text: `INSERT INTO ${schema}.holdfast_events (version, schema_version, slot, id, key, type, time, data)
         SELECT coalesce(max(version), 0) + 1, $1, $2, $3, $4, $5, $6, $7 FROM ${schema}.holdfast_events WHERE key = $4`,
       values: [event.schemaVersion, slotOf(key), event.id, key, event.type, event.time, event.body],
     })
   }
-  return { plain: insert, within: insert }
+  return {
+    plain: (client, key, events) => insert(client, key, events, { name: 'naive' }),
+    within: (client, key, events) => insert(client, key, events, {}),
+  }
 }
 
 export interface WriteJob {

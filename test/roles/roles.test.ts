@@ -45,6 +45,7 @@ const expected: Record<string, { migrator: Rights; engine: Rights; reader: Right
 
 const expectedCalls = {
   holdfast_append: { migrator: 'yes', engine: 'yes', reader: 'no', nobody: 'no' },
+  holdfast_append_one: { migrator: 'yes', engine: 'yes', reader: 'no', nobody: 'no' },
   holdfast_expect: { migrator: 'yes', engine: 'yes', reader: 'no', nobody: 'no' },
   holdfast_append_only: { migrator: 'yes', engine: 'no', reader: 'no', nobody: 'no' },
 }

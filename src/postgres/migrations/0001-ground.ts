@@ -250,4 +250,28 @@ BEGIN
     RETURN NEXT;
   END LOOP;
 END $$;
+
+-- The same for a single event by itself, which most appends are, at half the cost; for connections on which nothing can be
+-- prepared. Gives its version and its position. Where anything stands in its way nothing is written and it gives null;
+-- holdfast_append finds out what it was.
+CREATE FUNCTION ${schema}.holdfast_append_one(
+  with_schema_version integer, in_slot smallint, with_id text, on_key text, with_type text, at_time text, body text,
+  with_metadata text, expected bigint
+) RETURNS bigint[] LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
+DECLARE
+  appended bigint[];
+BEGIN
+  IF pg_catalog.pg_advisory_xact_lock_shared(${appendLock}, ${schemaNumber(schema.replaceAll('"', ''))}) IS NULL THEN
+    RAISE EXCEPTION 'the append lock was not taken';
+  END IF;
+  INSERT INTO ${schema}.holdfast_events AS e (version, schema_version, slot, id, key, type, time, data, metadata)
+  SELECT coalesce(pg_catalog.max(o.version), 0) + 1, with_schema_version, in_slot, with_id, on_key, with_type, at_time,
+    body::json, with_metadata::json
+  FROM ${schema}.holdfast_events AS o WHERE o.key = on_key
+  HAVING expected = -1 OR expected = coalesce(pg_catalog.max(o.version), 0)
+  ON CONFLICT DO NOTHING
+  RETURNING ARRAY[e.version, e.position] INTO appended;
+  RETURN appended;
+END $$;
 `

@@ -1,4 +1,5 @@
 import { ground } from './0001-ground.ts'
+import { partitions } from './0002-partitions.ts'
 
 export interface Migration {
   readonly name: string
@@ -6,4 +7,7 @@ export interface Migration {
 }
 
 /** In order; the number of a migration is its place here. One that was released is never changed: add another. */
-export const migrations: readonly Migration[] = [{ name: 'ground', sql: ground }]
+export const migrations: readonly Migration[] = [
+  { name: 'ground', sql: ground },
+  { name: 'partitions', sql: partitions },
+]

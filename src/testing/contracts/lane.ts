@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import type { NewLetter } from '../../dead-letter/letter.ts'
+import type { DeadLetter, NewLetter } from '../../dead-letter/letter.ts'
 import { describeFailure } from '../../failure/failure.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
-import { type Case, limits, newEvent, begin, commitOf, letter } from './fixtures.ts'
+import type { Lease } from '../../subscription/subscription-store.ts'
+import { begin, type Case, claimBy, claimed, commitOf, letter, limits, newEvent, table } from './fixtures.ts'
 
 let nextId = 1
 
@@ -131,6 +132,62 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual(await store.letters.laneVersions('s', ['a', 'b']), new Map([['a', 6]]))
     await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold: undefined, done: undefined }] })
     assert.deepEqual(await store.letters.laneVersions('s', ['a']), new Map())
+  },
+
+  'keeps the letters of partitions apart, and lists them by position over all': async (store) => {
+    await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
+    const leases = await Promise.all(
+      [0, 1].map(async (partition) => claimed(await store.subscriptions.claim({ ...claimBy('one'), partition }))),
+    )
+    const held = [letter('a', 1, 'parked'), letter('b', 1, 'parked'), letter('a', 2, 'queued')]
+    for (const [partition, lane] of ['a', 'b'].entries()) {
+      const letters = held.filter((one) => one.lane === lane)
+      const headPosition = letters[0]?.event.position ?? 0
+      const hold = { lane, status: 'parked', since: partition, done: undefined, head: 1, headPosition } as const
+      await store.subscriptions.commit({
+        ...commitOf(leases[partition] as Lease),
+        counts: { ...noCounts(), held: letters.length },
+        held: letters,
+        lanes: [{ lane, hold, done: undefined }],
+      })
+    }
+    const positions = (letters: readonly DeadLetter[]) => letters.map(({ event }) => event.position)
+    const [first, second, third] = held.map(({ event }) => event.position)
+    assert.deepEqual(positions(await store.letters.list({ subscription: 's' })), [first, second, third])
+    assert.deepEqual(positions(await store.letters.list({ subscription: 's', after: first as number, limit: 1 })), [
+      second,
+    ])
+    assert.deepEqual(positions((await store.letters.queue('s', 0, 'a', limits)).letters), [first, third])
+    assert.deepEqual(positions((await store.letters.queue('s', 1, 'a', limits)).letters), [])
+    assert.deepEqual(
+      (await store.letters.heldLanes('s', 1)).map(({ lane }) => lane),
+      ['b'],
+    )
+    const resolved = { change: 'resolved', position: second as number, by: 'engine' } as const
+    await store.subscriptions.commit({ ...commitOf(leases[0] as Lease), letters: [resolved] })
+    await store.snapshot(async (moment) => {
+      assert.deepEqual(positions(await moment.letters('s', 0, 0, 10)), [first, third])
+      assert.deepEqual(
+        (await moment.letters('s', 1, 0, 10)).map(({ status }) => status),
+        ['parked'],
+      )
+      assert.deepEqual(
+        (await moment.partitions('s')).map(({ partition, checkpoint }) => [partition, checkpoint.counts.held]),
+        [
+          [0, 2],
+          [1, 1],
+        ],
+      )
+      assert.deepEqual(await moment.partitions('unheard of'), [])
+    })
+    const { oldest } = await store.letters.summary('s', 2)
+    assert.deepEqual(
+      oldest.map(({ lane, letters }) => [lane, letters]),
+      [
+        ['a', 2],
+        ['b', 1],
+      ],
+    )
   },
 
   'sums up what is held, oldest lanes first': async (store) => {

@@ -88,6 +88,31 @@ export const leaseCases: Record<string, Case> = {
     assert.deepEqual(alone.members, [{ owner: 'three', isSelf: true, partitions: 0 }])
   },
 
+  'tells of several subscriptions at once, and of their own members': async ({ subscriptions }) => {
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    await subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 2 })
+    await subscriptions.attend({ owner: 'one', subscriptions: ['s', 't'], leaseMs })
+    await subscriptions.attend({ owner: 'two', subscriptions: ['t'], leaseMs })
+    const views = await subscriptions.attend({ owner: 'one', subscriptions: ['s', 't'], leaseMs })
+    assert.deepEqual(
+      views.map(({ name, members, partitions }) => [name, members.length, partitions.length]),
+      [
+        ['s', 1, 1],
+        ['t', 2, 2],
+      ],
+    )
+  },
+
+  'keeps a projection without a table apart from one with': async ({ subscriptions }) => {
+    const sql = { name: 's', table: undefined, start: 0, partitions: undefined }
+    const { partitions } = await subscriptions.register(sql)
+    assert.deepEqual(await subscriptions.register(sql), { partitions })
+    assert.equal((await subscriptions.register({ ...sql, name: 't' })).partitions, partitions)
+    await assert.rejects(subscriptions.register({ ...sql, table }), { code: 'PROJECTION_CHANGED' })
+    await subscriptions.register({ ...sql, name: 'u', table })
+    await assert.rejects(subscriptions.register({ ...sql, name: 'u' }), { code: 'PROJECTION_CHANGED' })
+  },
+
   'keeps the number of partitions it was made with': async ({ subscriptions }) => {
     assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: 3 }), { partitions: 3 })
     assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: undefined }), {

@@ -139,6 +139,26 @@ export const logCases: Record<string, Case> = {
     assert.equal(await log.gap(), undefined)
   },
 
+  'bounds the page of a partition by bytes, and leaves nothing out': async ({ log }) => {
+    const body = `"${'x'.repeat(98)}"`
+    for (let i = 0; i < 30; i++) await log.append(`key-${i % 6}`, [{ ...newEvent(`e${i}`), body }], 'any')
+    const share = { partition: 1, of: 2 }
+    const mine = (await log.readAll(0, limits)).events.filter(({ key }) => isIn(share, key))
+    const seen: RecordedEvent[] = []
+    let after = 0
+    for (let reads = 0; after < (await log.head()) && reads < 100; reads++) {
+      const { events, through } = await log.readAll(after, { events: 100, bytes: reads === 0 ? 1 : 250 }, share)
+      assert.ok(events.length <= (reads === 0 ? 1 : 2))
+      seen.push(...events)
+      after = through
+    }
+    assert.ok(mine.length > 0)
+    assert.deepEqual(seen, mine)
+    const since = mine.at(-1)?.position ?? 0
+    assert.deepEqual(await log.lag(since, share), { events: 0, since: undefined })
+    assert.equal((await log.lag(since - 1, share)).events, 1)
+  },
+
   'wakes who listens, until they stop': async ({ log }) => {
     let woken = 0
     const stop = log.onAppend(() => woken++)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { StoreError } from '../../errors.ts'
 import type { Commit, Lease, Transaction } from '../../subscription/subscription-store.ts'
-import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs } from './fixtures.ts'
+import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, limits, newEvent } from './fixtures.ts'
 
 export const performCases: Record<string, Case> = {
   'commits the SQL of a user together with the checkpoint': async (store, { notes }) => {
@@ -56,6 +56,34 @@ export const performCases: Record<string, Case> = {
     })
     assert.deepEqual(outcome, { outcome: 'committed' })
     assert.deepEqual(await notes.all(), [1, 3])
+  },
+
+  'appends in the transaction of a page: there when it commits, gone when it does not': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    const append = (tx: Transaction, id: string) => store.log.append('k', [newEvent(id)], 'any', tx.handle)
+    const failing = store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => append(tx, '1'))
+      throw new TypeError('no')
+    })
+    await assert.rejects(failing, TypeError)
+    await store.subscriptions.perform(lease, async (tx) => {
+      await assert.rejects(
+        tx.attempt(async () => {
+          await append(tx, '2')
+          throw new TypeError('no')
+        }),
+      )
+      await tx.attempt(() => append(tx, '3'))
+      assert.deepEqual((await store.log.readAll(0, limits)).events, [])
+      return to(lease, 1)
+    })
+    const { events } = await store.log.readAll(0, limits)
+    assert.deepEqual(
+      events.map(({ id, version }) => [id, version]),
+      [['3', 1]],
+    )
+    await assert.rejects(store.log.append('k', [newEvent('4')], 'any', {}), { code: 'TRANSACTION_INVALID' })
   },
 
   'writes nothing of the SQL of an owner of the past': async (store, { notes, elapse }) => {

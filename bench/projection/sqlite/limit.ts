@@ -1,15 +1,6 @@
-import { answer } from '../child.ts'
+import { answer } from '../../child.ts'
+import type { SqlitePlace, WayRun, WayTask } from '../way.ts'
 import { createTable, moveCheckpointSql, openFile } from './table.ts'
-
-export interface LimitTask {
-  readonly file: string
-  readonly events: number
-  readonly pageEvents: number
-}
-
-export interface LimitRun {
-  readonly elapsedMs: number
-}
 
 // Event by event: with keys this spread out, GROUP BY sorts each page to save few upserts. At pages of 2,000 it was a fifth slower.
 const foldPageSql = `
@@ -23,7 +14,7 @@ const foldPageSql = `
     'movements', (balances.data ->> 'movements') + 1)`
 
 /** The least that a page can cost: the database folds it by itself, in one statement, and no event ever leaves it. */
-function runLimit({ file, events, pageEvents }: LimitTask): LimitRun {
+function runLimit({ place: { file }, events, pageEvents }: WayTask<SqlitePlace>): WayRun {
   using db = openFile(file)
   const begun = performance.now()
   createTable(db)

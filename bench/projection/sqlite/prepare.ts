@@ -1,15 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createSqliteStore } from 'holdfast/sqlite'
-import { answer } from '../child.ts'
-import { type EventsSpec, makeEvents } from './events.ts'
-
-export interface PrepareTask extends EventsSpec {
-  readonly file: string
-}
-
-export interface Prepared {
-  readonly bytesPerEvent: number
-}
+import { answer } from '../../child.ts'
+import { makeEvents } from '../events.ts'
+import type { Prepared, PrepareTask, SqlitePlace } from '../way.ts'
 
 const eventsPerTransaction = 100_000
 
@@ -17,7 +10,7 @@ const eventsPerTransaction = 100_000
  * Fills a log as appending would, only faster: the schema is the store's own, and the rows are what `append` writes. Leaves one
  * file, without a WAL beside it, that can be copied.
  */
-async function prepare({ file, ...spec }: PrepareTask): Promise<Prepared> {
+async function prepare({ place: { file }, ...spec }: PrepareTask<SqlitePlace>): Promise<Prepared> {
   await (await createSqliteStore({ file })).close()
   const db = new DatabaseSync(file)
   // Nobody needs half a log after a crash, so nothing here waits for the disk. The cache holds the index of keys.

@@ -1,21 +1,10 @@
-import { answer } from '../child.ts'
-import { type Balance, foldMovement, type Movement } from './bank.ts'
+import { answer } from '../../child.ts'
+import { type Balance, foldMovement, type Movement } from '../bank.ts'
+import type { SqlitePlace, WayRun, WayTask } from '../way.ts'
 import { createTable, moveCheckpointSql, openFile } from './table.ts'
 
-export interface NaiveTask {
-  readonly file: string
-  /** Only the first of them: at this pace all would take minutes. */
-  readonly events: number
-}
-
-export interface NaiveRun {
-  readonly elapsedMs: number
-}
-
-const eventsPerRead = 1_000
-
 /** What one writes first: a transaction per event, which is as safe as the engine, and nothing else. */
-function runNaive({ file, events }: NaiveTask): NaiveRun {
+function runNaive({ place: { file }, events, pageEvents }: WayTask<SqlitePlace>): WayRun {
   using db = openFile(file)
   const begun = performance.now()
   createTable(db)
@@ -27,8 +16,8 @@ function runNaive({ file, events }: NaiveTask): NaiveRun {
     INSERT INTO balances (key, version, position, data) VALUES (?, ?, ?, ?)
     ON CONFLICT (key) DO UPDATE SET version = excluded.version, position = excluded.position, data = excluded.data`)
   const moveCheckpoint = db.prepare(moveCheckpointSql)
-  for (let after = 0; after < events; after += eventsPerRead) {
-    for (const event of readEvents.all(after, Math.min(after + eventsPerRead, events)) as unknown as NaiveEvent[]) {
+  for (let after = 0; after < events; after += pageEvents) {
+    for (const event of readEvents.all(after, Math.min(after + pageEvents, events)) as unknown as NaiveEvent[]) {
       const { position, type, key, version } = event
       db.exec('BEGIN IMMEDIATE')
       const stored = readRow.get(key) as { data: string } | undefined

@@ -1,24 +1,20 @@
 import { copyFile, mkdtemp, open, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { SqlitePlace, Workspace } from '../way.ts'
 
-/** A folder for databases, gone at the end. One of them is measured at a time. */
-export interface Workspace extends AsyncDisposable {
-  path(name: string): string
-  /** A copy to measure on, in place of the one before. */
-  copyOf(prepared: string): Promise<string>
-}
-
-export async function createWorkspace(dir = tmpdir()): Promise<Workspace> {
+/** A folder for databases, gone at the end. */
+export async function createWorkspace(dir = tmpdir()): Promise<Workspace<SqlitePlace>> {
   const folder = await mkdtemp(join(dir, 'holdfast-bench-'))
   const measured = join(folder, 'measured.db')
+  const fileOf = (log: string) => join(folder, `${log}.db`)
   return {
-    path: (name) => join(folder, name),
-    copyOf: async (prepared) => {
+    create: async (log) => ({ store: 'sqlite', file: fileOf(log) }),
+    copyOf: async (log) => {
       for (const suffix of ['', '-wal', '-shm']) await rm(measured + suffix, { force: true })
-      await copyFile(prepared, measured)
+      await copyFile(fileOf(log), measured)
       await settle(measured)
-      return measured
+      return { store: 'sqlite', file: measured }
     },
     [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }),
   }

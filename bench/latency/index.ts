@@ -1,0 +1,61 @@
+import { createDatabase } from '../../test/postgres/create-database.ts'
+import { type Benchmark, rounded } from '../benchmark.ts'
+import { inChild } from '../child.ts'
+import { useServer } from '../server.ts'
+import { machine, meets, type Targets, verdict } from '../target.ts'
+import type { LatencyTask } from './appender.ts'
+
+const targets: Targets = { p50Ms: { atMost: 2 }, p95Ms: { atMost: 5 } }
+
+/** From the call of `append` until the event's page is committed, one event at a time, on an engine with nothing set. */
+export const latency: Benchmark = {
+  summary: 'append to applied, with the appender in another process than the engine, and in the same',
+  stores: ['postgres'],
+  defaults: { events: 200, rounds: 3 },
+  run: async (settings) => {
+    const { store, events, keys, rounds, signal, progress } = settings
+    await using server = await useServer(settings)
+    const samples = { otherProcess: [] as number[], sameProcess: [] as number[] }
+    for (let round = 1; round <= rounds; round++) {
+      for (const engine of ['otherProcess', 'sameProcess'] as const) {
+        await using database = await createDatabase(server)
+        const found = await inChild<LatencyTask, number[]>(
+          new URL('appender.ts', import.meta.url),
+          { url: database.url, engine, events, keys },
+          { signal },
+        )
+        samples[engine].push(...found)
+        const { p50Ms, p95Ms } = quantiles(found)
+        progress(`round ${round}  ${engine.padEnd(12)} p50 ${p50Ms} ms, p95 ${p95Ms} ms`)
+      }
+    }
+    const measured = quantiles(samples.otherProcess)
+    const ok = meets(targets, measured)
+    const fields = {
+      benchmark: 'latency',
+      store,
+      samples: samples.otherProcess.length,
+      keys,
+      rounds,
+      ...measured,
+      sameProcess: quantiles(samples.sameProcess),
+      targets,
+      ok,
+      postgres: server.version,
+      ...machine(),
+    }
+    const text = [
+      '',
+      `append to applied, ms, ${fields.samples} samples; in the same process ${fields.sameProcess.p50Ms} and ${fields.sameProcess.p95Ms}`,
+      verdict('median', measured.p50Ms, targets['p50Ms']),
+      verdict('95 of 100', measured.p95Ms, targets['p95Ms']),
+    ]
+    return { ok, fields, text: text.join('\n') }
+  },
+}
+
+function quantiles(samples: readonly number[]) {
+  const sorted = samples.toSorted((a, b) => a - b)
+  const at = (share: number) => rounded(sorted[Math.ceil(share * sorted.length) - 1] as number)
+  return { p50Ms: at(0.5), p95Ms: at(0.95), p99Ms: at(0.99), maxMs: at(1) }
+}

@@ -1,0 +1,13 @@
+import type { Store } from 'holdfast'
+import { createPostgresStore } from 'holdfast/postgres'
+import { createSqliteStore } from 'holdfast/sqlite'
+
+/** Where the bank keeps its data. The URL stays in DATABASE_URL: it has a password in it, and command lines can be read by all. */
+export type Place =
+  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'postgres'; readonly schema: string }
+
+export function openStore(place: Place): Promise<Store> {
+  if (place.kind === 'sqlite') return createSqliteStore({ file: place.file })
+  return createPostgresStore({ connection: process.env.DATABASE_URL ?? '', schema: place.schema })
+}

@@ -1,0 +1,88 @@
+import type { DeadLetter, HeldLane } from '../dead-letter/letter.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { PartitionState } from '../subscription/subscription-store.ts'
+
+export interface ArchivedEvent extends RecordedEvent {
+  /** When it came into the log, in milliseconds since 1970. */
+  readonly appendedAt: number
+}
+
+export interface ArchivedSubscription {
+  readonly name: string
+  /** Undefined where the user's own SQL keeps the rows, which are then not ours to copy. */
+  readonly table: TableSpec | undefined
+  readonly partitions: readonly PartitionState[]
+}
+
+export interface ArchivedLane {
+  readonly lane: string
+  readonly partition: number
+  readonly done: number | undefined
+  readonly hold: HeldLane | undefined
+}
+
+/**
+ * A piece of everything that lasts in a store. They come in this order: all subscriptions by name, all events by position, and
+ * then for each subscription its rows by key, its lanes by name and its letters by position and partition.
+ */
+export type ArchivePart =
+  | { readonly part: 'subscription'; readonly subscription: ArchivedSubscription }
+  | { readonly part: 'events'; readonly events: readonly ArchivedEvent[] }
+  | {
+      readonly part: 'rows'
+      readonly subscription: string
+      readonly table: TableSpec
+      readonly rows: readonly RowWrite[]
+    }
+  | { readonly part: 'lanes'; readonly subscription: string; readonly lanes: readonly ArchivedLane[] }
+  | { readonly part: 'letters'; readonly subscription: string; readonly letters: readonly DeadLetter[] }
+
+/** One thing of an archive, in a form in which two of them can be compared. */
+export interface ArchiveItem {
+  readonly kind: 'subscription' | 'event' | 'row' | 'lane' | 'letter'
+  readonly name: string
+  readonly text: string
+}
+
+/** Who owns a partition is a matter of the moment and of the store; all else must be the same. */
+export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerator<ArchiveItem> {
+  for await (const part of parts) {
+    switch (part.part) {
+      case 'subscription': {
+        const { name, table, partitions } = part.subscription
+        const states = partitions.map((state) => ({ ...state, owner: undefined }))
+        yield item('subscription', name, { table, states })
+        break
+      }
+      case 'events':
+        for (const event of part.events) yield item('event', String(event.position), event)
+        break
+      case 'rows':
+        for (const row of part.rows) yield item('row', `${part.subscription} ${row.key}`, row)
+        break
+      case 'lanes':
+        for (const lane of part.lanes) yield item('lane', `${part.subscription} ${lane.lane}`, lane)
+        break
+      case 'letters':
+        for (const letter of part.letters)
+          yield item('letter', `${part.subscription} ${letter.partition} ${letter.event.position}`, letter)
+        break
+      default:
+        part satisfies never
+    }
+  }
+}
+
+function item(kind: ArchiveItem['kind'], name: string, value: object): ArchiveItem {
+  return { kind, name, text: canonical(value) }
+}
+
+/** The same text for the same content: fields in order of name, none that is undefined, bytes as numbers. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, inner: unknown) => {
+    if (inner instanceof Uint8Array) return { bytes: Array.from(inner) }
+    if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
+    return Object.fromEntries(Object.entries(inner).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+  })
+}

@@ -1,0 +1,176 @@
+import { HoldfastError } from '../errors.ts'
+import { checkOptions, checkStore } from '../runtime/options.ts'
+import type { Store } from '../store.ts'
+import { type ArchiveItem, type ArchivePart, itemsOf } from './archive.ts'
+
+export interface CopyOptions {
+  readonly from: Store
+  /** A store that nothing was written to yet. */
+  readonly to: Store
+  /** Copies although somebody seems to work on it still. What they do from now on is not copied. */
+  readonly force?: boolean
+  readonly onProgress?: (progress: CopyProgress) => void
+}
+
+export type CopyCounts = Readonly<Record<ArchiveItem['kind'], number>>
+
+export interface CopyProgress {
+  readonly phase: 'copying' | 'comparing'
+  readonly counts: CopyCounts
+}
+
+export interface Copied {
+  /** What was copied, and found to be the same on both sides, thing by thing. */
+  readonly counts: CopyCounts
+  /** Projections in SQL: their tables are not ours, so they begin anew in the other store. */
+  readonly left: readonly string[]
+}
+
+/**
+ * Copies everything that lasts in a store into another one, as it is at one moment: positions, versions, checkpoints, rows, held
+ * lanes, letters. The other store has all of it or, after any failure, nothing. Then reads both again and compares everything; a
+ * copy that was not compared to the end should be thrown away.
+ */
+export async function copyStore(options: CopyOptions): Promise<Copied> {
+  checkOptions(options, 'copyStore', ['from', 'to', 'force', 'onProgress'])
+  const { from, to, force = false, onProgress = () => undefined } = options
+  checkStore(from, 'copyStore')
+  checkStore(to, 'copyStore')
+  if (!to.restore) throw new HoldfastError('OPTION_INVALID', 'The store to copy to can not be filled from another one.')
+  const restore = to.restore.bind(to)
+  return from.snapshot(async (moment) => {
+    const left = new Set<string>()
+    const copying = new Tally('copying', onProgress)
+    await restore(copying.parts(copied(moment.archive(), left, force)))
+    const comparing = new Tally('comparing', onProgress)
+    await to.snapshot((there) => compare(copied(moment.archive(), left, true), there.archive(), comparing))
+    if (!force) await refuseGrown(from, copying.position)
+    return { counts: comparing.counts, left: [...left].toSorted() }
+  })
+}
+
+/** Who appends leaves no trace but events. */
+async function refuseGrown(from: Store, position: number): Promise<void> {
+  const head = await from.log.head()
+  if (head <= position) return
+  throw new HoldfastError(
+    'STORE_IN_USE',
+    `Events were appended while it was copied, up to ${head}; the copy ends at ${position}.`,
+    { hint: 'Throw the copy away, stop whoever appends, and copy again.' },
+  )
+}
+
+/** Without what can't be copied. */
+async function* copied(
+  parts: AsyncIterable<ArchivePart>,
+  left: Set<string>,
+  force: boolean,
+): AsyncGenerator<ArchivePart> {
+  for await (const part of parts) {
+    if (part.part === 'subscription') {
+      const { name, table, partitions } = part.subscription
+      const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
+      if (owner !== undefined && !force) {
+        throw new HoldfastError(
+          'STORE_IN_USE',
+          `${owner} works on ${name}; what it does from now on would not be copied.`,
+          {
+            hint: 'Stop all engines first. If that one is dead, wait for its lease to end, or force the copy.',
+          },
+        )
+      }
+      if (!table) left.add(name)
+    }
+    if (!left.has(subscriptionOf(part) ?? '')) yield part
+  }
+}
+
+function subscriptionOf(part: ArchivePart): string | undefined {
+  if (part.part === 'events') return undefined
+  return part.part === 'subscription' ? part.subscription.name : part.subscription
+}
+
+async function compare(
+  expected: AsyncIterable<ArchivePart>,
+  actual: AsyncIterable<ArchivePart>,
+  tally: Tally,
+): Promise<void> {
+  const there = itemsOf(actual)
+  for await (const item of itemsOf(expected)) {
+    const { value: found } = await there.next()
+    if (found?.kind !== item.kind || found.name !== item.name || found.text !== item.text) {
+      throw different(item, found as ArchiveItem | undefined)
+    }
+    tally.add(item.kind)
+  }
+  const { value: extra } = await there.next()
+  if (extra) throw different(undefined, extra as ArchiveItem)
+}
+
+function different(expected: ArchiveItem | undefined, found: ArchiveItem | undefined): HoldfastError {
+  const show = (one: ArchiveItem | undefined) =>
+    one ? `${one.kind} ${one.name}: ${one.text.slice(0, 500)}` : 'nothing'
+  return new HoldfastError('COPY_DIFFERS', `The copy has ${show(found)}, where the original has ${show(expected)}.`, {
+    hint: 'Do not use the copy. If nobody wrote to it meanwhile, please report this.',
+  })
+}
+
+class Tally {
+  readonly #phase: CopyProgress['phase']
+  readonly #onProgress: (progress: CopyProgress) => void
+  readonly #counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0 }
+  #untold = 0
+  #position = 0
+
+  constructor(phase: CopyProgress['phase'], onProgress: (progress: CopyProgress) => void) {
+    this.#phase = phase
+    this.#onProgress = onProgress
+    this.#tell()
+  }
+
+  /** Of the last event. */
+  get position(): number {
+    return this.#position
+  }
+
+  get counts(): CopyCounts {
+    return { ...this.#counts }
+  }
+
+  add(kind: ArchiveItem['kind'], count = 1): void {
+    this.#counts[kind] += count
+    this.#untold += count
+    if (this.#untold >= 5_000) this.#tell()
+  }
+
+  async *parts(parts: AsyncIterable<ArchivePart>): AsyncGenerator<ArchivePart> {
+    for await (const part of parts) {
+      yield part
+      switch (part.part) {
+        case 'subscription':
+          this.add('subscription')
+          break
+        case 'events':
+          this.add('event', part.events.length)
+          this.#position = part.events.at(-1)?.position ?? this.#position
+          break
+        case 'rows':
+          this.add('row', part.rows.length)
+          break
+        case 'lanes':
+          this.add('lane', part.lanes.length)
+          break
+        case 'letters':
+          this.add('letter', part.letters.length)
+          break
+        default:
+          part satisfies never
+      }
+    }
+  }
+
+  #tell(): void {
+    this.#untold = 0
+    this.#onProgress({ phase: this.#phase, counts: this.counts })
+  }
+}

@@ -1,0 +1,109 @@
+import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
+import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { Database } from './database.ts'
+import { type LaneRow, type LetterRow, toLane, toLetter } from './letters.ts'
+import { partitionReader } from './partitions.ts'
+import { isGoneSql } from './presence.ts'
+import { postgresRows } from './rows.ts'
+import type { Query } from './statement.ts'
+
+/** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
+const perPart = 100
+
+/** Everything that is in the schema, in parts that fit into memory. `query` stands in a read transaction, so it is one moment. */
+export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
+  const subscriptions = await query<{ name: string; table_name: string | null; columns: string }>(
+    `SELECT name, table_name, columns FROM ${db.table('holdfast_subscriptions')} ORDER BY name`,
+  )
+  const readPartitions = partitionReader(db)
+  for (const { name, table_name, columns } of subscriptions) {
+    const free = await freePartitions(db, query, name)
+    const states = await readPartitions(query, name)
+    const partitions = states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state))
+    yield { part: 'subscription', subscription: { name, table: tableOf(table_name, columns), partitions } }
+  }
+  yield* events(db, query)
+  for (const { name, table_name, columns } of subscriptions) {
+    const table = tableOf(table_name, columns)
+    if (table) yield* rows(db, query, name, table)
+    yield* lanes(db, query, name)
+    yield* letters(db, query, name)
+  }
+}
+
+/** Those on which nobody works, although their rows may still name one that died. */
+async function freePartitions(db: Database, query: Query, subscription: string): Promise<ReadonlySet<number>> {
+  const found = await query<{ partition: number }>(
+    `SELECT partition FROM ${db.table('holdfast_partitions')}
+     WHERE subscription = $1 AND (lease_until <= clock_timestamp() OR ${isGoneSql('presence')})`,
+    [subscription],
+  )
+  return new Set(found.map(({ partition }) => partition))
+}
+
+function tableOf(name: string | null, columns: string): TableSpec | undefined {
+  return name === null ? undefined : { name, columns: JSON.parse(columns) as ColumnSpec[] }
+}
+
+async function* events(db: Database, query: Query): AsyncGenerator<ArchivePart> {
+  const sql = `
+    SELECT position, id, type, key, version, schema_version AS "schemaVersion", time, data AS body, metadata,
+      (extract(epoch FROM appended_at) * 1000)::bigint AS "appendedAt"
+    FROM ${db.table('holdfast_events')} WHERE position > $1 ORDER BY position LIMIT $2`
+  for (let after = 0; ; ) {
+    const found = await query<Omit<ArchivedEvent, 'metadata'> & { metadata: string | null }>(sql, [after, perPart])
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'events', events: found.map((event) => ({ ...event, metadata: event.metadata ?? undefined })) }
+    after = last.position
+  }
+}
+
+async function* rows(db: Database, query: Query, subscription: string, table: TableSpec): AsyncGenerator<ArchivePart> {
+  const store = postgresRows(db, query)
+  for (let after: { value: string; key: string } | undefined; ; ) {
+    const orderBy = { column: 'key', direction: 'asc' } as const
+    const found = await store.list(table, { where: [], orderBy, after, limit: perPart })
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'rows', subscription, table, rows: found.map(rowOf) }
+    after = { value: last.key, key: last.key }
+  }
+}
+
+function rowOf({ key, version, position, json, columns }: RowWrite): RowWrite {
+  return { key, version, position, json, columns }
+}
+
+async function* lanes(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
+  const sql = `
+    SELECT lane, status, since, done, head, head_position AS "headPosition", partition FROM ${db.table('holdfast_lanes')}
+    WHERE subscription = $1 AND lane > $2 ORDER BY lane LIMIT $3`
+  for (let after = ''; ; ) {
+    const found = await query<LaneRow & { partition: number }>(sql, [subscription, after, perPart])
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'lanes', subscription, lanes: found.map(laneOf) }
+    after = last.lane
+  }
+}
+
+function laneOf(row: LaneRow & { partition: number }): ArchivedLane {
+  // One that is only further than its row tells has no status.
+  const hold = row.status === null ? undefined : toLane(row)
+  return { lane: row.lane, partition: row.partition, done: row.done ?? undefined, hold }
+}
+
+async function* letters(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
+  const sql = `
+    SELECT * FROM ${db.table('holdfast_dead_letters')} WHERE subscription = $1 AND (position, partition) > ($2, $3)
+    ORDER BY position, partition LIMIT $4`
+  let after = { position: 0, partition: 0 }
+  for (;;) {
+    const found = await query<LetterRow>(sql, [subscription, after.position, after.partition, perPart])
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'letters', subscription, letters: found.map(toLetter) }
+    after = last
+  }
+}

@@ -1,0 +1,32 @@
+import { HoldfastError } from '../errors.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import { Handle } from './handle.ts'
+
+/** Puts a subscription back to where it began, all of it or nothing; the epoch fences whoever works on it. */
+export async function reset(
+  db: Database,
+  subscription: string,
+  empty: ((handle: unknown) => unknown) | undefined,
+): Promise<void> {
+  await db.transaction(async (client) => {
+    const query = async <Row>(text: string) => rowsOf<Row>(await client.query(queryOf(text, [subscription])))
+    const [known] = await query<{ table_name: string | null }>(
+      `SELECT table_name FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`,
+    )
+    if (!known) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
+    // First, because it waits for the commits under way and stops those after it.
+    await query(`
+      UPDATE ${db.table('holdfast_partitions')} SET epoch = epoch + 1, owner = NULL, presence = NULL, lease_until = '-infinity',
+        position = start, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
+        applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0
+      WHERE subscription = $1`)
+    await query(`DELETE FROM ${db.table('holdfast_lanes')} WHERE subscription = $1`)
+    await query(`DELETE FROM ${db.table('holdfast_letters')} WHERE subscription = $1`)
+    if (empty) {
+      const handle = new Handle(client)
+      await empty(handle.client)
+      await handle.settle()
+      handle.close()
+    } else if (known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
+  })
+}

@@ -1,0 +1,223 @@
+import type { ArchivedEvent, ArchivedLane, ArchivedSubscription, ArchivePart } from '../archive/archive.ts'
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import { HoldfastError } from '../errors.ts'
+import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import { slotOf } from '../source/share.ts'
+import { type Database, queryOf, rollback } from './database.ts'
+import { storeError } from './errors.ts'
+import type { PgResult } from './driver.ts'
+import { columnsText } from './registration.ts'
+import { createTableSql, rowValues, upsertSql } from './rows.ts'
+
+type Ask = (text: string, values?: readonly unknown[]) => Promise<PgResult>
+
+/**
+ * Fills an empty schema from an archive, in one transaction. It is tried once: the parts come from somewhere and can't be had
+ * again; what was written of them is taken back.
+ */
+export async function restore(db: Database, parts: AsyncIterable<ArchivePart>): Promise<void> {
+  const client = await told(db, db.connect())
+  // What goes wrong with the parts is not about this database, and is thrown as it comes.
+  const ask: Ask = (text, values = []) => told(db, client.query(queryOf(text, values)))
+  let isDone = false
+  try {
+    await ask('BEGIN')
+    // As long as it takes: nobody else is there who could wait for it.
+    await ask('SET LOCAL statement_timeout = 0')
+    await ask('SET LOCAL idle_in_transaction_session_timeout = 0')
+    await refuseUsed(db, ask)
+    const writer = new Writer(db, ask)
+    for await (const part of parts) await writer.write(part)
+    await writer.finish()
+    const { command } = await ask('COMMIT')
+    isDone = command === 'COMMIT'
+    if (!isDone) throw new HoldfastError('INTERNAL', `${db.name} rolled the copy back.`)
+  } finally {
+    if (!isDone) await rollback(client)
+    client.release(!isDone)
+  }
+}
+
+async function told<T>(db: Database, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    throw storeError(error, db.name)
+  }
+}
+
+/** Locked, so that nothing comes in between the look and the end. */
+async function refuseUsed(db: Database, ask: Ask): Promise<void> {
+  const tables = ['holdfast_events', 'holdfast_subscriptions'].map((name) => db.table(name))
+  await ask(`LOCK TABLE ${tables.join(', ')} IN EXCLUSIVE MODE`)
+  for (const table of tables) {
+    const { rows } = await ask(`SELECT 1 FROM ${table} LIMIT 1`)
+    if (rows.length === 0) continue
+    throw new HoldfastError('STORE_NOT_EMPTY', `${db.name} has something in the schema ${db.schema} already.`, {
+      hint: 'Copy into a schema of its own. Nothing was changed.',
+    })
+  }
+}
+
+class Writer {
+  readonly #db: Database
+  readonly #ask: Ask
+
+  constructor(db: Database, ask: Ask) {
+    this.#db = db
+    this.#ask = ask
+  }
+
+  async write(part: ArchivePart): Promise<void> {
+    switch (part.part) {
+      case 'subscription':
+        return this.#subscription(part.subscription)
+      case 'events':
+        return this.#events(part.events)
+      case 'rows':
+        return this.#rows(part.table, part.rows)
+      case 'lanes':
+        return this.#lanes(part.subscription, part.lanes)
+      case 'letters':
+        return this.#letters(part.subscription, part.letters)
+      default:
+        part satisfies never
+    }
+  }
+
+  /** The next position must come after all that were written. */
+  async finish(): Promise<void> {
+    const events = this.#db.table('holdfast_events')
+    await this.#query(
+      `SELECT setval(pg_get_serial_sequence($1, 'position'), max(position)) FROM ${events} HAVING max(position) IS NOT NULL`,
+      [events],
+    )
+  }
+
+  async #subscription({ name, table, partitions }: ArchivedSubscription): Promise<void> {
+    if (table) for (const text of createTableSql(this.#db, table)) await this.#query(text, [])
+    await this.#query(
+      `INSERT INTO ${this.#db.table('holdfast_subscriptions')} (name, table_name, columns, partitions) VALUES ($1, $2, $3, $4)`,
+      [name, table?.name, columnsText(table), partitions.length],
+    )
+    for (const { partition, epoch, checkpoint, pause } of partitions) {
+      const { counts } = checkpoint
+      await this.#query(
+        `INSERT INTO ${this.#db.table('holdfast_partitions')} (subscription, partition, epoch, paused_at, pause_reason, start,
+           position, event_id, event_type, event_time, committed_at, applied, duplicate, filtered, held, discarded)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+        [
+          name,
+          partition,
+          epoch,
+          pause?.at,
+          pause?.reason,
+          checkpoint.start,
+          checkpoint.position,
+          checkpoint.eventId,
+          checkpoint.eventType,
+          checkpoint.eventTime,
+          checkpoint.committedAt,
+          counts.applied,
+          counts.duplicate,
+          counts.filtered,
+          counts.held,
+          counts.discarded,
+        ],
+      )
+    }
+  }
+
+  async #events(events: readonly ArchivedEvent[]): Promise<void> {
+    await this.#query(
+      `INSERT INTO ${this.#db.table('holdfast_events')} (position, version, appended_at, schema_version, slot, id, key, type, time,
+         data, metadata)
+       OVERRIDING SYSTEM VALUE
+       SELECT position, version, to_timestamp(appended / 1000.0), schema_version, slot, id, key, type, time, data::json, metadata::json
+       FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::text[], $7::text[], $8::text[],
+         $9::text[], $10::text[], $11::text[])
+         AS e (position, version, appended, schema_version, slot, id, key, type, time, data, metadata)`,
+      [
+        events.map((event) => event.position),
+        events.map((event) => event.version),
+        events.map((event) => event.appendedAt),
+        events.map((event) => event.schemaVersion),
+        events.map((event) => slotOf(event.key)),
+        events.map((event) => event.id),
+        events.map((event) => event.key),
+        events.map((event) => event.type),
+        events.map((event) => event.time),
+        events.map((event) => event.body),
+        events.map((event) => event.metadata ?? null),
+      ],
+    )
+  }
+
+  #rows(table: TableSpec, rows: readonly RowWrite[]): Promise<void> {
+    return this.#query(upsertSql(this.#db, table, 1), rowValues(table, rows))
+  }
+
+  async #lanes(subscription: string, lanes: readonly ArchivedLane[]): Promise<void> {
+    await this.#query(
+      `INSERT INTO ${this.#db.table('holdfast_lanes')} (subscription, lane, partition, done, status, since, head, head_position)
+       SELECT $1, * FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])`,
+      [
+        subscription,
+        lanes.map(({ lane }) => lane),
+        lanes.map(({ partition }) => partition),
+        lanes.map(({ done }) => done ?? null),
+        lanes.map(({ hold }) => hold?.status ?? null),
+        lanes.map(({ hold }) => hold?.since ?? null),
+        lanes.map(({ hold }) => hold?.head ?? null),
+        lanes.map(({ hold }) => hold?.headPosition ?? null),
+      ],
+    )
+  }
+
+  /** One by one: they are few, and each is a table of its own. What only queues in the log stays a pointer into it. */
+  async #letters(subscription: string, letters: readonly DeadLetter[]): Promise<void> {
+    for (const letter of letters) {
+      const { partition, status, logged, heldAt, endedAt, endedBy, lane, sequence, event, failure, attempts } = letter
+      const isBare = logged && attempts.length === 0 && (status === 'queued' || status === 'resolved')
+      const bytes = (text: string | Uint8Array | undefined) => (text === undefined ? null : Buffer.from(text))
+      await this.#query(
+        `INSERT INTO ${this.#db.table('holdfast_letters')} (subscription, position, partition, status, logged, held_at, ended_at,
+           ended_by, lane, sequence, event_id, type, key, version, schema_version, time, is_text, data, metadata, class,
+           fingerprint, attempts)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+        [
+          subscription,
+          event.position,
+          partition,
+          status,
+          logged,
+          heldAt,
+          endedAt,
+          endedBy,
+          ...(isBare
+            ? Array.from({ length: 11 }, () => null)
+            : [
+                lane,
+                sequence,
+                event.id,
+                event.type,
+                event.key,
+                event.version,
+                event.schemaVersion,
+                event.time,
+                typeof event.body === 'string',
+                bytes(event.body),
+                bytes(event.metadata),
+              ]),
+          failure?.class,
+          failure?.fingerprint,
+          attempts.length > 0 ? JSON.stringify(attempts) : null,
+        ],
+      )
+    }
+  }
+
+  async #query(text: string, values: readonly unknown[]): Promise<void> {
+    await this.#ask(text, values)
+  }
+}

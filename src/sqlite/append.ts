@@ -1,0 +1,72 @@
+import type { AppendOutcome, ExpectedVersion, NewEvent } from '../log/log-store.ts'
+import type { Database } from './database.ts'
+
+export interface Append {
+  readonly key: string
+  readonly events: readonly NewEvent[]
+  readonly expected: ExpectedVersion
+}
+
+const insertSql = `
+  INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata, appended_at)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+/** Within a transaction, whoever has begun it. */
+export function append(db: Database, { key, events, expected }: Append, now: number): AppendOutcome {
+  const repeated = findRepeated(db, key, events)
+  if (repeated) return repeated
+  const { version: actual } = db.get<{ version: number }>(
+    'SELECT coalesce(max(version), 0) AS version FROM holdfast_events WHERE key = ?',
+    key,
+  ) ?? { version: 0 }
+  if (expected !== 'any' && actual !== (expected === 'new' ? 0 : expected))
+    return { outcome: 'version-conflict', actual }
+  const insert = db.statement(insertSql)
+  let position = 0
+  for (const [i, { id, type, schemaVersion, time, body, metadata }] of events.entries()) {
+    const { lastInsertRowid } = insert.run(
+      id,
+      key,
+      actual + i + 1,
+      type,
+      schemaVersion,
+      time,
+      body,
+      metadata ?? null,
+      now,
+    )
+    position = Number(lastInsertRowid)
+  }
+  return { outcome: 'appended', version: actual + events.length, position }
+}
+
+/** The same events in the same order are the same append; anything in between is a mistake that must be seen. */
+function findRepeated(db: Database, key: string, events: readonly NewEvent[]): AppendOutcome | undefined {
+  const known: { version: number; position: number }[] = []
+  for (const { id, type, body } of events) {
+    const found = db.get<{ key: string; type: string; data: string; version: number; position: number }>(
+      'SELECT key, type, data, version, position FROM holdfast_events WHERE id = ?',
+      id,
+    )
+    if (!found) continue
+    const conflict = (why: string): AppendOutcome => ({ outcome: 'id-conflict', id, why })
+    if (found.key !== key) return conflict(`it belongs to an event of the key ${JSON.stringify(found.key)}`)
+    if (found.type !== type || found.data !== body) return conflict('it belongs to an event with other content')
+    known.push(found)
+  }
+  const [first] = known
+  const last = known.at(-1)
+  if (!first || !last) return undefined
+  const id = events[0]?.id ?? ''
+  if (known.length < events.length) {
+    return { outcome: 'id-conflict', id, why: 'some events of this append are in the log already, and others are not' }
+  }
+  if (known.some(({ version }, i) => version !== first.version + i)) {
+    return {
+      outcome: 'id-conflict',
+      id,
+      why: 'the events of this append are in the log already, but not one after the other',
+    }
+  }
+  return { outcome: 'repeated', version: last.version, position: last.position }
+}

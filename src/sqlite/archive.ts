@@ -1,0 +1,105 @@
+import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
+import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { Database } from './database.ts'
+import { type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
+import { type PartitionRow, partitionRows, toState } from './partitions.ts'
+import { listRows } from './rows.ts'
+
+/** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
+const perPart = 100
+
+/**
+ * Everything that is in the file, in parts that fit into memory. `db` stands in a read transaction, so it is one moment. `isFree` says
+ * whether nobody works on a partition, although its row may still name one that died.
+ */
+export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
+  const subscriptions = db.all<{ name: string; table_name: string | null; columns: string }>(
+    'SELECT name, table_name, columns FROM holdfast_subscriptions ORDER BY name',
+  )
+  for (const { name, table_name, columns } of subscriptions) {
+    const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))
+    yield { part: 'subscription', subscription: { name, table: tableOf(table_name, columns), partitions } }
+  }
+  yield* events(db)
+  for (const { name, table_name, columns } of subscriptions) {
+    const table = tableOf(table_name, columns)
+    if (table) yield* rows(db, name, table)
+    yield* lanes(db, name)
+    yield* letters(db, name)
+  }
+}
+
+function tableOf(name: string | null, columns: string): TableSpec | undefined {
+  return name === null ? undefined : { name, columns: JSON.parse(columns) as ColumnSpec[] }
+}
+
+async function* events(db: Database): AsyncGenerator<ArchivePart> {
+  for (let after = 0; ; ) {
+    const found = db.all<Omit<ArchivedEvent, 'metadata'> & { metadata: string | null }>(
+      `SELECT position, id, type, key, version, schema_version AS schemaVersion, time, data AS body, metadata,
+         appended_at AS appendedAt
+       FROM holdfast_events WHERE position > ? ORDER BY position LIMIT ?`,
+      after,
+      perPart,
+    )
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'events', events: found.map((event) => ({ ...event, metadata: event.metadata ?? undefined })) }
+    after = last.position
+  }
+}
+
+async function* rows(db: Database, subscription: string, table: TableSpec): AsyncGenerator<ArchivePart> {
+  for (let after: { value: string; key: string } | undefined; ; ) {
+    const orderBy = { column: 'key', direction: 'asc' } as const
+    const found = listRows(db, table, { where: [], orderBy, after, limit: perPart })
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'rows', subscription, table, rows: found.map(rowOf) }
+    after = { value: last.key, key: last.key }
+  }
+}
+
+function rowOf({ key, version, position, json, columns }: RowWrite): RowWrite {
+  return { key, version, position, json, columns }
+}
+
+async function* lanes(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  for (let after = ''; ; ) {
+    const found = db.all<LaneRow & { partition: number }>(
+      `SELECT lane, status, since, done, head, head_position AS headPosition, partition FROM holdfast_lanes
+       WHERE subscription = ? AND lane > ? ORDER BY lane LIMIT ?`,
+      subscription,
+      after,
+      perPart,
+    )
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'lanes', subscription, lanes: found.map(laneOf) }
+    after = last.lane
+  }
+}
+
+function laneOf(row: LaneRow & { partition: number }): ArchivedLane {
+  // One that is only further than its row tells has no status.
+  const hold = row.status === null ? undefined : toLane(row)
+  return { lane: row.lane, partition: row.partition, done: row.done ?? undefined, hold }
+}
+
+async function* letters(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  let after = { position: 0, partition: 0 }
+  for (;;) {
+    const found = db.all<LetterRow>(
+      `SELECT * FROM holdfast_dead_letters WHERE subscription = ? AND (position, partition) > (?, ?)
+       ORDER BY position, partition LIMIT ?`,
+      subscription,
+      after.position,
+      after.partition,
+      perPart,
+    )
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'letters', subscription, letters: found.map(letterOf) }
+    after = last
+  }
+}

@@ -1,0 +1,90 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { StoreError } from '../errors.ts'
+import type { Database } from './database.ts'
+import { nodeSqlite } from './node.ts'
+
+type Watch = 'authorizer' | 'savepoint'
+
+/** Savepoints of ours begin with it; those of a user may have any other name. */
+const ours = 'holdfast_'
+
+/**
+ * A connection that is lent to a user's code, and whose transactions are ours alone to begin and to end. SQLite asks the authorizer
+ * whenever a statement is prepared; it says no to whoever is not inside `own`. It stays for good, because to set it again would
+ * make SQLite prepare all statements again.
+ *
+ * A Node without authorizers (before 24.10) can't prevent it, only see it: a savepoint of ours does not outlive the transaction.
+ */
+export class Guard {
+  readonly db: Database
+  readonly #watch: Watch
+  #isOwn = false
+
+  constructor(db: Database, watch = watchOf(db)) {
+    this.db = db
+    this.#watch = watch
+    if (watch === 'authorizer') this.#watchOver(db.handle)
+  }
+
+  begin(): void {
+    this.own(() => this.db.exec('BEGIN IMMEDIATE'))
+    if (this.#watch === 'savepoint') this.db.exec(`SAVEPOINT ${ours}page`)
+  }
+
+  /** False when somebody has ended the transaction meanwhile, and perhaps begun another. */
+  commit(): boolean {
+    if (!this.db.isInTransaction || (this.#watch === 'savepoint' && !this.release('page'))) return false
+    this.own(() => this.db.exec('COMMIT'))
+    return true
+  }
+
+  rollback(): void {
+    if (this.db.isInTransaction) this.own(() => this.db.exec('ROLLBACK'))
+  }
+
+  save(name: string): void {
+    this.own(() => this.db.exec(`SAVEPOINT ${ours}${name}`))
+  }
+
+  /** Both are false when the savepoint is not there any more. */
+  release(name: string): boolean {
+    return this.#end(`RELEASE ${ours}${name}`)
+  }
+
+  takeBack(name: string): boolean {
+    return this.#end(`ROLLBACK TO ${ours}${name}; RELEASE ${ours}${name}`)
+  }
+
+  own<T>(work: () => T): T {
+    this.#isOwn = true
+    try {
+      return work()
+    } finally {
+      this.#isOwn = false
+    }
+  }
+
+  #end(sql: string): boolean {
+    if (!this.db.isInTransaction) return false
+    try {
+      this.own(() => this.db.exec(sql))
+      return true
+    } catch (error) {
+      if (error instanceof StoreError && error.code === 'STORE_REFUSED') return false
+      throw error
+    }
+  }
+
+  #watchOver(handle: DatabaseSync): void {
+    const { SQLITE_OK, SQLITE_DENY, SQLITE_TRANSACTION, SQLITE_SAVEPOINT } = nodeSqlite().constants
+    handle.setAuthorizer((action, _operation, name) => {
+      if (this.#isOwn) return SQLITE_OK
+      const isOurs = action === SQLITE_SAVEPOINT && name?.toLowerCase().startsWith(ours)
+      return action === SQLITE_TRANSACTION || isOurs ? SQLITE_DENY : SQLITE_OK
+    })
+  }
+}
+
+function watchOf({ handle }: Database): Watch {
+  return 'setAuthorizer' in handle ? 'authorizer' : 'savepoint'
+}

@@ -1,0 +1,89 @@
+import type { Clock } from '../runtime/ports.ts'
+import type {
+  AttendRequest,
+  Member,
+  PartitionView,
+  SubscriptionStore,
+  SubscriptionView,
+} from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+import type { WriteGate } from './gate.ts'
+import { type Holder, isGone } from './holder.ts'
+import { type PartitionRow, partitionRows, toState } from './partitions.ts'
+
+interface MemberRow {
+  readonly owner: string
+  readonly holder: string
+  readonly until: number
+}
+
+// In an order that is the same for every process.
+const membersSql = 'SELECT owner, holder, until FROM holdfast_members WHERE subscription = ? ORDER BY owner, holder'
+
+const enterSql = `
+  INSERT INTO holdfast_members (subscription, owner, holder, until) VALUES (?, ?, ?, ?)
+  ON CONFLICT (subscription, owner, holder) DO UPDATE SET until = excluded.until`
+
+/** A poll must cost no lock, so presence is written only when this part of it is all that is left. */
+const freshFor = 2 / 3
+
+/** Who is there, and who has what. */
+export function sqliteMembers(
+  db: Database,
+  clock: Clock,
+  self: Holder,
+  gate: WriteGate,
+): Pick<SubscriptionStore, 'attend' | 'leave'> {
+  const own = JSON.stringify(self)
+
+  return {
+    attend: async (request) => {
+      const now = clock.now()
+      if (!isFresh(request, now)) await gate.write(() => db.transaction(() => enter(request, clock.now())))
+      return request.subscriptions.map((name) => view(name, request.owner, clock.now()))
+    },
+    leave: async (owner) => {
+      await gate.write(() => db.run('DELETE FROM holdfast_members WHERE owner = ? AND holder = ?', owner, own))
+    },
+  }
+
+  function isFresh({ owner, subscriptions, leaseMs }: AttendRequest, now: number): boolean {
+    return subscriptions.every((name) => {
+      const sql = 'SELECT until FROM holdfast_members WHERE subscription = ? AND owner = ? AND holder = ?'
+      const row = db.get<{ until: number }>(sql, name, owner, own)
+      return row !== undefined && row.until - now >= leaseMs * freshFor
+    })
+  }
+
+  function enter({ owner, subscriptions, leaseMs }: AttendRequest, now: number): void {
+    const holders = db.all<{ holder: string }>('SELECT DISTINCT holder FROM holdfast_members')
+    for (const { holder } of holders) {
+      if (isGone(holder, self)) db.run('DELETE FROM holdfast_members WHERE holder = ?', holder)
+    }
+    db.run('DELETE FROM holdfast_members WHERE until <= ?', now)
+    for (const name of subscriptions) db.run(enterSql, name, owner, own, now + leaseMs)
+  }
+
+  function view(name: string, owner: string, now: number): SubscriptionView {
+    const rows = partitionRows(db, name)
+    const partitions = rows.map((row): PartitionView => {
+      const isMine = row.owner === owner && row.holder === own
+      return { ...toState(row), isFree: isFree(row, self, now), isMine, isDue: row.due === 1 }
+    })
+    const owned = rows.filter((_, i) => partitions[i]?.isFree === false)
+    const members = db
+      .all<MemberRow>(membersSql, name)
+      .filter(({ holder, until }) => until > now && !isGone(holder, self))
+      .map((member): Member => {
+        const isSelf = member.owner === owner && member.holder === own
+        const has = owned.filter((row) => row.owner === member.owner && row.holder === member.holder)
+        return { owner: member.owner, isSelf, partitions: has.length }
+      })
+    return { name, members, partitions }
+  }
+}
+
+/** Nobody has it, or somebody whose lease ran out or who is certainly dead. */
+export function isFree({ owner, holder, lease_until: until }: PartitionRow, self: Holder, now: number): boolean {
+  return owner === null || until <= now || isGone(holder, self)
+}

@@ -1,0 +1,72 @@
+import type { PartitionState } from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+
+export interface PartitionRow {
+  partition: number
+  epoch: number
+  owner: string | null
+  holder: string | null
+  lease_until: number
+  start: number
+  position: number
+  event_id: string | null
+  event_type: string | null
+  event_time: string | null
+  committed_at: number | null
+  applied: number
+  duplicate: number
+  filtered: number
+  held: number
+  discarded: number
+  paused_at: number | null
+  pause_reason: string | null
+}
+
+export interface DuePartitionRow extends PartitionRow {
+  due: 0 | 1
+}
+
+const loadSql = `
+  SELECT p.*, s.paused_at, s.pause_reason FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
+  WHERE p.subscription = ? AND p.partition = ?`
+
+const listSql = `
+  SELECT p.*, s.paused_at, s.pause_reason, EXISTS (
+    SELECT 1 FROM holdfast_lanes AS l
+    WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying'
+  ) AS due
+  FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
+  WHERE p.subscription = ? ORDER BY p.partition`
+
+export function partitionRow(db: Database, subscription: string, partition: number): PartitionRow | undefined {
+  return db.get<PartitionRow>(loadSql, subscription, partition)
+}
+
+export function loadPartition(db: Database, subscription: string, partition: number): PartitionState | undefined {
+  const row = partitionRow(db, subscription, partition)
+  return row && toState(row)
+}
+
+/** In order of their numbers, each with whether it has lanes to let go. */
+export function partitionRows(db: Database, subscription: string): DuePartitionRow[] {
+  return db.all<DuePartitionRow>(listSql, subscription)
+}
+
+export function toState(row: PartitionRow): PartitionState {
+  const { applied, duplicate, filtered, held, discarded } = row
+  return {
+    partition: row.partition,
+    epoch: row.epoch,
+    owner: row.owner ?? undefined,
+    checkpoint: {
+      start: row.start,
+      position: row.position,
+      eventId: row.event_id ?? undefined,
+      eventType: row.event_type ?? undefined,
+      eventTime: row.event_time ?? undefined,
+      committedAt: row.committed_at ?? undefined,
+      counts: { applied, duplicate, filtered, held, discarded },
+    },
+    pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
+  }
+}

@@ -1,0 +1,205 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { HoldfastError, StoreError } from '../errors.ts'
+import type { Clock } from '../runtime/ports.ts'
+import type { Commit, CommitOutcome, Lease, Transaction } from '../subscription/subscription-store.ts'
+import { barred, fenced, rejected, writePage } from './commit.ts'
+import type { Database } from './database.ts'
+import { isDenied, storeFault } from './errors.ts'
+import type { WriteGate } from './gate.ts'
+import { Guard } from './guard.ts'
+
+export interface PerformerParts {
+  readonly open: () => Database
+  readonly gate: WriteGate
+  readonly clock: Clock
+}
+
+/**
+ * Runs the SQL of users and commits its outcome, in one transaction on a connection of its own: it stays open while their code
+ * waits, and reads on the other connection go on. The connection is kept for the next page, unless somebody has broken it.
+ */
+export class Performer {
+  readonly #parts: PerformerParts
+  #guard: Guard | undefined
+  #performing: Performing | undefined
+  #isClosed = false
+
+  constructor(parts: PerformerParts) {
+    this.#parts = parts
+  }
+
+  perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome> {
+    return this.#parts.gate.hold(() => this.#perform(lease, work))
+  }
+
+  /** Writes of ours and code of the user's, together or not at all. */
+  transact(write: (db: Database) => void, run: (handle: DatabaseSync) => unknown): Promise<void> {
+    return this.#parts.gate.hold(async () => {
+      const guard = this.#begin()
+      const performing = new Performing(guard, this.#parts.gate, () => this.#isClosed)
+      this.#performing = performing
+      try {
+        guard.own(() => write(guard.db))
+        await performing.run(() => run(performing.handle))
+        performing.end()
+      } catch (error) {
+        this.#takeBack(guard)
+        throw error
+      } finally {
+        this.#performing = undefined
+        if (performing.isBroken) this.#discard()
+      }
+    })
+  }
+
+  /** The transaction that is open on this handle, if it is one of ours. */
+  find(handle: unknown): Performing | undefined {
+    return this.#performing?.handle === handle ? this.#performing : undefined
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#discard()
+  }
+
+  async #perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome> {
+    const { gate, clock } = this.#parts
+    const guard = this.#begin()
+    const performing = new Performing(guard, gate, () => this.#isClosed)
+    this.#performing = performing
+    try {
+      const outcome =
+        barred(guard.db, lease) ?? lost(guard.db, lease) ?? performing.finish(await work(performing), clock)
+      guard.rollback()
+      return outcome
+    } catch (error) {
+      this.#takeBack(guard)
+      return rejected(error)
+    } finally {
+      this.#performing = undefined
+      if (performing.isBroken) this.#discard()
+    }
+  }
+
+  #begin(): Guard {
+    const { open } = this.#parts
+    if (this.#isClosed) throw closed()
+    if (!this.#guard?.db.handle.isOpen) this.#guard = new Guard(open())
+    this.#guard.begin()
+    return this.#guard
+  }
+
+  /** Whatever is in the way of it: who closes a connection rolls back as well, and the error before this one is the one to know. */
+  #takeBack(guard: Guard): void {
+    try {
+      guard.rollback()
+    } catch {
+      this.#discard()
+    }
+  }
+
+  #discard(): void {
+    this.#guard?.db.close()
+    this.#guard = undefined
+  }
+}
+
+/** A page of an SQL projection on its way: the user's code runs in `run` and `attempt`, and then its outcome is committed. */
+export class Performing implements Transaction {
+  readonly #guard: Guard
+  readonly #gate: WriteGate
+  readonly #isClosed: () => boolean
+  readonly #afterCommit = new Set<() => void>()
+  #isBroken = false
+
+  constructor(guard: Guard, gate: WriteGate, isClosed: () => boolean) {
+    this.#guard = guard
+    this.#gate = gate
+    this.#isClosed = isClosed
+  }
+
+  get handle(): DatabaseSync {
+    return this.#guard.db.handle
+  }
+
+  /** Somebody has ended the transaction or closed the connection, which is then of no more use. */
+  get isBroken(): boolean {
+    return this.#isBroken
+  }
+
+  async run(work: () => unknown): Promise<void> {
+    try {
+      await this.#gate.inside(work)
+    } catch (error) {
+      throw this.#faultOf(error)
+    }
+    if (!this.#guard.db.isInTransaction) throw this.#broken()
+  }
+
+  async attempt(work: () => unknown): Promise<void> {
+    this.#guard.save('attempt')
+    try {
+      await this.run(work)
+    } catch (error) {
+      if (!this.#guard.takeBack('attempt')) throw this.#broken(error)
+      throw error
+    }
+    if (!this.#guard.release('attempt')) throw this.#broken()
+  }
+
+  /** Writes on this transaction for the user's code, which asked for it with the handle. */
+  write<T>(work: (db: Database) => T, afterCommit: () => void): T {
+    const result = this.#guard.own(() => work(this.#guard.db))
+    this.#afterCommit.add(afterCommit)
+    return result
+  }
+
+  finish(commit: Commit, clock: Clock): CommitOutcome {
+    if (!this.#guard.db.isInTransaction) throw this.#broken()
+    const outcome = writePage(this.#guard.db, commit, clock.now())
+    if (outcome.outcome === 'committed') this.end()
+    return outcome
+  }
+
+  end(): void {
+    if (!this.#guard.commit()) throw this.#broken()
+    for (const call of this.#afterCommit) call()
+  }
+
+  #faultOf(error: unknown): unknown {
+    if (this.#isClosed()) return closed(error)
+    if (!this.#guard.db.isInTransaction) this.#isBroken = true
+    // What the store is to blame for often ends the transaction too, so it is looked for first.
+    if (error instanceof StoreError) return error
+    const fault = storeFault(error, this.#guard.db.file)
+    if (fault) return fault
+    return this.#isBroken || isDenied(error) ? broken(error) : error
+  }
+
+  #broken(cause?: unknown): HoldfastError {
+    this.#isBroken = true
+    if (this.#isClosed()) return closed(cause)
+    return cause instanceof StoreError ? cause : broken(cause)
+  }
+}
+
+function lost(db: Database, lease: Lease): CommitOutcome | undefined {
+  const now = fenced(db, lease)
+  return now.epoch === lease.epoch && now.owner === lease.owner ? undefined : now
+}
+
+function broken(cause: unknown): HoldfastError {
+  if (cause instanceof HoldfastError && cause.code === 'TRANSACTION_BROKEN') return cause
+  return new HoldfastError(
+    'TRANSACTION_BROKEN',
+    'The code of the projection tried to begin or end the transaction it runs in, or closed its connection.',
+    {
+      cause,
+      hint: 'Leave BEGIN, COMMIT, ROLLBACK (and OR ROLLBACK) and close() to Holdfast; use SAVEPOINT for a part that may fail.',
+    },
+  )
+}
+
+function closed(cause?: unknown): StoreError {
+  return new StoreError('STORE_CLOSED', 'The store was closed.', { cause })
+}

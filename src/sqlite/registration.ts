@@ -1,0 +1,93 @@
+import { HoldfastError } from '../errors.ts'
+import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
+import type { Registered, SubscriptionSpec } from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+import { createTable } from './rows.ts'
+
+// One writer at a time gains nothing from more; they are for those who have asked for them.
+const partitionsOfNew = 1
+
+interface KnownRow {
+  readonly table_name: string | null
+  readonly columns: string
+  readonly partitions: number
+}
+
+const knownSql = `
+  SELECT table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions
+  FROM holdfast_subscriptions WHERE name = ?`
+
+/** Makes the subscription and its table, or checks that they fit what is there. Within a transaction. */
+export function register(db: Database, spec: SubscriptionSpec, now: number): Registered {
+  const known = db.get<KnownRow>(knownSql, spec.name)
+  if (!known) return make(db, spec, now)
+  checkTable(spec, known)
+  checkPartitions(spec, known)
+  return { partitions: known.partitions }
+}
+
+function make(db: Database, { name, table, start, partitions = partitionsOfNew }: SubscriptionSpec, now: number) {
+  if (start === 'existing') {
+    throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
+      hint: "Check its name; to make it, start it once with from: 'beginning'.",
+    })
+  }
+  if (table) makeTable(db, table)
+  db.run(
+    'INSERT INTO holdfast_subscriptions (name, table_name, columns, created_at) VALUES (?, ?, ?, ?)',
+    name,
+    table?.name ?? null,
+    columnsText(table?.columns ?? []),
+    now,
+  )
+  for (let partition = 0; partition < partitions; partition++) {
+    db.run(
+      'INSERT INTO holdfast_partitions (subscription, partition, start, position) VALUES (?, ?, ?, ?)',
+      name,
+      partition,
+      start,
+      start,
+    )
+  }
+  return { partitions }
+}
+
+function makeTable(db: Database, table: TableSpec): void {
+  if (db.get('SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?)', table.name)) {
+    throw new HoldfastError(
+      'PROJECTION_TABLE_TAKEN',
+      `${db.file} has a table ${table.name} already, which is not of this projection.`,
+      { hint: 'Give the projection another name.' },
+    )
+  }
+  createTable(db, table)
+}
+
+function checkTable({ name, table }: SubscriptionSpec, known: KnownRow): void {
+  if ((table === undefined) !== (known.table_name === null)) {
+    const [was, is] = table ? ['SQL of its own', 'a fold'] : ['a fold', 'SQL of its own']
+    throw new HoldfastError('PROJECTION_CHANGED', `The projection ${name} was ${was} and is ${is} now.`, {
+      hint: 'Give the projection a new name, which begins beside the old one, or take the change back.',
+    })
+  }
+  if (columnsText(table?.columns ?? []) === known.columns) return
+  throw new HoldfastError(
+    'PROJECTION_CHANGED',
+    `The columns of ${name} are not those of its table: ${known.columns}.`,
+    { hint: 'Give the projection a new name, which builds a new table beside the old one, or take the change back.' },
+  )
+}
+
+function checkPartitions({ name, partitions }: SubscriptionSpec, known: KnownRow): void {
+  if (partitions === undefined || partitions === known.partitions) return
+  throw new HoldfastError(
+    'PARTITIONS_CHANGED',
+    `${name} was made with ${known.partitions} partitions, and ${partitions} are asked for.`,
+    { hint: `Ask for ${known.partitions}, or for none in particular; to have another number, give it a new name.` },
+  )
+}
+
+/** In order of name: to declare them in another order is no change. */
+function columnsText(columns: readonly ColumnSpec[]): string {
+  return JSON.stringify(columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
+}

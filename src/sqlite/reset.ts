@@ -1,0 +1,22 @@
+import { HoldfastError } from '../errors.ts'
+import type { Database } from './database.ts'
+import { quote } from './identifier.ts'
+
+/** Puts a subscription back to where it began. Within a transaction; the epoch fences whoever works on it. */
+export function reset(db: Database, subscription: string, withRows: boolean): void {
+  const known = db.get<{ table_name: string | null }>(
+    'SELECT table_name FROM holdfast_subscriptions WHERE name = ?',
+    subscription,
+  )
+  if (!known) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
+  db.run(
+    `UPDATE holdfast_partitions SET epoch = epoch + 1, owner = NULL, holder = NULL, lease_until = 0, position = start,
+       event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
+       applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0
+     WHERE subscription = ?`,
+    subscription,
+  )
+  db.run('DELETE FROM holdfast_lanes WHERE subscription = ?', subscription)
+  db.run('DELETE FROM holdfast_letters WHERE subscription = ?', subscription)
+  if (withRows && known.table_name !== null) db.run(`DELETE FROM ${quote(known.table_name)}`)
+}

@@ -1,0 +1,55 @@
+import { createRandom } from 'holdfast/testing'
+import type { Version } from '../postgres/binaries.ts'
+import { prepareGround } from './ground.ts'
+import { nemeses } from './nemeses/index.ts'
+import { type Result, resultOf } from './result.ts'
+import { runRound } from './round.ts'
+import { schedule } from './schedule.ts'
+import { Tally } from './tally.ts'
+
+export interface ChaosOptions {
+  readonly engines: number
+  readonly cycles: number
+  readonly seed: number
+  /** Of PostgreSQL. */
+  readonly version?: Version
+  readonly onCycle?: (tally: Tally) => void
+}
+
+const cyclesPerRound = 200
+/** One cycle in so many is a kill whose take-over is measured. */
+const takeoverShare = 8
+
+/** Engines, writers and a server of their own, and everything that can go wrong between them. */
+export async function runChaos({ engines, cycles, seed, version = 'newest', onCycle }: ChaosOptions): Promise<Result> {
+  const begun = performance.now()
+  const random = createRandom(seed)
+  const tally = new Tally()
+  let postgres: string
+  {
+    await using ground = await prepareGround(engines, version)
+    postgres = ground.server.version
+    const available = nemeses.filter(({ name, missing }) => {
+      const reason = missing?.(ground)
+      if (reason !== undefined) tally.skipped.add(`${name}: ${reason}`)
+      return reason === undefined
+    })
+    const plan = schedule(available, random)
+    for (let round = 1; tally.of('cycles') < cycles && !tally.isEnough; round++) {
+      const count = Math.min(cyclesPerRound, cycles - tally.of('cycles'))
+      const takeovers = Math.ceil(count / takeoverShare)
+      await runRound({
+        ground,
+        database: `chaos_${round}`,
+        seed: seed + round,
+        random,
+        tally,
+        takeovers,
+        nemeses: Array.from({ length: count - takeovers }, () => plan.next().value),
+        onCycle: () => onCycle?.(tally),
+      })
+    }
+  }
+  const seconds = Math.round(performance.now() - begun) / 1_000
+  return resultOf(tally, { store: 'postgres', postgres, engines, seed, seconds })
+}

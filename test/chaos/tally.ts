@@ -1,0 +1,55 @@
+export type Counter =
+  | 'cycles'
+  | 'kills'
+  | 'stops'
+  | 'terminated'
+  | 'cancelled'
+  | 'restarts'
+  | 'cuts'
+  | 'diskFull'
+  | 'revokes'
+  | 'fenced'
+  | 'refused'
+  | 'unknownCommits'
+  | 'undoneCommits'
+  | 'takeovers'
+  | 'repeated'
+  | 'unknownAppends'
+  | 'appended'
+  | 'applied'
+  | 'held'
+  | 'checks'
+  | 'lost'
+  | 'twice'
+  | 'inverted'
+  | 'outageLetters'
+
+/** So many are enough to know that something is wrong. */
+const mostProblems = 30
+
+/** What happened in a run. */
+export class Tally {
+  readonly counts = new Map<Counter, number>()
+  readonly problems: string[] = []
+  readonly skipped = new Set<string>()
+  readonly takeoverMs: number[] = []
+  /** Where in the run it is, for whoever reads a problem. */
+  place = 'the start'
+
+  add(counter: Counter, by = 1): void {
+    this.counts.set(counter, this.of(counter) + by)
+  }
+
+  of(counter: Counter): number {
+    return this.counts.get(counter) ?? 0
+  }
+
+  /** There is nothing more to learn from going on. */
+  get isEnough(): boolean {
+    return this.problems.length >= mostProblems
+  }
+
+  problem(what: string): void {
+    if (!this.isEnough) this.problems.push(`${this.place}: ${what}`)
+  }
+}

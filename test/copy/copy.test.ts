@@ -1,0 +1,208 @@
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type ArchivePart, copyStore, createEngine, createLog, defineProjection, type Store } from 'holdfast'
+import { createSqliteStore } from 'holdfast/sqlite'
+import type { ClientBase } from 'pg'
+import { afterAll, expect, test } from 'vitest'
+import { describeServers } from '../postgres/databases.ts'
+import { useSchemas } from '../postgres/schemas.ts'
+import { accounts, bank, contentOf, engineOn, goOn, importedEvent, journal, makeOriginal, settle } from './original.ts'
+import { startEngineProcess } from './run.ts'
+
+const folder = mkdtempSync(join(tmpdir(), 'holdfast-copy-'))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+describeServers('a copy of a store', (server) => {
+  const schemas = useSchemas(server)
+  const newFile = () => join(folder, `${schemas.newSchema()}.db`)
+
+  async function openOriginal() {
+    const file = newFile()
+    const source = await makeOriginal(file)
+    return { file, source, from: await createSqliteStore({ file }) }
+  }
+
+  test('has everything that the original has, except for what SQL of the user wrote', async () => {
+    const { source, ...original } = await openOriginal()
+    await using from = original.from
+    await using to = await schemas.open(schemas.newSchema())
+    expect(await copyStore({ from, to })).toEqual({
+      counts: { subscription: 4, event: 13, row: 11, lane: 8, letter: 18 },
+      left: ['journal'],
+    })
+    expect(await contentOf(to, engineOn(to, source))).toEqual(await contentOf(from, engineOn(from, source)))
+  })
+
+  test('goes on from the same checkpoints, as the original would have', async () => {
+    const { source, ...original } = await openOriginal()
+    await using from = original.from
+    await using to = await schemas.open(schemas.newSchema())
+    await copyStore({ from, to })
+    source.deliver(importedEvent('gap', 2), importedEvent('whole', 2))
+    for (const store of [from, to]) {
+      await goOn(store)
+      const engine = engineOn(store, source)
+      await engine.resume('totals')
+      await settle(engine)
+      for (const name of ['accounts', 'totals', 'recent'])
+        expect(await engine.verify(name)).toMatchObject({ ok: true, differenceCount: 0 })
+    }
+    expect(await contentOf(to, engineOn(to, source))).toEqual(await contentOf(from, engineOn(from, source)))
+  })
+
+  test('builds a projection in SQL anew, when its table is there', async () => {
+    const { from: original } = await openOriginal()
+    await using from = original
+    await using to = await schemas.open(schemas.newSchema())
+    await copyStore({ from, to })
+    const lines = `lines_${schemas.newSchema()}`
+    await schemas.user.query(`CREATE TABLE ${lines} (key text, amount double precision)`)
+    const same = defineProjection(journal.name, {
+      events: bank,
+      on: {
+        Credited: ({ key, data }, tx: ClientBase) =>
+          tx.query(`INSERT INTO ${lines} (key, amount) VALUES ($1, $2)`, [key, data.amount]),
+      },
+    })
+    await settle(createEngine({ store: to, subscriptions: [same], logger: silent }))
+    const { rows } = await schemas.user.query(`SELECT key, amount FROM ${lines} ORDER BY amount`)
+    expect(rows).toEqual([
+      { key: 'c', amount: -0.1 },
+      { key: 'b', amount: 1 },
+      { key: 'b', amount: 2 },
+      { key: 'a\u{1f600}', amount: 12.5 },
+      { key: 'b', amount: 100 },
+      { key: 'c', amount: 1e300 },
+    ])
+  })
+
+  test('can be made of a store that nothing was written to', async () => {
+    await using from = await createSqliteStore({ file: newFile() })
+    await using to = await schemas.open(schemas.newSchema())
+    const counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0 }
+    expect(await copyStore({ from, to })).toEqual({ counts, left: [] })
+    await createLog({ store: to }).append('k', [{ type: 'First', data: {} }])
+    expect(await to.log.head()).toBe(1)
+  })
+
+  test.each([
+    ['an event', (to: Store) => createLog({ store: to }).append('k', [{ type: 'Mine', data: {} }])],
+    ['a subscription', (to: Store) => createEngine({ store: to, subscriptions: [accounts] }).prepare()],
+  ])('is not put where there is %s already', async (_, write) => {
+    const { from: original } = await openOriginal()
+    await using from = original
+    await using to = await schemas.open(schemas.newSchema())
+    await write(to)
+    const before = await archiveOf(to)
+    await expect(copyStore({ from, to })).rejects.toMatchObject({ code: 'STORE_NOT_EMPTY' })
+    await expect(copyStore({ from, to, force: true })).rejects.toMatchObject({ code: 'STORE_NOT_EMPTY' })
+    expect(await archiveOf(to)).toEqual(before)
+  })
+
+  test('is not made while an engine works on the original, unless it is forced to; a dead one does not count', async () => {
+    const { file, ...original } = await openOriginal()
+    await using from = original.from
+    await using to = await schemas.open(schemas.newSchema())
+    await using forced = await schemas.open(schemas.newSchema())
+    const engine = await startEngineProcess(file)
+    try {
+      await expect(copyStore({ from, to })).rejects.toMatchObject({ code: 'STORE_IN_USE' })
+      expect(await archiveOf(to)).toEqual([])
+      expect(await copyStore({ from, to: forced, force: true })).toMatchObject({ counts: { event: 13 } })
+    } finally {
+      engine.kill('SIGKILL')
+      await once(engine, 'exit')
+    }
+    expect(await copyStore({ from, to })).toMatchObject({ counts: { event: 13 } })
+  })
+
+  test('is not called good when somebody appended to the original meanwhile, unless it is forced to', async () => {
+    const { from: original } = await openOriginal()
+    await using from = original
+    await using to = await schemas.open(schemas.newSchema())
+    await using forced = await schemas.open(schemas.newSchema())
+    const appending: Promise<unknown>[] = []
+    const onProgress = () =>
+      void appending.push(createLog({ store: from }).append('late', [{ type: 'Late', data: {} }]))
+    await expect(copyStore({ from, to, onProgress })).rejects.toMatchObject({ code: 'STORE_IN_USE' })
+    await copyStore({ from, to: forced, force: true, onProgress })
+    expect(appending.length).toBeGreaterThan(1)
+    await Promise.all(appending)
+  })
+
+  test('has nothing, when the original can not be read to its end', async () => {
+    await using to = await schemas.open(schemas.newSchema())
+    const { from: original } = await openOriginal()
+    await using from = original
+    const broken: Store = {
+      ...from,
+      snapshot: (read) =>
+        from.snapshot((moment) =>
+          read({
+            ...moment,
+            archive: async function* () {
+              for await (const part of moment.archive()) {
+                if (part.part === 'letters') throw new Error('The disk is gone.')
+                yield part
+              }
+            },
+          }),
+        ),
+    }
+    await expect(copyStore({ from: broken, to })).rejects.toThrow(/^The disk is gone/)
+    expect(await archiveOf(to)).toEqual([])
+    await expect(copyStore({ from, to })).resolves.toMatchObject({ left: ['journal'] })
+  })
+
+  test('is handed over in parts that one statement can hold, even if every event has a megabyte', async () => {
+    await using from = await createSqliteStore({ file: newFile() })
+    await using to = await schemas.open(schemas.newSchema())
+    const log = createLog({ store: from })
+    for (let i = 0; i < 5; i++) {
+      await log.append(
+        `k${i}`,
+        Array.from({ length: 90 }, () => ({ type: 'Small', data: {} }) as const),
+      )
+    }
+    await copyStore({ from, to })
+    for (const store of [from, to]) {
+      const sizes = (await archiveOf(store)).map((part) => (part.part === 'events' ? part.events.length : 0))
+      expect(Math.max(...sizes)).toBeLessThanOrEqual(100)
+      expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(450)
+    }
+  })
+
+  test('can be made from PostgreSQL as well, on which nobody works either', async () => {
+    const { source, ...original } = await openOriginal()
+    await using first = original.from
+    const schema = schemas.newSchema()
+    await using from = await schemas.open(schema)
+    await using to = await schemas.open(schemas.newSchema())
+    await copyStore({ from: first, to: from })
+
+    const engine = engineOn(from, source)
+    await engine.resume('totals')
+    await engine.start()
+    await engine.drain()
+    await expect(copyStore({ from, to })).rejects.toMatchObject({ code: 'STORE_IN_USE' })
+    await engine.stop()
+    // As one that was killed leaves it, whose lease has not ended.
+    await schemas.user.query(
+      `UPDATE ${schema}.holdfast_partitions SET owner = 'ghost', presence = 1, lease_until = 'infinity'`,
+    )
+    expect(await copyStore({ from, to })).toMatchObject({ counts: { event: 13 } })
+    expect(await contentOf(to, engineOn(to, source))).toEqual(await contentOf(from, engineOn(from, source)))
+  })
+})
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+async function archiveOf(store: Store): Promise<ArchivePart[]> {
+  return store.snapshot(async (moment) => {
+    const parts: ArchivePart[] = []
+    for await (const part of moment.archive()) parts.push(part)
+    return parts
+  })
+}
