@@ -374,6 +374,21 @@ describeServers('the PostgreSQL log', (server) => {
     })
   })
 
+  it('lets nobody overtake an append that waits for its key', async () => {
+    const { log } = await open()
+    const slow = await connect('BEGIN')
+    const keys = ['a', 'b', 'c']
+    for (const key of keys) await log.append(key, [newEvent(`slow ${key}`)], 'new', slow)
+    const first = keys.map((key) => log.append(key, [newEvent(`first ${key}`)], 'any'))
+    // By then two of them wait with patience, and there is no room for the third.
+    await setTimeout(1_000)
+    const second = keys.map((key) => log.append(key, [newEvent(`second ${key}`)], 'any'))
+    await setTimeout(100)
+    await slow.query('COMMIT')
+    expect((await Promise.all(first)).map((one) => appended(one).version)).toEqual([2, 2, 2])
+    expect((await Promise.all(second)).map((one) => appended(one).version)).toEqual([3, 3, 3])
+  })
+
   it('bounds a page by the bytes that are sent, however well they lie compressed', async () => {
     const { log } = await open()
     const body = (size: number) => JSON.stringify('x'.repeat(size - 2))
