@@ -29,9 +29,14 @@ export type Append = (
 ) => Promise<readonly AppendOutcome[]>
 
 export function createAppend(db: Database, growth: Growth): Append {
-  const one = { name: 'holdfast_append_one', text: oneSql(db) }
+  // A user's client may append to the logs of several schemas, and knows statements by their name.
+  const suffix = (schemaNumber(db.schema) >>> 0).toString(16)
+  const one = { name: `holdfast_append_one_${suffix}`, text: oneSql(db) }
   const parameters = Array.from({ length: 11 }, (_, i) => `$${i + 1}`).join(', ')
-  const many = { name: 'holdfast_append', text: `SELECT * FROM ${db.table('holdfast_append')}(${parameters})` }
+  const many = {
+    name: `holdfast_append_${suffix}`,
+    text: `SELECT * FROM ${db.table('holdfast_append')}(${parameters})`,
+  }
 
   const named = (statement: Statement, isOurs: boolean) => (isOurs ? statement : { text: statement.text })
 

@@ -52,6 +52,8 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
         ) AS since
       FROM top`,
   }
+  // How many events fit into a page by their bytes, roughly. To measure many more than those is what makes large events slow.
+  let fitting = Number.POSITIVE_INFINITY
   // A server that crashed may have lost its last commits and give their positions again. All connections go with it.
   listener.onLost(() => horizon.forget())
   db.onLost(() => horizon.forget())
@@ -82,10 +84,10 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
   }
 
   async function readAll(after: number, limits: PageLimits, share: Share = whole): Promise<LogPage> {
-    const scan = scanOf(limits, share)
     let from = after
     for (let hasLooked = false; ; ) {
       const era = await horizon.now()
+      const scan = scanOf({ ...limits, events: Math.min(limits.events, fitting) }, share)
       const isAtEnd = from >= era.settled
       // Near the end, the server is asked whether it is still the same one, and what is new, unless it just was.
       const mayLook = isAtEnd || (era.settled - from <= scan && performance.now() - lookedAt > freshMs)
@@ -100,6 +102,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       const upTo = Math.min(from + scan, era.settled)
       const { events, isCut, sight } = await pages.range(from, upTo, limits, share)
       if (!horizon.isOf(era, sight.server)) continue
+      fitting = isCut && events.length < limits.events ? Math.max(16, 4 * events.length) : fitting * 2
       if (events.length > 0) return { events, through: throughOf(events, isCut, upTo) }
       // A hole, or nothing of this share. An empty page must not look like the end of the log.
       const { first = era.settled + 1 } = upTo < era.settled ? await pages.bounds(upTo) : {}

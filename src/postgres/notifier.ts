@@ -8,6 +8,9 @@ export interface Notifier<Kind> {
 
 /** Commits that notify wait for each other, all over the server; at most so often they cost nobody anything. */
 const apartMs = 5
+/** On a server that is busy it takes longer, and is worth less: so much of the time is left without. */
+const restFactor = 8
+const mostMs = 50
 const mostAfterFailureMs = 1_000
 
 /**
@@ -33,9 +36,10 @@ export function createNotifier<Kind>(send: (kind: Kind) => Promise<void>, signal
   async function run(kind: Kind): Promise<void> {
     let waitMs = apartMs
     while (pending.delete(kind)) {
+      const begun = performance.now()
       try {
         await send(kind)
-        waitMs = apartMs
+        waitMs = Math.min(Math.max(apartMs, restFactor * (performance.now() - begun)), mostMs)
       } catch {
         if (signal.aborted) break
         pending.add(kind)

@@ -1,13 +1,15 @@
 import { expect, test } from 'vitest'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { createDatabase, describeServers, servers } from '../postgres/databases.ts'
 import { runGap } from './run.ts'
 
 describeServers('the safe horizon', (server) => {
-  // The oldest server is asked in the tests of the log; here it is the same statements again.
-  test.skipIf(!server.name.includes(' 18'))('readers skip nothing, repeat nothing and keep the order', async () => {
+  const isFirst = server === servers[0]
+
+  test('readers skip nothing, repeat nothing and keep the order', { timeout: 180_000 }, async () => {
     await using database = await createDatabase(server)
     await using other = await createDatabase(server)
-    const result = await runGap({ url: database.url, otherUrl: other.url, appends: 20_000, rounds: 2 })
+    const appends = isFirst ? 20_000 : 4_000
+    const result = await runGap({ url: database.url, otherUrl: other.url, appends, rounds: 0 })
     expect(result).toMatchObject({ skipped: 0, inverted: 0, twice: 0 })
     // Without these the run would prove nothing.
     expect(result.gapsSeen).toBeGreaterThan(0)

@@ -12,12 +12,14 @@ export interface GapOptions {
   /** Of another one on the same server. */
   readonly otherUrl: string
   readonly appends: number
-  /** Of each kind: ours, and the naive append that it is compared with. */
+  /** How often the naive append takes its turn; never, where nothing is to be compared. */
   readonly rounds: number
 }
 
 export interface GapResult {
   readonly appends: number
+  readonly events: number
+  /** Events of transactions that were rolled back on purpose. */
   readonly rolledBack: number
   /** Of all readers together: events that are in the log and were never read. */
   readonly skipped: number
@@ -33,12 +35,15 @@ export interface GapResult {
   readonly seconds: number
 }
 
-type Kind = WritersJob['round']
+type Way = WritersJob['way']
 
 const writerProcesses = 2
 const writersEach = 8
 const readers = 3
 const keys = 200
+/** What can't be compared comes at the end: appends of several events, as a part of all. */
+const partOfSeveral = 0.1
+const mostEvents = 4
 
 /**
  * Writers and readers in processes of their own, while a transaction that has written stays open in another database. The naive
@@ -60,40 +65,50 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
     const tailing = await Promise.all(repeat(readers, () => begin('reader.ts', 'horizon')))
     const naiveReader = await begin('reader.ts', 'naive')
 
-    const totals: Record<Kind, { events: number; rolledBack: number; ms: number }> = {
+    const totals: Record<Way, { events: number; rolledBack: number; ms: number }> = {
       ours: { events: 0, rolledBack: 0, ms: 0 },
       naive: { events: 0, rolledBack: 0, ms: 0 },
     }
-    for (let round = 0; round < rounds; round++) {
-      const kinds: readonly Kind[] = round % 2 === 0 ? ['ours', 'naive'] : ['naive', 'ours']
-      for (const kind of kinds) {
-        for (const reader of [...tailing, naiveReader]) tell<ReaderJob>(reader, { tail: kind })
-        const job: WritersJob = { round: kind, transactions: appends / rounds / writerProcesses, keys }
+    const write = async (way: Way, transactions: number, most: number) => {
+      for (const reader of [...tailing, naiveReader]) tell<ReaderJob>(reader, { tail: way })
+      const job: WritersJob = { way, transactions: transactions / writerProcesses, keys, mostEvents: most }
+      const tallies = await Promise.all(writers.map((writer) => askFor<Tally>(writer, job)))
+      return tallies.reduce((sum, { committed, rolledBack }) => ({
+        committed: sum.committed + committed,
+        rolledBack: sum.rolledBack + rolledBack,
+      }))
+    }
+    const inTurns = (appends * (1 - partOfSeveral)) / Math.max(rounds, 1)
+    for (let round = 0; round < Math.max(rounds, 1); round++) {
+      const both: readonly Way[] = round % 2 === 0 ? ['ours', 'naive'] : ['naive', 'ours']
+      const ways: readonly Way[] = rounds === 0 ? ['ours'] : both
+      for (const way of ways) {
         const started = performance.now()
-        const tallies = await Promise.all(writers.map((writer) => askFor<Tally>(writer, job)))
-        totals[kind].ms += performance.now() - started
-        for (const { committed, rolledBack } of tallies) {
-          totals[kind].events += committed
-          totals[kind].rolledBack += rolledBack
-        }
+        const { committed, rolledBack } = await write(way, inTurns, 1)
+        totals[way].ms += performance.now() - started
+        totals[way].events += committed
+        totals[way].rolledBack += rolledBack
       }
     }
+    const several = await write('ours', appends * partOfSeveral, mostEvents)
 
     const { rows } = await client.query<{ end: number; count: number }>(
       'SELECT max(position)::integer AS end, count(*)::integer AS count FROM holdfast.holdfast_events',
     )
     const [{ end, count }] = rows as [{ end: number; count: number }]
-    if (count !== totals.ours.events) throw new Error(`${totals.ours.events} were appended, and ${count} are there.`)
+    const events = totals.ours.events + several.committed
+    if (count !== events) throw new Error(`${events} events were appended, and ${count} are there.`)
     const [naiveReport, ...reports] = await Promise.all(
       [naiveReader, ...tailing]
         .filter((r) => r !== undefined)
         .map((reader) => askFor<ReaderReport>(reader, { end } satisfies ReaderJob)),
     )
     const sum = (field: keyof ReaderReport) => reports.reduce((total, report) => total + report[field], 0)
-    const perSecond = ({ events, ms }: { events: number; ms: number }) => Math.round((events * 1_000) / ms)
+    const perSecond = ({ events: done, ms }: (typeof totals)[Way]) => Math.round((done * 1_000) / Math.max(ms, 1))
     return {
-      appends: totals.ours.events,
-      rolledBack: totals.ours.rolledBack,
+      appends,
+      events,
+      rolledBack: totals.ours.rolledBack + several.rolledBack,
       skipped: sum('skipped'),
       inverted: sum('inverted'),
       twice: sum('twice'),

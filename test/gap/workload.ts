@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import type { Client } from 'pg'
 import type { LogStore, NewEvent } from '../../src/log/log-store.ts'
+import { slotOf } from '../../src/source/share.ts'
 
 /** How events get in: through our log, or as anybody would write it without one. */
 export interface Appends {
@@ -22,16 +23,23 @@ function check({ outcome }: { readonly outcome: string }): void {
 
 /** The usual way: the next version by the highest one, and again when somebody else was first. */
 export function naiveAppends(schema: string): Appends {
-  const insert = async (client: Client, key: string, events: readonly NewEvent[]) => {
+  const insert = async (client: Client, key: string, [event]: readonly NewEvent[]) => {
+    if (!event) return
     await client.query({
       name: 'naive',
       text: `INSERT INTO ${schema}.holdfast_events (version, schema_version, slot, id, key, type, time, data)
-        SELECT (SELECT coalesce(max(version), 0) FROM ${schema}.holdfast_events WHERE key = $1) + n, 1, 0, id, $1, 'Touched', $2, body
-        FROM unnest($3::text[], $4::json[]) WITH ORDINALITY AS given (id, body, n) ORDER BY n`,
-      values: [key, events[0]?.time, events.map(({ id }) => id), events.map(({ body }) => body)],
+        SELECT coalesce(max(version), 0) + 1, $1, $2, $3, $4, $5, $6, $7 FROM ${schema}.holdfast_events WHERE key = $4`,
+      values: [event.schemaVersion, slotOf(key), event.id, key, event.type, event.time, event.body],
     })
   }
   return { plain: insert, within: insert }
+}
+
+export interface WriteJob {
+  readonly transactions: number
+  readonly keys: number
+  /** An append has up to so many. */
+  readonly mostEvents: number
 }
 
 export interface Tally {
@@ -45,11 +53,11 @@ const body = JSON.stringify({ amount: 1250, currency: 'EUR', account: 'a'.repeat
  * One writer: transactions of all kinds, one after the other. A quarter append by themselves; of the others a third write
  * elsewhere first, and so have their number early, a third stay open for a while after the append, and a tenth roll back.
  */
-export async function write(client: Client, appends: Appends, transactions: number, keys: number): Promise<Tally> {
+export async function write(client: Client, appends: Appends, job: WriteJob): Promise<Tally> {
   const tally: Tally = { committed: 0, rolledBack: 0 }
-  for (let i = 0; i < transactions; i++) {
-    const key = `key-${Math.floor(Math.random() * keys)}`
-    const events = Array.from({ length: Math.random() < 0.2 ? 3 : 1 }, newEvent)
+  for (let i = 0; i < job.transactions; i++) {
+    const key = `key-${Math.floor(Math.random() * job.keys)}`
+    const events = Array.from({ length: 1 + Math.floor(Math.random() * job.mostEvents) }, newEvent)
     const kind = Math.random()
     if (kind < 0.25) {
       await again(() => appends.plain(client, key, events))

@@ -1,13 +1,11 @@
 import { Client } from 'pg'
 import { createPostgresStore } from '../../src/postgres/index.ts'
-import { naiveAppends, ourAppends, type Tally, write } from './workload.ts'
+import { naiveAppends, ourAppends, type Tally, type WriteJob, write } from './workload.ts'
 
 // A process with some writers. It is told what to write, and answers when it is written.
 
-export interface WritersJob {
-  readonly round: 'ours' | 'naive'
-  readonly transactions: number
-  readonly keys: number
+export interface WritersJob extends WriteJob {
+  readonly way: 'ours' | 'naive'
 }
 
 const [url = '', count = '1'] = process.argv.slice(2)
@@ -21,9 +19,9 @@ const clients = await Promise.all(
 )
 const ways = { ours: ourAppends(log), naive: naiveAppends('naive') }
 
-process.on('message', ({ round, transactions, keys }: WritersJob) => {
-  const share = Math.ceil(transactions / clients.length)
-  void Promise.all(clients.map((client) => write(client, ways[round], share, keys))).then(report, fail)
+process.on('message', ({ way, ...job }: WritersJob) => {
+  const each = { ...job, transactions: Math.ceil(job.transactions / clients.length) }
+  void Promise.all(clients.map((client) => write(client, ways[way], each))).then(report, fail)
 })
 process.send?.('ready')
 

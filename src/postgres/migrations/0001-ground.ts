@@ -162,9 +162,11 @@ DECLARE
   known record;
   known_ids integer;
 BEGIN
-  PERFORM pg_catalog.pg_advisory_xact_lock_shared(${appendLock}, ${schemaNumber(schema.replaceAll('"', ''))});
-  IF patience > 0 THEN
-    PERFORM pg_catalog.set_config('lock_timeout', patience::text, true);
+  -- Asked as conditions, because those are evaluated without a query of their own.
+  IF pg_catalog.pg_advisory_xact_lock_shared(${appendLock}, ${schemaNumber(schema.replaceAll('"', ''))}) IS NULL
+    OR patience > 0 AND pg_catalog.set_config('lock_timeout', patience::text, true) IS NULL
+  THEN
+    RAISE EXCEPTION 'the append lock was not taken';
   END IF;
   FOR r IN 1 .. pg_catalog.cardinality(keys) LOOP
     a := z + 1;
