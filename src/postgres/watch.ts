@@ -19,7 +19,7 @@ const restFactor = 8
  * process, however many wait. Often at first, because most transactions are short, then more seldom.
  */
 export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Watch {
-  const watchers: Watcher[] = []
+  let watchers: Watcher[] = []
   let waitMs = firstMs
   let restMs = 0
   let isRunning = false
