@@ -68,7 +68,7 @@ class Performing implements Transaction {
       commit = await work(this)
       this.#handle.close()
       await this.#check()
-      if ((await this.#number()) !== number) throw this.#broken()
+      if ((await this.#asked(() => this.#number())) !== number) throw this.#broken()
     } catch (error) {
       // Where there is a cause that can be tried again at once, it is.
       if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
@@ -143,9 +143,16 @@ class Performing implements Transaction {
 
   /** What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then. */
   async #look(): Promise<void> {
+    await this.#asked(() =>
+      this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
+        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`),
+    )
+  }
+
+  /** A statement of ours fails of what the user's code has left behind, or of what is the store's doing. */
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
-        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+      return await ask()
     } catch (error) {
       throw troubleOf(error) === 'refused' ? error : storeError(error, this.#db.name)
     }
