@@ -11,7 +11,7 @@ import type { Commit, CommitOutcome, Lease, Pause } from '../subscription/subscr
 import type { EngineEmitter, Logger } from './events.ts'
 import { readEvent } from './interpret.ts'
 import { Nap } from './nap.ts'
-import { GuiltyEvent, type Outcome, performPage, processLane, processPage } from './page.ts'
+import { type Outcome, performPage, processLane, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
 import { persist } from './persist.ts'
 import type { Rate } from './rate.ts'
@@ -301,7 +301,8 @@ export class Worker {
       })
     this.#reading.readAhead(page, this.#limits())
     const result = await perform('bold').catch((error: unknown) => {
-      if (!(error instanceof GuiltyEvent)) throw error
+      // What is no event's fault, and what no second run could mend, is thrown as ours. Anything else is the user's, found at the end.
+      if (error instanceof HoldfastError) throw error
       return perform('careful')
     })
     return [outcome, result]
@@ -354,6 +355,7 @@ export class Worker {
       lease: this.#lease as Lease,
       leaseMs: settings.leaseMs,
       from: before.position,
+      commits: before.commits,
       to: checkpointAfter(before, page),
       at: runtime.clock.now(),
       counts,
@@ -408,6 +410,7 @@ export class Worker {
       ...before,
       ...checkpointAfter(before, page),
       committedAt: clock.now(),
+      commits: before.commits + 1,
       counts: addCounts(before.counts, outcome.counts),
     }
     this.#seen = Math.max(this.#seen as number, this.#checkpoint.position)

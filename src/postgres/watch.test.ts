@@ -57,6 +57,6 @@ describe('the watch over those who append', () => {
     })
     ;(await nth(0)).reject(new Error('gone'))
     ;(await nth(1)).resolve(lookAt())
-    await done.promise
+    await expect(done.promise).resolves.toBeUndefined()
   })
 })
