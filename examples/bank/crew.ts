@@ -96,15 +96,20 @@ export class Crew {
 
   /** Resolves when it is so, which is looked at whenever one of them tells something. One that ends by itself is an error. */
   until(isSo: () => boolean, signal?: AbortSignal): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#look = () => {
-        const lost = [...this.#members].find(({ process }) => !running.has(process))
-        if (isSo()) resolve()
-        else if (lost) reject(new Error(`An engine ended early, with ${describeEnd(lost)}.`))
-      }
-      signal?.addEventListener('abort', () => reject(new Error('The engines that are left do not go on.')))
-      this.#look()
-    })
+    const { promise, resolve, reject } = Promise.withResolvers<void>()
+    // Several messages may come before whoever waits hears of the first: what they would change is not asked for any more.
+    const end = (settle: () => void) => {
+      this.#look = () => undefined
+      settle()
+    }
+    this.#look = () => {
+      const lost = [...this.#members].find(({ process }) => !running.has(process))
+      if (isSo()) end(resolve)
+      else if (lost) end(() => reject(new Error(`An engine ended early, with ${describeEnd(lost)}.`)))
+    }
+    signal?.addEventListener('abort', () => reject(new Error('The engines that are left do not go on.')))
+    this.#look()
+    return promise
   }
 
   #hear(member: Member, message: EngineMessage): void {

@@ -165,6 +165,11 @@ export function createEngine(options: EngineOptions): Engine {
       const message = phase === 'stopped' ? 'This engine was stopped.' : 'This engine is running already.'
       throw new HoldfastError('ENGINE_STATE', message, { hint: 'An engine runs once: make a new one.' })
     }
+    if (namesOn(store).has(settings.owner)) {
+      throw new HoldfastError('OPTION_INVALID', `An engine called ${settings.owner} runs on this store already.`, {
+        hint: 'Give each its own name, or none.',
+      })
+    }
     phase = 'starting'
     const unregistered: Runner[] = []
     try {
@@ -174,6 +179,7 @@ export function createEngine(options: EngineOptions): Engine {
       throw error
     }
     phase = phase === 'starting' ? 'running' : phase
+    if (phase === 'running') namesOn(store).add(settings.owner)
     if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run()])
   }
 
@@ -193,6 +199,7 @@ export function createEngine(options: EngineOptions): Engine {
     phase = 'stopped'
     attendance.stop()
     lookout.stop()
+    namesOn(store).delete(settings.owner)
     const ending = all.map((runner) => runner.stop())
     if (!running) return { forced: false }
     const waited = new AbortController()
@@ -229,6 +236,15 @@ export function createEngine(options: EngineOptions): Engine {
       hint: `It has ${[...runners.keys()].join(', ') || 'none'}.`,
     })
   }
+}
+
+const names = new WeakMap<object, Set<string>>()
+
+/** Who runs on a store. Two of one name would take their partitions from each other for ever. */
+function namesOn({ subscriptions }: Store): Set<string> {
+  const known = names.get(subscriptions) ?? new Set()
+  names.set(subscriptions, known)
+  return known
 }
 
 async function reachHead(runner: Runner, signal: AbortSignal | undefined): Promise<void> {

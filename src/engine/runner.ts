@@ -35,6 +35,7 @@ export class Runner {
   readonly #teller: Teller
   readonly #watchers = new Set<() => void>()
   readonly #workers = new Map<number, Worker>()
+  readonly #fit: { events: number }
   readonly #running = new Map<Worker, Promise<void>>()
   /** Those that give their partition back. */
   readonly #leaving = new Set<Worker>()
@@ -50,6 +51,7 @@ export class Runner {
   constructor(parts: RunnerParts) {
     const { subscription, store, runtime, emitter, logger } = parts
     this.#parts = parts
+    this.#fit = { events: parts.settings.pageEvents }
     this.subscription = subscription
     this.source = subscription.source ?? logSource(store.log)
     this.#teller = new Teller(subscription, runtime.clock, emitter, logger)
@@ -205,6 +207,7 @@ export class Runner {
       share: { partition, of },
       teller: this.#teller,
       rate: this.rate,
+      fit: this.#fit,
       changed: () => this.#refresh(),
       fenced: () => this.#fenced++,
     })

@@ -60,6 +60,7 @@ describe('status', () => {
       eventTime: '2026-01-01T00:00:00.000Z',
       committedAt: Date.UTC(2026, 0, 1, 0, 0, 1),
       counts: { applied: 2, duplicate: 0, filtered: 0, held: 0, discarded: 0 },
+      commits: 1,
     })
   })
 })

@@ -11,7 +11,7 @@ import type { Commit, CommitOutcome, Lease, Pause } from '../subscription/subscr
 import type { EngineEmitter, Logger } from './events.ts'
 import { readEvent } from './interpret.ts'
 import { Nap } from './nap.ts'
-import { GuiltyEvent, type Outcome, performPage, processLane, processPage } from './page.ts'
+import { type Outcome, performPage, processLane, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
 import { persist } from './persist.ts'
 import type { Rate } from './rate.ts'
@@ -40,6 +40,8 @@ export interface WorkerParts {
   readonly logger: Logger
   readonly teller: Teller
   readonly rate: Rate
+  /** How many events fit into a page. It outlasts the worker: who was fenced for a page that took too long must not begin anew. */
+  readonly fit: { events: number }
   /** Called after every commit and every change of state. */
   readonly changed: () => void
   readonly fenced: () => void
@@ -85,7 +87,6 @@ export class Worker {
   #committedAt = 0
   #lease: Lease | undefined
   #wasClaimed = false
-  #pageEvents: number
   #busy = false
   #renewedAt = 0
   #due = new Set<string>()
@@ -101,7 +102,6 @@ export class Worker {
     this.share = parts.share
     this.#nap = new Nap(parts.runtime.timers)
     this.#backoff = new Nap(parts.runtime.timers)
-    this.#pageEvents = parts.settings.pageEvents
     const { source, share, subscription } = parts
     this.#reading = new Reading(source, share, subscription.source !== undefined, this.#stopping.signal)
   }
@@ -253,7 +253,7 @@ export class Worker {
     const { pageBytes: bytes } = this.#parts.settings
     const [due] = this.#due
     if (due !== undefined) {
-      const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#pageEvents)
+      const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
       const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
       const result = await this.#commit(this.#commitOf(outcome))
       if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
@@ -275,7 +275,7 @@ export class Worker {
   }
 
   #limits() {
-    return { events: this.#pageEvents, bytes: this.#parts.settings.pageBytes }
+    return { events: this.#parts.fit.events, bytes: this.#parts.settings.pageBytes }
   }
 
   /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
@@ -301,7 +301,8 @@ export class Worker {
       })
     this.#reading.readAhead(page, this.#limits())
     const result = await perform('bold').catch((error: unknown) => {
-      if (!(error instanceof GuiltyEvent)) throw error
+      // What is no event's fault, and what no second run could mend, is thrown as ours. Anything else is the user's, found at the end.
+      if (error instanceof HoldfastError) throw error
       return perform('careful')
     })
     return [outcome, result]
@@ -343,7 +344,7 @@ export class Worker {
     const { leaseMs, pageEvents } = this.#parts.settings
     const mostMs = leaseMs / 3
     const fitting = Math.max(1, Math.floor((events * mostMs) / Math.max(tookMs, 0.001)))
-    this.#pageEvents = tookMs > mostMs ? fitting : Math.min(this.#pageEvents * 2, pageEvents)
+    this.#parts.fit.events = tookMs > mostMs ? fitting : Math.min(this.#parts.fit.events * 2, pageEvents)
   }
 
   #commitOf(outcome: Outcome, page?: SourcePage): Commit {
@@ -354,6 +355,7 @@ export class Worker {
       lease: this.#lease as Lease,
       leaseMs: settings.leaseMs,
       from: before.position,
+      commits: before.commits,
       to: checkpointAfter(before, page),
       at: runtime.clock.now(),
       counts,
@@ -408,6 +410,7 @@ export class Worker {
       ...before,
       ...checkpointAfter(before, page),
       committedAt: clock.now(),
+      commits: before.commits + 1,
       counts: addCounts(before.counts, outcome.counts),
     }
     this.#seen = Math.max(this.#seen as number, this.#checkpoint.position)

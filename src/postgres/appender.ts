@@ -59,7 +59,7 @@ export function createAppender(
   function start(): void {
     isStarting = false
     for (const lane of ['quick', 'slow'] as const) {
-      while (running[lane] < lanes[lane]) {
+      while (waiting.length > 0 && running[lane] < lanes[lane]) {
         const batch = take(lane)
         if (batch.length === 0) break
         void run(lane, batch)
@@ -71,17 +71,17 @@ export function createAppender(
     const batch: Asked[] = []
     const left: Asked[] = []
     // Nobody overtakes an earlier request of the same key.
-    const keysLeft = new Set<string>()
+    const keysLeft = new Set(busyKeys)
     let bytes = 0
-    let looked = 0
-    // Whoever stands beyond a full batch need not be looked at; with thousands waiting that would cost more than the call.
-    for (; looked < waiting.length && batch.length < mostRequests; looked++) {
-      const asked = waiting[looked] as Asked
+    for (const [i, asked] of waiting.entries()) {
       const [first] = batch
-      const fits = !first || (first.way === 'together' && asked.way === 'together' && bytes + asked.bytes <= mostBytes)
+      if (first && (first.way !== 'together' || batch.length === mostRequests || bytes >= mostBytes)) {
+        // One by one: so many arguments as may wait here are too many for one call.
+        for (const later of waiting.slice(i)) left.push(later)
+        break
+      }
       const isMine = (asked.way === 'slow') === (lane === 'slow')
-      const isFree = !busyKeys.has(asked.key) && !keysLeft.has(asked.key)
-      if (fits && isMine && isFree) {
+      if (isMine && !keysLeft.has(asked.key) && (!first || asked.way === 'together')) {
         batch.push(asked)
         bytes += asked.bytes
       } else {
@@ -89,7 +89,7 @@ export function createAppender(
         keysLeft.add(asked.key)
       }
     }
-    waiting = looked < waiting.length ? [...left, ...waiting.slice(looked)] : left
+    waiting = left
     // In one order for all processes, so that two of them can't hold a key each and wait for the other's.
     return batch.toSorted((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0))
   }

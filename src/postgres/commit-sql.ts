@@ -62,9 +62,12 @@ function bytesOf(body: string | Uint8Array | undefined): Uint8Array | null {
   return body === undefined ? null : typeof body === 'string' ? Buffer.from(body) : body
 }
 
-const checkpointCount = 17
+const checkpointCount = 18
 
-export function checkpointValues({ lease, leaseMs, from, to, at, counts }: Commit, presence: number | undefined) {
+export function checkpointValues(
+  { lease, leaseMs, from, to, at, counts, commits }: Commit,
+  presence: number | undefined,
+) {
   return [
     lease.subscription,
     lease.partition,
@@ -83,6 +86,7 @@ export function checkpointValues({ lease, leaseMs, from, to, at, counts }: Commi
     counts.filtered,
     counts.held,
     counts.discarded,
+    commits,
   ]
 }
 
@@ -169,9 +173,9 @@ function checkpointSql(db: Database): string {
       position = $6::bigint, event_id = $7::text, event_type = $8::text, event_time = $9::text, committed_at = $10::bigint,
       lease_until = clock_timestamp() + $11::double precision * interval '1 millisecond', presence = $12::integer,
       applied = applied + $13::bigint, duplicate = duplicate + $14::bigint, filtered = filtered + $15::bigint,
-      held = held + $16::bigint, discarded = discarded + $17::bigint
+      held = held + $16::bigint, discarded = discarded + $17::bigint, commits = commits + 1
     WHERE subscription = $1::text AND partition = $2::integer AND epoch = $3::bigint AND owner = $4::text
-      AND position = $5::bigint AND paused_at IS NULL
+      AND position = $5::bigint AND commits = coalesce($18::bigint, commits) AND paused_at IS NULL
     RETURNING 1`
 }
 

@@ -24,6 +24,7 @@ interface StandingRow {
   readonly epoch: number
   readonly owner: string | null
   readonly position: number
+  readonly commits: number
   readonly paused_at: number | null
   readonly pause_reason: string | null
 }
@@ -34,7 +35,7 @@ const tries = 3
 export function postgresCommits(db: Database, listener: Presence): Commits {
   const statementOf = commitStatements(db)
   const standingSql = `
-    SELECT epoch, owner, position, paused_at, pause_reason FROM ${db.table('holdfast_partitions')}
+    SELECT epoch, owner, position, commits, paused_at, pause_reason FROM ${db.table('holdfast_partitions')}
     WHERE subscription = $1 AND partition = $2`
   const standing = { look: prepared(standingSql), lock: prepared(`${standingSql} FOR UPDATE`) }
   return { commit, write, judge, barred }
@@ -60,7 +61,8 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
       const [row] = await query<StandingRow>(standing.look, [lease.subscription, lease.partition])
       const why = barredBy(row, lease)
       if (why) return why
-      if (row?.position !== page.from || tried === tries) return fencedBy(row)
+      if (row?.position !== page.from || row.commits !== (page.commits ?? row.commits) || tried === tries)
+        return fencedBy(row)
     }
   }
 

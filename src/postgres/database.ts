@@ -72,6 +72,13 @@ export class Database {
     this.#mourners.add(react)
   }
 
+  /** Calls back when a connection ends. Returns what ends the listening. */
+  onEnd(client: PgPooledClient, react: (error: StoreError) => void): () => void {
+    const end = () => react(new StoreError('STORE_UNAVAILABLE', `The connection to ${this.name} ended.`))
+    client.on('end', end)
+    return () => void client.off('end', end)
+  }
+
   /** A table of ours, or of a projection, with its schema. */
   table(name: string): string {
     return `${quote(this.schema)}.${quote(name)}`
@@ -152,7 +159,8 @@ export class Database {
     const ended = this.#pool.end().finally(() => isOver.abort())
     await nap(farewellMs, isOver.signal)
     for (const client of this.#open) sever(client)
-    await ended
+    // What is lent out and never comes back is not waited for.
+    await Promise.race([ended, nap(farewellMs, isOver.signal, true)])
   }
 
   #closedError(cause?: unknown): StoreError {
@@ -188,6 +196,9 @@ function severWhenQuiet(client: PgClient): void {
   connection?.stream?.setTimeout?.(longestQuietMs, () => sever(client))
 }
 
+/** Connections on which something was set that must not stay: they are thrown away when they are given back. */
+export const spoiled = new WeakSet<PgClient>()
+
 /** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */
 async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise<T> {
   let failure: unknown
@@ -198,7 +209,7 @@ async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise
     throw error
   } finally {
     const trouble = failure === undefined ? undefined : (troubleOf(failure) ?? 'lost')
-    client.release(trouble === 'lost' || trouble === 'down')
+    client.release(trouble === 'lost' || trouble === 'down' || spoiled.has(client))
   }
 }
 
@@ -227,6 +238,8 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     ...connection,
+    // Its error has no code, so nobody could tell it from a mistake in an event.
+    query_timeout: undefined,
     options: [...flags, ...own].join(' '),
   }
 }

@@ -32,6 +32,7 @@ export interface PgClient {
 export interface PgPooledClient extends PgClient {
   release(error?: Error | boolean): void
   on(event: 'error' | 'end', listener: (error?: Error) => void): unknown
+  off(event: 'end', listener: () => void): unknown
 }
 
 export interface PgPool {

@@ -1,8 +1,13 @@
 import { HoldfastError } from '../errors.ts'
 import type { PgClient } from './driver.ts'
+import { troubleOf } from './errors.ts'
 import { endsTransaction, leavesTraces } from './transaction-words.ts'
 
 type Callback = (error: unknown, result?: unknown) => void
+
+interface Submittable {
+  handleError?: (error: unknown, ...rest: unknown[]) => unknown
+}
 
 /** The same connection, seen with all the forms of its method. */
 interface RawClient {
@@ -22,6 +27,7 @@ export class Handle {
   readonly #pending = new Set<Promise<unknown>>()
   readonly #errors = new WeakSet<object>()
   #failure: unknown
+  #trouble: unknown
   #isOver = false
 
   constructor(target: PgClient) {
@@ -39,6 +45,11 @@ export class Handle {
     return this.#failure
   }
 
+  /** The first error that was the store's doing, whatever the user's code made of it. */
+  get trouble(): unknown {
+    return this.#trouble
+  }
+
   /** Whether an error comes from a statement on this connection. */
   isOurs(error: unknown): boolean {
     return typeof error === 'object' && error !== null && this.#errors.has(error)
@@ -51,6 +62,7 @@ export class Handle {
 
   forget(): void {
     this.#failure = undefined
+    this.#trouble = undefined
   }
 
   /** From here on the connection is somebody else's. */
@@ -82,6 +94,7 @@ export class Handle {
     const error = this.#objection(textOf(query))
     if (isSubmittable) {
       if (error) throw error
+      this.#overhear(query as Submittable)
       return this.#target.query(...args)
     }
     const plain = typeof query === 'object' && query !== null && own ? { ...query, callback: undefined } : query
@@ -90,6 +103,16 @@ export class Handle {
     if (!callback) return result
     void answer(result, callback)
     return undefined
+  }
+
+  /** A query object tells its errors to itself alone. */
+  #overhear(query: Submittable): void {
+    const own = query.handleError
+    if (typeof own !== 'function') return
+    query.handleError = (error, ...rest) => {
+      this.#fail(error)
+      return own.call(query, error, ...rest)
+    }
   }
 
   #objection(text: string | undefined): HoldfastError | undefined {
@@ -111,14 +134,20 @@ export class Handle {
     return watched
   }
 
+  #fail(error: unknown): void {
+    this.#failure ??= error
+    if (typeof error === 'object' && error !== null) this.#errors.add(error)
+    const trouble = troubleOf(error)
+    if (trouble !== undefined && trouble !== 'refused') this.#trouble ??= error
+  }
+
   async #note(result: Promise<unknown>): Promise<unknown> {
     try {
       const done = await result
       this.#failure = undefined
       return done
     } catch (error) {
-      this.#failure ??= error
-      if (typeof error === 'object' && error !== null) this.#errors.add(error)
+      this.#fail(error)
       throw error
     }
   }

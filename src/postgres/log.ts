@@ -21,7 +21,6 @@ const freshMs = 20
 /** How many positions a look takes in at first, and at most where there are ever more. */
 const firstWindow = 1_000
 const mostWindow = 64_000
-const fewestFitting = 16
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
 
 export function postgresLog(db: Database, listener: Listener): LogStore {
@@ -53,7 +52,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
         ) AS since
       FROM top`,
   }
-  // How many events fit into a page by their bytes, roughly: to measure many more than those is what makes large ones slow.
+  // How many events fit into a page by their bytes, roughly. To measure many more than those is what makes large events slow.
   let fitting = Number.POSITIVE_INFINITY
   // A server that crashed may have lost its last commits and give their positions again. All connections go with it.
   listener.onLost(() => horizon.forget())
@@ -103,7 +102,7 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
       const upTo = Math.min(from + scan, era.settled)
       const { events, isCut, sight } = await pages.range(from, upTo, limits, share)
       if (!horizon.isOf(era, sight.server)) continue
-      fitting = isCut && events.length < limits.events ? Math.max(fewestFitting, 4 * events.length) : fitting * 2
+      fitting = isCut && events.length < limits.events ? Math.max(16, 4 * events.length) : fitting * 2
       if (events.length > 0) return { events, through: throughOf(events, isCut, upTo) }
       // A hole, or nothing of this share. An empty page must not look like the end of the log.
       const { first = era.settled + 1 } = upTo < era.settled ? await pages.bounds(upTo) : {}

@@ -15,6 +15,7 @@ export interface PartitionRow {
   event_type: string | null
   event_time: string | null
   committed_at: number | null
+  commits: number
   applied: number
   duplicate: number
   filtered: number
@@ -24,7 +25,7 @@ export interface PartitionRow {
 
 /** In the order of `PartitionRow`. */
 export const partitionColumns = `partition, epoch, owner, presence, paused_at, pause_reason, start, position,
-  event_id, event_type, event_time, committed_at, applied, duplicate, filtered, held, discarded`
+  event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded`
 
 /** Partitions of a subscription in order of their numbers; all, or one. */
 export function partitionReader(db: Database) {
@@ -49,6 +50,7 @@ export function toState(row: PartitionRow): PartitionState {
       eventTime: row.event_time ?? undefined,
       committedAt: row.committed_at ?? undefined,
       counts: { applied, duplicate, filtered, held, discarded },
+      commits: row.commits,
     },
     pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
   }

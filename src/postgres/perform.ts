@@ -36,6 +36,8 @@ class Performing implements Transaction {
   readonly #client: PgPooledClient
   readonly #handle: Handle
   readonly #query: Query
+  readonly #ended: Promise<never>
+  readonly #stopListening: () => void
   #isOpen = false
 
   constructor(db: Database, commits: Commits, client: PgPooledClient) {
@@ -43,6 +45,11 @@ class Performing implements Transaction {
     this.#commits = commits
     this.#client = client
     this.#handle = new Handle(client)
+    const { promise, reject } = Promise.withResolvers<never>()
+    // Nobody may be waiting when it happens.
+    promise.catch(() => undefined)
+    this.#ended = promise
+    this.#stopListening = db.onEnd(client, reject)
     this.#query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
   }
 
@@ -61,18 +68,20 @@ class Performing implements Transaction {
       commit = await work(this)
       this.#handle.close()
       await this.#check()
+      if ((await this.#asked(() => this.#number())) !== number) throw this.#broken()
     } catch (error) {
       // Where there is a cause that can be tried again at once, it is.
       if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
       return { thrown: error }
     }
-    return (await this.#number()) === number ? this.#finish(commit) : { thrown: this.#broken() }
+    return this.#finish(commit)
   }
 
   async run(work: () => unknown): Promise<void> {
     this.#handle.forget()
     try {
-      await work()
+      // The server ends a connection on which nothing happens for too long; what the code waits for may never come.
+      await Promise.race([work(), this.#ended])
     } catch (error) {
       await this.#handle.settle()
       throw this.#faultOf(error)
@@ -100,6 +109,7 @@ class Performing implements Transaction {
     } catch {
       isReusable = false
     }
+    this.#stopListening()
     this.#client.release(!isReusable)
   }
 
@@ -133,9 +143,16 @@ class Performing implements Transaction {
 
   /** What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then. */
   async #look(): Promise<void> {
+    await this.#asked(() =>
+      this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
+        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`),
+    )
+  }
+
+  /** A statement of ours fails of what the user's code has left behind, or of what is the store's doing. */
+  async #asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
-      await this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
-        ROLLBACK TO SAVEPOINT holdfast_look; RELEASE SAVEPOINT holdfast_attempt`)
+      return await ask()
     } catch (error) {
       throw troubleOf(error) === 'refused' ? error : storeError(error, this.#db.name)
     }
@@ -173,11 +190,8 @@ class Performing implements Transaction {
     const end = this.#db.endOf(this.#client)
     if (end !== undefined) return storeError(troubleOf(end) === 'refused' ? new Error('it ended') : end, this.#db.name)
     const own = serverErrorOf(thrown)
-    const { failure } = this.#handle
-    for (const cause of [failure, own]) {
-      const trouble = this.#handle.isOurs(cause) ? troubleOf(cause) : undefined
-      if (trouble !== undefined && trouble !== 'refused') return storeError(cause, this.#db.name)
-    }
+    const { failure, trouble } = this.#handle
+    if (trouble !== undefined) return storeError(trouble, this.#db.name)
     if (this.#client.getTransactionStatus?.() === 'I') return this.#broken(thrown)
     // "Current transaction is aborted" says nothing; what came before it does.
     return own?.code === '25P02' ? (failure ?? thrown) : thrown

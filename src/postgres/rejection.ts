@@ -2,17 +2,17 @@ import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
-import { serverErrorOf } from './errors.ts'
+import { serverErrorOf, troubleOf } from './errors.ts'
 import { rowValues, upsertSql } from './rows.ts'
 import type { Query } from './statement.ts'
 
-// Data exceptions, integrity constraints, views with a check option, and what a trigger raises.
-const ruleClasses = ['22', '23', '44', 'P0']
+// Syntax errors and missing rights. All else may come of a row: data, constraints, sizes, and whatever code a trigger raises.
+const notOfRows = '42'
 
 /** Whether an error can come from a rule that the user has put on the table. Errors about our own tables never do. */
 export function mayBeRule(db: Database, table: TableSpec, error: unknown): boolean {
   const found = serverErrorOf(error)
-  if (!found || !ruleClasses.includes(found.code.slice(0, 2))) return false
+  if (!found || troubleOf(found) !== 'refused' || found.code.startsWith(notOfRows)) return false
   return !(found.schema === db.schema && found.table?.startsWith('holdfast_') && found.table !== table.name)
 }
 

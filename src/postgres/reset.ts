@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors.ts'
-import { type Database, queryOf, rowsOf } from './database.ts'
+import { type Database, queryOf, rowsOf, spoiled } from './database.ts'
 import { Handle } from './handle.ts'
 
 /** Puts a subscription back to where it began, all of it or nothing; the epoch fences whoever works on it. */
@@ -8,8 +8,11 @@ export async function reset(
   subscription: string,
   empty: ((handle: unknown) => unknown) | undefined,
 ): Promise<void> {
-  await db.transaction(async (client) => {
+  let own: { readonly error: unknown } | undefined
+  const work = db.transaction(async (client) => {
     const query = async <Row>(text: string) => rowsOf<Row>(await client.query(queryOf(text, [subscription])))
+    // To empty a table takes as long as it takes.
+    await client.query({ text: 'SET LOCAL statement_timeout = 0' })
     const [known] = await query<{ table_name: string | null }>(
       `SELECT table_name FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`,
     )
@@ -17,16 +20,27 @@ export async function reset(
     // First, because it waits for the commits under way and stops those after it.
     await query(`
       UPDATE ${db.table('holdfast_partitions')} SET epoch = epoch + 1, owner = NULL, presence = NULL, lease_until = '-infinity',
-        position = start, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
+        position = start, commits = commits + 1, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
         applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0
       WHERE subscription = $1`)
     await query(`DELETE FROM ${db.table('holdfast_lanes')} WHERE subscription = $1`)
     await query(`DELETE FROM ${db.table('holdfast_letters')} WHERE subscription = $1`)
-    if (empty) {
-      const handle = new Handle(client)
+    if (!empty && known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
+    if (!empty) return
+    const handle = new Handle(client)
+    try {
       await empty(handle.client)
       await handle.settle()
+    } catch (error) {
+      if (handle.trouble === undefined) own = { error }
+      throw error
+    } finally {
       handle.close()
-    } else if (known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
+      // What was set there would stay for whoever has the connection next.
+      if (handle.isTouched) spoiled.add(client)
+    }
+  })
+  await work.catch((error: unknown) => {
+    throw own ? own.error : error
   })
 }

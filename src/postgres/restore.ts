@@ -104,8 +104,8 @@ class Writer {
       const { counts } = checkpoint
       await this.#query(
         `INSERT INTO ${this.#db.table('holdfast_partitions')} (subscription, partition, epoch, paused_at, pause_reason, start,
-           position, event_id, event_type, event_time, committed_at, applied, duplicate, filtered, held, discarded)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+           position, event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
         [
           name,
           partition,
@@ -118,6 +118,7 @@ class Writer {
           checkpoint.eventType,
           checkpoint.eventTime,
           checkpoint.committedAt,
+          checkpoint.commits,
           counts.applied,
           counts.duplicate,
           counts.filtered,

@@ -17,6 +17,8 @@ interface ClaimedRow extends PartitionRow {
 /** Leases are measured by the clock of the server, which is the same for all processes. */
 export function postgresSubscriptions(db: Database, listener: Presence): SubscriptionStore {
   const sql = statements(db)
+  // Each holds a connection while the user's code may want another: half of them are kept for that.
+  const turns = createTurns(Math.max(1, Math.floor(db.options.connections / 2)))
   const isPresent = presenceOnce(listener)
   const commits = postgresCommits(db, listener)
   const readPartitions = partitionReader(db)
@@ -33,7 +35,7 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     load: async (subscription, partition) => (await readPartitions(query, subscription, partition))[0],
     partitions: (subscription) => readPartitions(query, subscription),
     commit: (commit) => commits.commit(commit),
-    perform: (lease, work) => performIn(db, commits, lease, work),
+    perform: (lease, work) => turns(() => performIn(db, commits, lease, work)),
     pause: async (subscription, { reason, at }) =>
       mustExist(subscription, await db.query(sql.pause, [subscription, at, reason])),
     resume: async (subscription) => mustExist(subscription, await db.query(sql.pause, [subscription, null, null])),
@@ -56,6 +58,23 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
       if (row.owner !== null) return { outcome: 'owned', owner: row.owner }
+    }
+  }
+}
+
+/** Lets so many run at a time, in the order in which they came. */
+function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async (work) => {
+    if (running === most) await new Promise<void>((resolve) => waiting.push(resolve))
+    else running++
+    try {
+      return await work()
+    } finally {
+      const next = waiting.shift()
+      if (next) next()
+      else running--
     }
   }
 }

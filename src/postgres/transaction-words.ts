@@ -5,11 +5,14 @@ const wordsKept = 4
 const wordAt = /[A-Za-z_\u0080-\uffff][\w$\u0080-\uffff]*/y
 const dollarTag = /\$(?:[A-Za-z_\u0080-\uffff][\w\u0080-\uffff]*)?\$/y
 const comment = /\/\*|\*\//g
+const continued = /(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:\s|--[^\n\r]*[\n\r])*'/y
 const inEscapeString = /\\|'/g
 
 // Who has none of these is done with one look.
 const suspicious =
   /\b(?:commit|end|abort|rollback|begin|start|prepare|set|reset|discard|deallocate|listen|unlisten|load)\b/i
+
+const sessionFunctions = /\b(?:set_config|pg_advisory_lock|pg_try_advisory_lock|pg_advisory_lock_shared|setseed)\b/i
 
 /** Whether a text has a statement that would end the transaction it runs in, or begin another. */
 export function endsTransaction(text: string): boolean {
@@ -18,7 +21,7 @@ export function endsTransaction(text: string): boolean {
 
 /** Whether a text may leave something behind in the session that outlasts the transaction. */
 export function leavesTraces(text: string): boolean {
-  return suspicious.test(text) && beginningsOf(text).some(isSessionWide)
+  return sessionFunctions.test(text) || (suspicious.test(text) && beginningsOf(text).some(isSessionWide))
 }
 
 function isTransactional([first = '', second = '', third = '']: Beginning): boolean {
@@ -120,7 +123,14 @@ function endOfEscapeString(text: string, from: number): number {
   for (;;) {
     const found = inEscapeString.exec(text)
     if (!found) return text.length
-    if (found[0] === "'") return inEscapeString.lastIndex
+    if (found[0] === "'") {
+      const end = inEscapeString.lastIndex
+      // After a new line it may go on, and is an escape string still.
+      const more = matchAt(continued, text, end)
+      if (more === undefined) return end
+      inEscapeString.lastIndex = end + more.length
+      continue
+    }
     inEscapeString.lastIndex++
   }
 }

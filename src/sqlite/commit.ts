@@ -16,9 +16,9 @@ import { toSql, upsertSql } from './rows.ts'
 
 const checkpointSql = `
   UPDATE holdfast_partitions SET
-    position = ?, event_id = ?, event_type = ?, event_time = ?, committed_at = ?, lease_until = ?,
+    position = ?, event_id = ?, event_type = ?, event_time = ?, committed_at = ?, lease_until = ?, commits = commits + 1,
     applied = applied + ?, duplicate = duplicate + ?, filtered = filtered + ?, held = held + ?, discarded = discarded + ?
-  WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ? AND position = ?`
+  WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ? AND position = ? AND commits = coalesce(?, commits)`
 
 const letterSql = `
   INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, logged, position, event_id, type, key,
@@ -91,7 +91,7 @@ export function writePage(db: Database, commit: Commit, now: number): CommitOutc
   return { outcome: 'committed' }
 }
 
-function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts }: Commit, now: number): boolean {
+function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts, commits }: Commit, now: number): boolean {
   const changed = db.run(
     checkpointSql,
     to.position,
@@ -110,6 +110,7 @@ function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts }: 
     lease.epoch,
     lease.owner,
     from,
+    commits ?? null,
   )
   return changed === 1
 }

@@ -19,6 +19,7 @@ export class Guard {
   readonly db: Database
   readonly #watch: Watch
   #isOwn = false
+  #isLent = false
 
   constructor(db: Database, watch = watchOf(db)) {
     this.db = db
@@ -28,17 +29,20 @@ export class Guard {
 
   begin(): void {
     this.own(() => this.db.exec('BEGIN IMMEDIATE'))
+    this.#isLent = true
     if (this.#watch === 'savepoint') this.db.exec(`SAVEPOINT ${ours}page`)
   }
 
   /** False when somebody has ended the transaction meanwhile, and perhaps begun another. */
   commit(): boolean {
+    this.#isLent = false
     if (!this.db.isInTransaction || (this.#watch === 'savepoint' && !this.release('page'))) return false
     this.own(() => this.db.exec('COMMIT'))
     return true
   }
 
   rollback(): void {
+    this.#isLent = false
     if (this.db.isInTransaction) this.own(() => this.db.exec('ROLLBACK'))
   }
 
@@ -79,6 +83,8 @@ export class Guard {
     const { SQLITE_OK, SQLITE_DENY, SQLITE_TRANSACTION, SQLITE_SAVEPOINT } = nodeSqlite().constants
     handle.setAuthorizer((action, _operation, name) => {
       if (this.#isOwn) return SQLITE_OK
+      // Code that nobody waited for comes too late, and would write outside of any transaction of ours.
+      if (!this.#isLent) return SQLITE_DENY
       const isOurs = action === SQLITE_SAVEPOINT && name?.toLowerCase().startsWith(ours)
       return action === SQLITE_TRANSACTION || isOurs ? SQLITE_DENY : SQLITE_OK
     })

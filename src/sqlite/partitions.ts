@@ -13,6 +13,7 @@ export interface PartitionRow {
   event_type: string | null
   event_time: string | null
   committed_at: number | null
+  commits: number
   applied: number
   duplicate: number
   filtered: number
@@ -66,6 +67,7 @@ export function toState(row: PartitionRow): PartitionState {
       eventTime: row.event_time ?? undefined,
       committedAt: row.committed_at ?? undefined,
       counts: { applied, duplicate, filtered, held, discarded },
+      commits: row.commits,
     },
     pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
   }

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite'
+import { setTimeout } from 'node:timers/promises'
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type { Commit, CommitOutcome, Lease, Transaction } from '../subscription/subscription-store.ts'
@@ -104,6 +105,9 @@ export class Performer {
   }
 }
 
+/** As long as PostgreSQL lets a transaction idle that we began. */
+const longestEventMs = 10_000
+
 /** A page of an SQL projection on its way: the user's code runs in `run` and `attempt`, and then its outcome is committed. */
 export class Performing implements Transaction {
   readonly #guard: Guard
@@ -128,15 +132,30 @@ export class Performing implements Transaction {
   }
 
   async run(work: () => unknown): Promise<void> {
+    const done = new AbortController()
     try {
-      await this.#gate.inside(work)
+      await Promise.race([this.#gate.inside(async () => work()), this.#timeout(done.signal)])
     } catch (error) {
       throw this.#faultOf(error)
+    } finally {
+      done.abort()
     }
     if (!this.#guard.db.isInTransaction) throw this.#broken()
   }
 
+  /** All writes of the process wait for this one; what never ends must not keep them for ever. */
+  async #timeout(signal: AbortSignal): Promise<void> {
+    await setTimeout(longestEventMs, undefined, { signal, ref: false }).catch(() => undefined)
+    if (signal.aborted) return
+    this.#isBroken = true
+    throw new StoreError('STORE_BUSY', `The code of an event did not end in ${longestEventMs} ms.`, {
+      hint: 'Wait for nothing but the database inside a projection.',
+    })
+  }
+
   async attempt(work: () => unknown): Promise<void> {
+    // Where there is no transaction a savepoint would begin one, and its release commit it, without a checkpoint.
+    if (!this.#guard.db.isInTransaction) throw this.#broken()
     this.#guard.save('attempt')
     try {
       await this.run(work)
@@ -155,7 +174,7 @@ export class Performing implements Transaction {
   }
 
   finish(commit: Commit, clock: Clock): CommitOutcome {
-    if (!this.#guard.db.isInTransaction) throw this.#broken()
+    if (this.#isBroken || !this.#guard.db.isInTransaction) throw this.#broken()
     const outcome = writePage(this.#guard.db, commit, clock.now())
     if (outcome.outcome === 'committed') this.end()
     return outcome

@@ -10,7 +10,7 @@ export function reset(db: Database, subscription: string, withRows: boolean): vo
   )
   if (!known) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
   db.run(
-    `UPDATE holdfast_partitions SET epoch = epoch + 1, owner = NULL, holder = NULL, lease_until = 0, position = start,
+    `UPDATE holdfast_partitions SET epoch = epoch + 1, owner = NULL, holder = NULL, lease_until = 0, position = start, commits = commits + 1,
        event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
        applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0
      WHERE subscription = ?`,

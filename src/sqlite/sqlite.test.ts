@@ -212,7 +212,8 @@ describe('migrations', () => {
 
     await using store = await createSqliteStore({ file })
     const db = new Database(file, { busyMs: 10 })
-    expect(everything(db)).toEqual(before)
+    // It counts commits since.
+    expect(everything(db)).toMatchObject(before)
     expect(db.get('SELECT n FROM mine')).toEqual({ n: 4 })
     expect(db.all('PRAGMA foreign_key_check')).toEqual([])
     expect(db.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])

@@ -45,4 +45,6 @@ export interface Checkpoint {
   /** When it was committed, in milliseconds since 1970. */
   readonly committedAt: number | undefined
   readonly counts: Counts
+  /** How often it was committed; with it a commit is known that doesn't move the position. */
+  readonly commits: number
 }

@@ -107,6 +107,8 @@ export interface Commit {
   readonly leaseMs: number
   /** Where the checkpoint must be for this to follow on it. */
   readonly from: number
+  /** How many commits there must have been before; a lane that is let go moves no position. Undefined: whatever there were. */
+  readonly commits: number | undefined
   readonly to: Pick<Checkpoint, 'position' | 'eventId' | 'eventType' | 'eventTime'>
   readonly at: number
   readonly counts: Counts

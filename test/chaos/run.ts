@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { createRandom } from 'holdfast/testing'
 import type { Version } from '../postgres/binaries.ts'
 import { prepareGround } from './ground.ts'
@@ -38,16 +39,22 @@ export async function runChaos({ engines, cycles, seed, version = 'newest', onCy
     for (let round = 1; tally.of('cycles') < cycles && !tally.isEnough; round++) {
       const count = Math.min(cyclesPerRound, cycles - tally.of('cycles'))
       const takeovers = Math.ceil(count / takeoverShare)
-      await runRound({
-        ground,
-        database: `chaos_${round}`,
-        seed: seed + round,
-        random,
-        tally,
-        takeovers,
-        nemeses: Array.from({ length: count - takeovers }, () => plan.next().value),
-        onCycle: () => onCycle?.(tally),
-      })
+      try {
+        await runRound({
+          ground,
+          database: `chaos_${round}`,
+          seed: seed + round,
+          random,
+          tally,
+          takeovers,
+          nemeses: Array.from({ length: count - takeovers }, () => plan.next().value),
+          onCycle: () => onCycle?.(tally),
+        })
+      } catch (error) {
+        // The run itself broke. What it found until then should be heard all the same.
+        tally.problem(inspect(error))
+        break
+      }
     }
   }
   const seconds = Math.round(performance.now() - begun) / 1_000

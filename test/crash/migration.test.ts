@@ -15,6 +15,7 @@ const groundTables = [
   'holdfast_events',
   'holdfast_lanes',
   'holdfast_letters',
+  'holdfast_members',
   'holdfast_migrations',
   'holdfast_partitions',
   'holdfast_subscriptions',

@@ -53,6 +53,7 @@ CREATE TABLE ${schema}.holdfast_partitions (
   event_type   text,
   event_time   text,
   committed_at bigint,
+  commits      bigint NOT NULL DEFAULT 0,
   applied      bigint NOT NULL DEFAULT 0,
   duplicate    bigint NOT NULL DEFAULT 0,
   filtered     bigint NOT NULL DEFAULT 0,

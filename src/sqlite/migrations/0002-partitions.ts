@@ -46,6 +46,7 @@ CREATE TABLE holdfast_partitions (
   event_type   TEXT,
   event_time   TEXT,
   committed_at INTEGER,
+  commits      INTEGER NOT NULL DEFAULT 0,
   applied      INTEGER NOT NULL DEFAULT 0,
   duplicate    INTEGER NOT NULL DEFAULT 0,
   filtered     INTEGER NOT NULL DEFAULT 0,

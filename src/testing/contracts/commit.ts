@@ -35,7 +35,13 @@ export const commitCases: Record<string, Case> = {
     }
     assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed' })
     const state = await store.subscriptions.load('s', 0)
-    assert.deepEqual(state?.checkpoint, { start: 0, ...commit.to, committedAt: commit.at, counts: commit.counts })
+    assert.deepEqual(state?.checkpoint, {
+      start: 0,
+      ...commit.to,
+      committedAt: commit.at,
+      counts: commit.counts,
+      commits: 1,
+    })
     assert.deepEqual((await store.rows.load(table, ['a'])).get('a'), {
       key: 'a',
       version: 1,

@@ -59,6 +59,7 @@ export function commitOf(lease: Lease): Commit {
     lease,
     leaseMs,
     from: 0,
+    commits: undefined,
     to: at(0),
     at: 1,
     counts: noCounts(),

@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Nemesis } from '../scene.ts'
 
-const biteMs = 3_000
+const biteMs = 10_000
 const diskFullCode = '53100'
 
 /** The file system of all tables is full, and then there is room again. */

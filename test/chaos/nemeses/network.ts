@@ -2,9 +2,9 @@ import { setTimeout } from 'node:timers/promises'
 import type { Proxy } from '../proxy.ts'
 import { type Nemesis, pick, type Scene } from '../scene.ts'
 
-const commitMs = 1_000
+const commitMs = 2_000
 const answerMs = 1_000
-const unknownTries = 5
+const unknownTries = 10
 
 /** Every connection of everybody, of the engines, or of one of them. */
 export const cut: Nemesis = {

@@ -2,8 +2,8 @@ import { setTimeout } from 'node:timers/promises'
 import { type Nemesis, pick } from '../scene.ts'
 
 /** Longer than any lease of a cycle, with room for whoever takes over. */
-const stoppedMs = 4_000
-const fencedMs = 3_000
+const stoppedMs = 8_000
+const fencedMs = 5_000
 
 /** Kill -9, most of the time just after a commit, when the next page is at hand. */
 export const kill: Nemesis = {
