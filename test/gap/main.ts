@@ -6,7 +6,7 @@ const { values } = parseArgs({
   options: {
     json: { type: 'boolean', default: false },
     appends: { type: 'string', default: '200000' },
-    rounds: { type: 'string', default: '10' },
+    rounds: { type: 'string', default: '9' },
     version: { type: 'string', default: 'newest' },
   },
 })

@@ -32,6 +32,9 @@ export interface GapResult {
   readonly writersPerSecond: number
   readonly naivePerSecond: number
   readonly ratioToNaive: number
+  /** The same naive append as a prepared statement, which a user can have on connections of their own, and ours does not. */
+  readonly preparedPerSecond: number
+  readonly ratioToPrepared: number
   readonly seconds: number
 }
 
@@ -68,9 +71,10 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
     const totals: Record<Way, { events: number; rolledBack: number; ms: number }> = {
       ours: { events: 0, rolledBack: 0, ms: 0 },
       naive: { events: 0, rolledBack: 0, ms: 0 },
+      prepared: { events: 0, rolledBack: 0, ms: 0 },
     }
     const write = async (way: Way, transactions: number, most: number) => {
-      for (const reader of [...tailing, naiveReader]) tell<ReaderJob>(reader, { tail: way })
+      for (const reader of [...tailing, naiveReader]) tell<ReaderJob>(reader, { tail: way === 'ours' ? way : 'naive' })
       const job: WritersJob = { way, transactions: transactions / writerProcesses, keys, mostEvents: most }
       const tallies = await Promise.all(writers.map((writer) => askFor<Tally>(writer, job)))
       return tallies.reduce((sum, { committed, rolledBack }) => ({
@@ -80,8 +84,9 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
     }
     const inTurns = (appends * (1 - partOfSeveral)) / Math.max(rounds, 1)
     for (let round = 0; round < Math.max(rounds, 1); round++) {
-      const both: readonly Way[] = round % 2 === 0 ? ['ours', 'naive'] : ['naive', 'ours']
-      const ways: readonly Way[] = rounds === 0 ? ['ours'] : both
+      const all: readonly Way[] = ['ours', 'naive', 'prepared']
+      // Each of them is first as often as the others.
+      const ways = rounds === 0 ? (['ours'] as const) : [...all.slice(round % 3), ...all.slice(0, round % 3)]
       for (const way of ways) {
         const started = performance.now()
         const { committed, rolledBack } = await write(way, inTurns, 1)
@@ -99,9 +104,7 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
     const events = totals.ours.events + several.committed
     if (count !== events) throw new Error(`${events} events were appended, and ${count} are there.`)
     const [naiveReport, ...reports] = await Promise.all(
-      [naiveReader, ...tailing]
-        .filter((r) => r !== undefined)
-        .map((reader) => askFor<ReaderReport>(reader, { end } satisfies ReaderJob)),
+      [naiveReader, ...tailing].map((reader) => askFor<ReaderReport>(reader, { end } satisfies ReaderJob)),
     )
     const sum = (field: keyof ReaderReport) => reports.reduce((total, report) => total + report[field], 0)
     const perSecond = ({ events: done, ms }: (typeof totals)[Way]) => Math.round((done * 1_000) / Math.max(ms, 1))
@@ -117,6 +120,8 @@ export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Pr
       writersPerSecond: perSecond(totals.ours),
       naivePerSecond: perSecond(totals.naive),
       ratioToNaive: round2(perSecond(totals.ours) / perSecond(totals.naive)),
+      preparedPerSecond: perSecond(totals.prepared),
+      ratioToPrepared: round2(perSecond(totals.ours) / perSecond(totals.prepared)),
       seconds: round2((performance.now() - begun) / 1_000),
     }
   } finally {

@@ -22,10 +22,11 @@ function check({ outcome }: { readonly outcome: string }): void {
 }
 
 /**
- * The usual way: the next version by the highest one, and again when somebody else was first. It is prepared where ours is: not
- * in transactions of the user's.
+ * The usual way: the next version by the highest one, and again when somebody else was first. Ours is prepared on the
+ * connections of the store and not on those of the user, where `pg` prepares nothing unless it is told to; `isPrepared` says
+ * whether the naive one is there.
  */
-export function naiveAppends(schema: string): Appends {
+export function naiveAppends(schema: string, isPrepared: boolean): Appends {
   const insert = async (
     client: Client,
     key: string,
@@ -42,7 +43,7 @@ export function naiveAppends(schema: string): Appends {
   }
   return {
     plain: (client, key, events) => insert(client, key, events, { name: 'naive' }),
-    within: (client, key, events) => insert(client, key, events, {}),
+    within: (client, key, events) => insert(client, key, events, isPrepared ? { name: 'naive' } : {}),
   }
 }
 

@@ -5,7 +5,7 @@ import { naiveAppends, ourAppends, type Tally, type WriteJob, write } from './wo
 // A process with some writers. It is told what to write, and answers when it is written.
 
 export interface WritersJob extends WriteJob {
-  readonly way: 'ours' | 'naive'
+  readonly way: 'ours' | 'naive' | 'prepared'
 }
 
 const [url = '', count = '1'] = process.argv.slice(2)
@@ -17,7 +17,11 @@ const clients = await Promise.all(
     return client
   }),
 )
-const ways = { ours: ourAppends(log), naive: naiveAppends('naive') }
+const ways = {
+  ours: ourAppends(log),
+  naive: naiveAppends('naive', false),
+  prepared: naiveAppends('naive', true),
+}
 
 process.on('message', ({ way, ...job }: WritersJob) => {
   const each = { ...job, transactions: Math.ceil(job.transactions / clients.length) }
