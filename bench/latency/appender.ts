@@ -9,6 +9,7 @@ import { answer } from '../child.ts'
 import { bankEvents, type Movement } from '../projection/bank.ts'
 import { makeEvents } from '../projection/events.ts'
 import { type Commit, startEngine } from './engine.ts'
+import { pauseMs, warmUpEvents } from './pace.ts'
 
 export interface LatencyTask {
   readonly url: string
@@ -17,8 +18,6 @@ export interface LatencyTask {
   readonly keys: number
 }
 
-const warmUpEvents = 20
-const pauseMs = { least: 5, most: 30 }
 const patienceMs = 10_000
 
 /** Milliseconds from the call of `append` until the engine tells of the commit that has the event in it. */

@@ -4,6 +4,7 @@ import { inChild } from '../child.ts'
 import { useServer } from '../server.ts'
 import { machine, meets, type Targets, verdict } from '../target.ts'
 import type { LatencyTask } from './appender.ts'
+import type { BareTask } from './bare.ts'
 
 const targets: Targets = { p50Ms: { atMost: 2 }, p95Ms: { atMost: 5 } }
 
@@ -15,7 +16,7 @@ export const latency: Benchmark = {
   run: async (settings) => {
     const { store, events, keys, rounds, signal, progress } = settings
     await using server = await useServer(settings)
-    const samples = { otherProcess: [] as number[], sameProcess: [] as number[] }
+    const samples = { otherProcess: [] as number[], sameProcess: [] as number[], bare: [] as number[] }
     for (let round = 1; round <= rounds; round++) {
       for (const engine of ['otherProcess', 'sameProcess'] as const) {
         await using database = await createDatabase(server)
@@ -25,9 +26,17 @@ export const latency: Benchmark = {
           { signal },
         )
         samples[engine].push(...found)
-        const { p50Ms, p95Ms } = quantiles(found)
-        progress(`round ${round}  ${engine.padEnd(12)} p50 ${p50Ms} ms, p95 ${p95Ms} ms`)
+        tell(round, engine, found)
       }
+      await using database = await createDatabase(server)
+      const task = { url: database.url, events }
+      const found = await inChild<BareTask, number[]>(new URL('bare.ts', import.meta.url), task, { signal })
+      samples.bare.push(...found)
+      tell(round, 'bare', found)
+    }
+    function tell(round: number, way: string, found: readonly number[]): void {
+      const { p50Ms, p95Ms } = quantiles(found)
+      progress(`round ${round}  ${way.padEnd(12)} p50 ${p50Ms} ms, p95 ${p95Ms} ms`)
     }
     const measured = quantiles(samples.otherProcess)
     const ok = meets(targets, measured)
@@ -39,6 +48,7 @@ export const latency: Benchmark = {
       rounds,
       ...measured,
       sameProcess: quantiles(samples.sameProcess),
+      bare: quantiles(samples.bare),
       targets,
       ok,
       postgres: server.version,
@@ -47,6 +57,7 @@ export const latency: Benchmark = {
     const text = [
       '',
       `append to applied, ms, ${fields.samples} samples; in the same process ${fields.sameProcess.p50Ms} and ${fields.sameProcess.p95Ms}`,
+      `bare statements on the same server and machine take ${fields.bare.p50Ms} and ${fields.bare.p95Ms}`,
       verdict('median', measured.p50Ms, targets['p50Ms']),
       verdict('95 of 100', measured.p95Ms, targets['p95Ms']),
     ]

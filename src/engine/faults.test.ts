@@ -125,6 +125,21 @@ describe('when the store fails', () => {
     expect(await rowOf(first, 'a')).toMatchObject({ version: 1 })
   })
 
+  it('tells that its partition was taken from it, though it has no share in the work any more', async () => {
+    await using world = await createWorld()
+    const first = world.engine([balances], { name: 'first' })
+    const fenced: unknown[] = []
+    first.on('partition.fenced', (event) => fenced.push(event))
+    await world.settle(first)
+    await world.store.subscriptions.attend({ owner: 'second', subscriptions: ['balances'], leaseMs: 60_000 })
+    meddle(
+      world,
+      "UPDATE holdfast_partitions SET epoch = epoch + 1, owner = 'second', lease_until = lease_until + 60000",
+    )
+    await world.runtime.advance(1_000)
+    expect(fenced).toMatchObject([{ owner: 'second', newEpoch: 2, epoch: 1 }])
+  })
+
   it('does not try sooner because events come in', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })

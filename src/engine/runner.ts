@@ -137,9 +137,14 @@ export class Runner {
     this.#trouble = undefined
     if (this.#phase !== 'running') return
     this.setPause(view.partitions[0]?.pause)
-    for (const { partition, epoch } of view.partitions) this.#workers.get(partition)?.heard(epoch)
+    // What was taken from us is not ours to give back, and must be told as what it is.
+    const lost = new Set<Worker>()
+    for (const { partition, epoch } of view.partitions) {
+      const worker = this.#workers.get(partition)
+      if (worker?.heard(epoch)) lost.add(worker)
+    }
     const share = fairShare(view.members, view.partitions.length)
-    const working = [...this.#workers.values()].filter((worker) => !this.#leaving.has(worker))
+    const working = [...this.#workers.values()].filter((worker) => !this.#leaving.has(worker) && !lost.has(worker))
     for (const worker of working.slice(share)) this.#giveBack(worker)
     for (const { partition, isFree, isMine } of view.partitions) {
       if (this.#workers.size >= share) break

@@ -135,11 +135,15 @@ export class Worker {
     this.#forced.abort()
   }
 
-  /** What the store says of the epoch. One above ours means that the partition is somebody else's, even if nothing is to do. */
-  heard(epoch: number): void {
-    if (!this.#lease || epoch <= this.#lease.epoch) return
+  /**
+   * What the store says of the epoch. One above ours means that the partition is somebody else's, even if nothing is to do: then
+   * true, and the worker finds out in its own time.
+   */
+  heard(epoch: number): boolean {
+    if (!this.#lease || epoch <= this.#lease.epoch) return false
     this.#renewedAt = Number.NEGATIVE_INFINITY
     this.#nap.wake()
+    return true
   }
 
   heal(): void {
@@ -263,7 +267,7 @@ export class Worker {
     }
     const page = await this.#reading.read(this.#seen as number, this.#limits())
     const { events: records } = page
-    if (records.length === 0) return this.#pass(partition, page.through)
+    if (records.length === 0) return this.#pass(partition, page)
     const [outcome, result] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
     const done = await this.#settle(partition, outcome, result, begun, page)
@@ -271,7 +275,7 @@ export class Worker {
     if (done === 'worked' && this.#busy) this.#enter({ state: 'catching-up' })
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
-    return done
+    return done === 'worked' && page.isEnd && this.#due.size === 0 ? 'idle' : done
   }
 
   #limits() {
@@ -309,7 +313,7 @@ export class Worker {
   }
 
   /** Nothing for us up to here. */
-  async #pass(partition: Partition, through: number): Promise<Step> {
+  async #pass(partition: Partition, { through, isEnd = false }: SourcePage): Promise<Step> {
     const isFurther = through > (this.#seen as number)
     this.#seen = Math.max(through, this.#seen as number)
     if (isFurther) this.#parts.changed()
@@ -318,7 +322,7 @@ export class Worker {
       const done = await this.#commitQuietly(partition)
       if (done !== 'worked') return done
     }
-    if (!isFurther) return 'idle'
+    if (!isFurther || isEnd) return 'idle'
     await this.#parts.runtime.timers.yield()
     return 'worked'
   }

@@ -31,6 +31,8 @@ export interface LogPage {
   readonly events: readonly RecordedEvent[]
   /** At least the position of the last event; above it where what follows belongs to other shares. */
   readonly through: number
+  /** Nothing more could be read when it was; what can be read since is announced. Without it, who wants to know reads again. */
+  readonly isEnd?: boolean
 }
 
 /** How many events lie above a position, and when the first of them was appended, in milliseconds since 1970. */

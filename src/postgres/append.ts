@@ -3,6 +3,7 @@ import { slotOf } from '../source/share.ts'
 import type { Database } from './database.ts'
 import { type PgClient, type PgQuery, types } from './driver.ts'
 import type { Growth } from './growth.ts'
+import type { Listener } from './listener.ts'
 import { appendLock, schemaNumber } from './locks.ts'
 
 export interface AppendRequest {
@@ -29,11 +30,12 @@ export type Append = (
 ) => Promise<readonly AppendOutcome[]>
 
 /**
- * A single event by itself, which most appends are, has a statement of its own that costs half as much. On a connection of
- * somebody else nothing is prepared, and there the plans that a function keeps cost least.
+ * A single event by itself, which most appends are, has a statement of its own that costs half as much, and that tells the other
+ * processes when nobody did for a while. On a connection of somebody else nothing is prepared, and there the plans that a function
+ * keeps cost least; whoever appends there tells of it when the transaction has ended.
  */
-export function createAppend(db: Database, growth: Growth): Append {
-  const one = { name: 'holdfast_append_one', text: oneSql(db) }
+export function createAppend(db: Database, growth: Growth, listener: Listener): Append {
+  const one = { name: 'holdfast_append_one', text: oneSql(db, listener.channel) }
   const many = { name: 'holdfast_append', text: `SELECT * FROM ${db.table('holdfast_append')}(${parameters(11)})` }
   const oneElsewhere = `SELECT ${db.table('holdfast_append_one')}(${parameters(9)}) AS appended`
 
@@ -41,13 +43,27 @@ export function createAppend(db: Database, growth: Growth): Append {
     const [request] = requests
     if (request && requests.length === 1 && request.events.length === 1) {
       const values = oneValues(request)
-      const outcomes = isOurs
-        ? await run(client, { ...growth.prepare(one), values: [...values, patienceMs] })
-        : await runOne(client, { text: oneElsewhere, values })
-      if (outcomes.length > 0) return outcomes
+      if (!isOurs) {
+        const outcomes = await runOne(client, { text: oneElsewhere, values })
+        if (outcomes.length > 0) return outcomes
+      } else {
+        const notice = listener.claim('append')
+        const outcomes = await run(client, { ...growth.prepare(one), values: [...values, patienceMs, notice ?? null] })
+        if (outcomes.length > 0) return announced(outcomes, notice !== undefined)
+      }
     }
     const values = manyValues(requests, patienceMs)
-    return run(client, isOurs ? { ...many, values } : { text: many.text, values })
+    if (!isOurs) return run(client, { text: many.text, values })
+    return announced(await run(client, { ...many, values }), false)
+  }
+
+  function announced(outcomes: readonly AppendOutcome[], isTold: boolean): readonly AppendOutcome[] {
+    const reached = outcomes.flatMap((made) => (made.outcome === 'appended' ? [made.position] : []))
+    if (reached.length === 0) return outcomes
+    growth.reach(Math.max(...reached))
+    if (isTold) listener.wake('append')
+    else listener.notify('append')
+    return outcomes
   }
 }
 
@@ -59,7 +75,7 @@ function parameters(count: number): string {
  * A position is drawn when a row comes out of FROM, and no row does before the lock is taken. Where anything stands in its way
  * nothing is written and nothing comes back, and the function finds out what it was.
  */
-function oneSql(db: Database): string {
+function oneSql(db: Database, channel: string): string {
   const table = db.table('holdfast_events')
   return `INSERT INTO ${table} AS e (version, schema_version, slot, id, key, type, time, data, metadata)
     SELECT last.version + 1, $1, $2, $3, $4, $5, $6, $7, $8
@@ -70,7 +86,8 @@ function oneSql(db: Database): string {
     ) AS locked, (SELECT coalesce(max(o.version), 0) AS version FROM ${table} AS o WHERE o.key = $4) AS last
     WHERE $9 = -1 OR $9 = last.version
     ON CONFLICT DO NOTHING
-    RETURNING 'appended' AS outcome, e.version AS reached, e.position AS at_position`
+    RETURNING 'appended' AS outcome, e.version AS reached, e.position AS at_position,
+      CASE WHEN $11::text IS NOT NULL THEN pg_notify('${channel}', $11) END`
 }
 
 function oneValues(request: AppendRequest): unknown[] {

@@ -35,11 +35,7 @@ const mostTries = 6
  * Appends that are asked for while others are under way share the next call, and so one round trip and one wait for the disk.
  * The requests of a key keep their order: while one is under way or put back, later ones of that key wait.
  */
-export function createAppender(
-  db: Database,
-  append: Append,
-  onAppended: (position: number) => void,
-): (request: AppendRequest) => Promise<AppendOutcome> {
+export function createAppender(db: Database, append: Append): (request: AppendRequest) => Promise<AppendOutcome> {
   let waiting: Asked[] = []
   const busyKeys = new Set<string>()
   const running: Record<Lane, number> = { quick: 0, slow: 0 }
@@ -53,7 +49,7 @@ export function createAppender(
       if (isStarting) return
       isStarting = true
       // Lets everybody who appends in this turn of the loop come along.
-      setImmediate(start)
+      process.nextTick(start)
     })
 
   function start(): void {
@@ -135,8 +131,6 @@ export function createAppender(
   }
 
   function settle(batch: readonly Asked[], outcomes: readonly AppendOutcome[]): void {
-    const positions = outcomes.flatMap((one) => (one.outcome === 'appended' ? [one.position] : []))
-    if (positions.length > 0) onAppended(Math.max(...positions))
     for (const [i, { resolve, wasLost }] of batch.entries()) {
       const outcome = outcomes[i] as AppendOutcome
       // It was the call that was cut off that appended it.

@@ -6,6 +6,7 @@ import { Database, type DatabaseOptions } from './database.ts'
 import { loadDriver, type PgConfig } from './driver.ts'
 import { checkSchema } from './identifier.ts'
 import { postgresLetters } from './letters.ts'
+import { Growth } from './growth.ts'
 import { createListener } from './listener.ts'
 import { postgresLog } from './log.ts'
 import { isCurrent, migrate } from './migrate.ts'
@@ -45,6 +46,7 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
   }
   const db = await open({ ...config, driver: await loadDriver() }, mayMigrate)
   const listener = createListener(db)
+  const growth = new Growth()
   const query: Query = (statement, values) => db.query(statement, values)
   let closed: Promise<void> | undefined
   const close = () =>
@@ -53,10 +55,10 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
       await db.close()
     })())
   return {
-    log: postgresLog(db, listener),
+    log: postgresLog(db, listener, growth),
     subscriptions: postgresSubscriptions(db, listener),
     letters: postgresLetters(db, query),
-    rows: postgresRows(db, query),
+    rows: postgresRows(db, query, growth),
     restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),
     close,

@@ -27,6 +27,9 @@ export interface Listener {
   wake(kind: Kind): void
   /** Wakes those who listen, in this process and in the others. */
   notify(kind: Kind): void
+  /** What a transaction has to send on the channel to wake the others when it commits; undefined when it should leave that to us. */
+  claim(kind: Kind): string | undefined
+  readonly channel: string
   close(): Promise<void>
 }
 
@@ -63,6 +66,8 @@ export function createListener(db: Database): Listener {
       return presence
     },
     signal,
+    channel,
+    claim: (kind) => (notifier.claim(kind) ? `${kind} ${self}` : undefined),
     ready: () => {
       begin()
       return up.promise

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
@@ -23,18 +22,16 @@ const firstWindow = 1_000
 const mostWindow = 64_000
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
 
-export function postgresLog(db: Database, listener: Listener): LogStore {
-  const growth = new Growth()
+export function postgresLog(db: Database, listener: Listener, growth = new Growth()): LogStore {
   const pages = createPages(db, (statement, values) => db.query(statement, values), growth)
   const watch = createWatch(() => horizon.look(), listener.signal)
   const horizon = new Horizon(db, growth, watch, () => listener.wake('append'))
-  const appended = (position: number) => {
+  const statement = createAppend(db, growth, listener)
+  const append = createAppender(db, statement)
+  const appendWithin = createAppendWithin(db, statement, watch, (position) => {
     growth.reach(position)
     listener.notify('append')
-  }
-  const statement = createAppend(db, growth)
-  const append = createAppender(db, statement, appended)
-  const appendWithin = createAppendWithin(db, statement, watch, appended)
+  })
   const table = db.table('holdfast_events')
   let tail: { readonly era: Era | undefined; readonly events: Tail } = { era: undefined, events: new Tail(0) }
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -96,9 +93,10 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
         hasLooked = true
         continue
       }
-      if (isAtEnd) return { events: [], through: from }
+      if (isAtEnd) return { events: [], through: from, isEnd: true }
       const kept = tailOf(era).read(from, limits, share)
-      if (kept) return kept
+      // Only a look that began after the call was made has seen all that was announced before.
+      if (kept) return { ...kept, isEnd: hasLooked && kept.through >= era.settled }
       const upTo = Math.min(from + scan, era.settled)
       const { events, isCut, sight } = await pages.range(from, upTo, limits, share)
       if (!horizon.isOf(era, sight.server)) continue
@@ -124,7 +122,8 @@ export function postgresLog(db: Database, listener: Listener): LogStore {
     // There must be a connection that would be lost.
     void listener.ready()
     await lookUnderWay?.catch(() => undefined)
-    await setImmediate()
+    // All that wake together have asked when the promises at hand are settled.
+    await new Promise<void>((resolve) => process.nextTick(resolve))
     nextLook = undefined
     lookUnderWay = lookNow()
     return lookUnderWay

@@ -2,6 +2,8 @@ import { nap } from './nap.ts'
 
 export interface Notifier<Kind> {
   notify(kind: Kind): void
+  /** True when all was quiet: then whoever asks tells it himself, in what he is about to do, and spares a round trip. */
+  claim(kind: Kind): boolean
   /** Sends what is still to be sent, if the server answers. */
   close(): Promise<void>
 }
@@ -15,7 +17,8 @@ const mostAfterFailureMs = 1_000
 
 /**
  * Tells other processes that something happened: at once when all was quiet, then at most every few milliseconds, and always
- * once more after the last that happened. `send` runs outside of the transactions it tells of, after them.
+ * once more after the last that happened. `send` runs outside of the transactions it tells of, after them; only the first after a
+ * quiet time may tell of itself.
  */
 export function createNotifier<Kind>(send: (kind: Kind) => Promise<void>, signal: AbortSignal): Notifier<Kind> {
   const pending = new Set<Kind>()
@@ -26,6 +29,14 @@ export function createNotifier<Kind>(send: (kind: Kind) => Promise<void>, signal
       if (signal.aborted) return
       pending.add(kind)
       if (!running.has(kind)) running.set(kind, run(kind))
+    },
+    claim: (kind) => {
+      if (signal.aborted || running.has(kind)) return false
+      running.set(
+        kind,
+        nap(apartMs, signal).then(() => run(kind)),
+      )
+      return true
     },
     close: async () => {
       await Promise.all(running.values())

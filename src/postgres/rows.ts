@@ -2,9 +2,10 @@ import { HoldfastError } from '../errors.ts'
 import type { ColumnValue, ListedRow, RowStore, RowWrite, StoredRow, TableSpec } from '../projection/row-store.ts'
 import type { Database } from './database.ts'
 import { sqlStateOf } from './errors.ts'
+import { Growth } from './growth.ts'
 import { quote } from './identifier.ts'
 import { listSql } from './list.ts'
-import { fresh, numberArray, type Query } from './statement.ts'
+import { fresh, numberArray, prepared, type Query } from './statement.ts'
 
 interface ListRow {
   readonly key: string
@@ -15,9 +16,9 @@ interface ListRow {
   readonly [column: `column_${number}`]: ColumnValue
 }
 
-export function postgresRows(db: Database, query: Query): RowStore {
+export function postgresRows(db: Database, query: Query, growth = new Growth()): RowStore {
   return {
-    load: (table, keys) => ofTable(db, table, () => load(db, query, table, keys)),
+    load: (table, keys) => ofTable(db, table, () => load(db, query, growth, table, keys)),
     list: (table, wanted) =>
       ofTable(db, table, async () => {
         const { text, values } = listSql(db.table(table.name), table, wanted)
@@ -39,11 +40,15 @@ async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise
   }
 }
 
-async function load(db: Database, query: Query, { name }: TableSpec, keys: readonly string[]) {
-  const statement = fresh(`SELECT key, version, position, data FROM ${db.table(name)} WHERE key = ANY ($1::text[])`)
+async function load(db: Database, query: Query, growth: Growth, { name }: TableSpec, keys: readonly string[]) {
+  const storable = keys.filter(isStorable)
+  const select = `SELECT key, version, position, data FROM ${db.table(name)} WHERE key = `
+  // One event that comes by itself should be there soon, and to plan takes as long as to read its row.
+  const isAlone = storable.length === 1
+  const statement = isAlone ? growth.prepare(prepared(`${select}$1`)) : fresh(`${select}ANY ($1::text[])`)
   // As arrays: a page has many, and nobody else sees them.
   const inArrays = { ...statement, rowMode: 'array' } as const
-  const rows = await query<[string, number, number, string]>(inArrays, [keys.filter(isStorable)])
+  const rows = await query<[string, number, number, string]>(inArrays, isAlone ? storable : [storable])
   return new Map(
     rows.map(([key, version, position, json]): [string, StoredRow] => [key, { key, version, position, json }]),
   )
