@@ -293,7 +293,7 @@ describeServers('the PostgreSQL log', (server) => {
       const slow = await connect('BEGIN')
       await log.append('slow', [newEvent('slow')], 'new', slow)
       await log.append('b', [newEvent('2')], 'new')
-      expect(await log.readAll(1_000_000, limits)).toEqual({ events: [], through: 1_000_000 })
+      expect(await log.readAll(1_000_000, limits)).toMatchObject({ events: [], through: 1_000_000 })
       expect(await log.head()).toBe(0)
       await slow.query('COMMIT')
       expect(await ids(log)).toEqual(['slow', '2'])

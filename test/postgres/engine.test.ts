@@ -148,7 +148,7 @@ describeServers('an engine', (server) => {
     const { gap } = await engine.status()
     const [pid] = (await world.client.query('SELECT pg_backend_pid() AS pid')).rows as [{ pid: number }]
     expect(gap).toMatchObject({ after: position - 2, holders: [{ pid: pid.pid, application: 'the slow one' }] })
-    expect(gap?.holders[0]?.query).toContain('holdfast_events')
+    expect(gap?.holders[0]?.query).toContain('holdfast_append')
     await world.client.query('ROLLBACK')
     await vi.waitFor(async () => expect(await rowOf(engine, 'quick')).toMatchObject({ version: 1 }), patience)
     expect((await engine.status()).gap).toBeUndefined()

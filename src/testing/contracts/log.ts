@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import type { NewEvent } from '../../log/log-store.ts'
+import type { LogStore, NewEvent } from '../../log/log-store.ts'
 import type { RecordedEvent } from '../../event/event.ts'
-import { isIn } from '../../source/share.ts'
+import { isIn, type Share } from '../../source/share.ts'
 import { type Case, limits, newEvent, appended } from './fixtures.ts'
 
 export const logCases: Record<string, Case> = {
@@ -39,7 +39,7 @@ export const logCases: Record<string, Case> = {
     }
     const { position } = appended(await log.append('key', [event], 'new'))
     const expected: RecordedEvent = { ...event, key: 'key', version: 1, position }
-    assert.deepEqual(await log.readAll(0, limits), { events: [expected], through: position })
+    assert.deepEqual(await pageOf(log, 0), { events: [expected], through: position })
     assert.deepEqual(await log.readKey('key', 0, limits), [expected])
   },
 
@@ -125,7 +125,7 @@ export const logCases: Record<string, Case> = {
         after = through
       }
       assert.equal(after, head)
-      assert.deepEqual(await log.readAll(head, limits, { partition, of: 3 }), { events: [], through: head })
+      assert.deepEqual(await pageOf(log, head, { partition, of: 3 }), { events: [], through: head })
     }
     assert.deepEqual(
       seen.toSorted((x, y) => x.position - y.position),
@@ -169,4 +169,10 @@ export const logCases: Record<string, Case> = {
     await log.append('k', [newEvent('2')], 'any')
     assert.equal(woken, before)
   },
+}
+
+/** Whether more could be read is for the store to say, or not. */
+async function pageOf(log: LogStore, after: number, share?: Share) {
+  const { events, through } = await log.readAll(after, limits, share)
+  return { events, through }
 }
