@@ -1,6 +1,8 @@
 import type { ArchivePart } from './archive/archive.ts'
+import type { BreakerStore } from './breaker/breaker-store.ts'
 import type { DeadLetter, HeldLane } from './dead-letter/letter.ts'
 import type { LetterStore } from './dead-letter/letter-store.ts'
+import type { InboxStore } from './handler/inbox-store.ts'
 import type { LogStore } from './log/log-store.ts'
 import type { RowStore } from './projection/row-store.ts'
 import type { PartitionState, SubscriptionStore } from './subscription/subscription-store.ts'
@@ -14,6 +16,8 @@ export interface Store extends AsyncDisposable {
   readonly subscriptions: SubscriptionStore
   readonly letters: LetterStore
   readonly rows: RowStore
+  readonly inbox: InboxStore
+  readonly breakers: BreakerStore
   /** Runs `read` on one frozen moment of the store, while writers go on. */
   snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>
   /**

@@ -2,8 +2,9 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
 
 /**
- * A letter that is held is `parked` (needs a person), `waiting` (for a version that is missing), `retrying` (due at a time) or
- * `queued` (behind another letter of its lane). It ends as `resolved` (applied after all) or `discarded` (by a named person).
+ * A letter that is held is `parked` (needs a person), `waiting` (for a version that is missing, or for a breaker that is open),
+ * `retrying` (due at a time) or `queued` (behind another letter of its lane). It ends as `resolved` (applied after all) or
+ * `discarded` (by a named person, or by a policy that says so).
  */
 export type HeldStatus = 'parked' | 'waiting' | 'retrying' | 'queued'
 export type LetterStatus = HeldStatus | 'resolved' | 'discarded'
@@ -19,20 +20,29 @@ export interface NewLetter {
   readonly lane: string
   /** The order within the lane: the version where versions count, else the position. */
   readonly sequence: number
-  readonly status: HeldStatus
+  /** `discarded` from the start is what a policy skips: it is recorded, and holds up nobody. */
+  readonly status: HeldStatus | 'discarded'
   /** Whether the store's log has it too, with the lane as its key and the sequence as its version. */
   readonly logged: boolean
   /** To the byte as it came. */
   readonly event: RecordedEvent
   /** Undefined for a letter that only waits for another. */
   readonly failure: Failure | undefined
+  /** Only of one that is discarded from the start. */
+  readonly ending?: Ending
+}
+
+/** Who ended a letter, and why. */
+export interface Ending {
+  readonly by: string
+  readonly reason: string
 }
 
 /**
  * An event held in a lane, named by its subscription and by where it stands in its source, with everything a person needs to
  * understand it.
  */
-export interface DeadLetter extends Omit<NewLetter, 'status'> {
+export interface DeadLetter extends Omit<NewLetter, 'status' | 'ending'> {
   readonly subscription: string
   readonly partition: number
   readonly status: LetterStatus
@@ -41,9 +51,13 @@ export interface DeadLetter extends Omit<NewLetter, 'status'> {
   readonly heldAt: number
   readonly endedAt: number | undefined
   readonly endedBy: string | undefined
+  readonly endedReason: string | undefined
 }
 
-/** A lane that is held, as its head has it. `waiting` means that version `done + 1` has not come yet. */
+/**
+ * A lane that is held, as its head has it. `waiting` means that version `done + 1` has not come yet, or that the breaker it names is
+ * open.
+ */
 export interface HeldLane {
   readonly lane: string
   readonly status: 'parked' | 'waiting' | 'retrying'
@@ -54,4 +68,10 @@ export interface HeldLane {
   /** The sequence of the first letter, and the position of its event. */
   readonly head: number
   readonly headPosition: number
+  /** When the head is tried again, in milliseconds since 1970; undefined for at once. Only of one that is `retrying`. */
+  readonly dueAt?: number | undefined
+  /** How many attempts at the head count against its policy; none when undefined. */
+  readonly tries?: number | undefined
+  /** The one it waits for. */
+  readonly breaker?: string | undefined
 }

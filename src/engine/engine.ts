@@ -131,8 +131,8 @@ export function createEngine(options: EngineOptions): Engine {
     },
     reset: async (name) => {
       const { subscription } = runnerOf(name)
-      const { projection } = subscription
-      if (projection.kind === 'sql' && !projection.reset) {
+      const { consumer } = subscription
+      if (consumer.kind === 'sql' && !consumer.reset) {
         throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
           hint: 'Give defineProjection a reset.',
         })
@@ -142,7 +142,7 @@ export function createEngine(options: EngineOptions): Engine {
           hint: 'Only what reads the log can begin anew.',
         })
       }
-      await store.subscriptions.reset(name, projection.kind === 'sql' ? projection.reset : undefined)
+      await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
       attendance.look()
     },
     status: () => readStatus(store, all, runtime.clock),

@@ -338,7 +338,7 @@ describe('a source that repeats, reorders and withholds versions', () => {
     const after = world.engine([subscription])
     source.deliver(priced(1))
     await world.settle(after)
-    expect((await rowOf(after, 'a', subscription.projection as Projection))?.data).toEqual({
+    expect((await rowOf(after, 'a', subscription.consumer as Projection))?.data).toEqual({
       list: [{ amount: 1 }, { amount: 2 }],
     })
   })

@@ -2,19 +2,33 @@ import { HoldfastError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
 import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
+import type { HandlerFunction } from '../handler/handler.ts'
 import type { Effect, Reducer } from '../projection/projection.ts'
-import type { Subscription } from '../subscription/subscription.ts'
+import type { Consumer, Subscription } from '../subscription/subscription.ts'
 
 /** What an event is to a subscription, before any of its data is looked at. `outside`: so are all others of its key. */
-export type Relevance = 'outside' | 'filtered' | 'unknown' | Reducer | Effect
+export type Relevance = 'outside' | 'filtered' | 'unknown' | Reducer | Effect | HandlerFunction
 
 export function relevanceOf(subscription: Subscription, record: RecordedEvent): Relevance {
   if (!subscription.admitsKey(record.key)) return 'outside'
   if (!subscription.admits(record)) return 'filtered'
-  const { projection } = subscription
-  const found = projection.kind === 'fold' ? projection.reducers.get(record.type) : projection.effects.get(record.type)
+  const { consumer } = subscription
+  const found = functionsOf(consumer).get(record.type)
   if (found) return found
-  return projection.events.entry(record.type) ? 'filtered' : 'unknown'
+  return consumer.events.entry(record.type) ? 'filtered' : 'unknown'
+}
+
+function functionsOf(consumer: Consumer): ReadonlyMap<string, Reducer | Effect | HandlerFunction> {
+  switch (consumer.kind) {
+    case 'fold':
+      return consumer.reducers
+    case 'sql':
+      return consumer.effects
+    case 'handler':
+      return consumer.functions
+    default:
+      return consumer satisfies never
+  }
 }
 
 /** The event as its fold will see it, and the lane it is in; or why it can't be read. */
@@ -28,7 +42,7 @@ export type Reading =
  */
 export function readEvent(subscription: Subscription, record: RecordedEvent): Reading | Promise<Reading> {
   try {
-    const entry = subscription.projection.events.entry(record.type)
+    const entry = subscription.consumer.events.entry(record.type)
     if (!entry) {
       throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The catalog has no type ${JSON.stringify(record.type)}.`, {
         hint: 'Add it to defineEvents.',
@@ -47,7 +61,7 @@ export function readEvent(subscription: Subscription, record: RecordedEvent): Re
 
 function withData(subscription: Subscription, record: RecordedEvent, data: unknown): Reading {
   const { id, type, key, version, time } = record
-  const { keyOf } = subscription.projection
+  const { keyOf } = subscription.consumer
   try {
     const metadata = parseMetadata(record.metadata)
     const event: Event =

@@ -114,13 +114,14 @@ export async function processLane(
 
 /** What an event does; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
 function functionOf(subscription: Subscription, relevance: Relevance): Reducer | Effect | 'none' | undefined {
-  if (typeof relevance === 'function') return relevance
+  // A handler's has a loop of its own, and never comes here.
+  if (typeof relevance === 'function') return relevance as Reducer | Effect
   return relevance === 'unknown' && subscription.unknown === 'hold' ? 'none' : undefined
 }
 
 async function sortOut(partition: Partition, records: readonly RecordedEvent[], work: Work): Promise<Item[]> {
   const { subscription, watchesGaps, held, rows } = partition
-  const laneIsKey = subscription.projection.keyOf === undefined
+  const laneIsKey = subscription.consumer.keyOf === undefined
   const items: Item[] = []
   for (const record of records) {
     const relevance = relevanceOf(subscription, record)
@@ -268,7 +269,7 @@ class Work {
       const failure = this.#apply(item, folding)
       if (failure) {
         this.counts.held++
-        this.#letters.push({ change: 'failed', position: record.position, failure })
+        this.#letters.push({ change: 'failed', position: record.position, status: 'parked', failure })
         const { position } = record
         this.#rehang({
           ...hold,
@@ -314,7 +315,7 @@ class Work {
     if (reading?.failure) return reading.failure
     if (apply && reading?.event) {
       const refused = this.#refusals.size > 0 ? this.#refusals.get(record.position) : undefined
-      const projection = this.#partition.subscription.projection as Projection
+      const projection = this.#partition.subscription.consumer as Projection
       const failure = refused ?? foldEvent(projection, folding, apply as Reducer, reading.event, record.position)
       if (failure) return failure
       if (folding.changed) this.#changed.add(folding)

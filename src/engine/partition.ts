@@ -45,7 +45,7 @@ export function place(
   hold: HeldLane | undefined,
   folding: Folding | undefined,
 ): Placement {
-  if (partition.subscription.projection.kind === 'sql') return hold ? 'queue' : 'apply'
+  if (partition.subscription.consumer.kind !== 'fold') return hold ? 'queue' : 'apply'
   const version = versionIn(partition, record)
   if (!partition.watchesGaps || version === undefined) {
     if (hold || !folding) return 'queue'
@@ -63,7 +63,7 @@ export function place(
 
 /** The version of an event, where versions say something about its lane: not when lanes are cut by a key of the projection's own. */
 export function versionIn({ subscription }: Partition, record: RecordedEvent): number | undefined {
-  return subscription.projection.keyOf ? undefined : record.version
+  return subscription.consumer.keyOf ? undefined : record.version
 }
 
 /** The last version that was finished in a lane. */

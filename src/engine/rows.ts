@@ -1,7 +1,8 @@
 import { beginFold, type Folding, rowWrite } from '../projection/fold.ts'
-import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Projection } from '../projection/projection.ts'
 import type { RowWrite } from '../projection/row-store.ts'
 import type { Store } from '../store.ts'
+import type { Consumer } from '../subscription/subscription.ts'
 
 /**
  * The rows of the keys at hand, kept from page to page: the owner of a partition is the only one who writes them, so what it
@@ -16,9 +17,9 @@ export class RowCache {
   readonly #rows = new Map<string, Folding>()
   #bytes = 0
 
-  constructor(store: Store, projection: Projection | SqlProjection, watchesGaps: boolean, mostBytes: number) {
+  constructor(store: Store, consumer: Consumer, watchesGaps: boolean, mostBytes: number) {
     this.#store = store
-    this.#projection = projection.kind === 'fold' ? projection : undefined
+    this.#projection = consumer.kind === 'fold' ? consumer : undefined
     this.#watchesGaps = watchesGaps
     this.#mostBytes = mostBytes
   }

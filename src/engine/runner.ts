@@ -105,9 +105,9 @@ export class Runner {
 
   /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
   async register(): Promise<void> {
-    const { name, projection, from, partitions } = this.subscription
+    const { name, consumer, from, partitions } = this.subscription
     const start = from === 'checkpoint' ? 'existing' : await this.#startOf(from)
-    await this.#parts.store.subscriptions.register({ name, table: projection.table, partitions, start })
+    await this.#parts.store.subscriptions.register({ name, table: consumer.table, partitions, start })
   }
 
   async #startOf(from: Exclude<Subscription['from'], 'checkpoint'>): Promise<number> {

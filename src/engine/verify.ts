@@ -91,7 +91,7 @@ class Verifier {
   }
 
   async run(): Promise<Verification> {
-    const { name, projection } = this.#subscription
+    const { name, consumer } = this.#subscription
     const states = await this.#moment.partitions(name)
     if (states.length === 0) {
       throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${name}.`, {
@@ -110,7 +110,7 @@ class Verifier {
       total = addCounts(total, counts)
       await this.#compareLanes(partition)
     }
-    const rows = projection.kind === 'fold' ? await this.#compareRows(projection) : 0
+    const rows = consumer.kind === 'fold' ? await this.#compareRows(consumer) : 0
     return {
       subscription: name,
       ok: this.#differenceCount === 0,
@@ -171,16 +171,16 @@ class Verifier {
   }
 
   async #apply(record: RecordedEvent): Promise<void> {
-    const { projection } = this.#subscription
+    const { consumer } = this.#subscription
     const reading = await readEvent(this.#subscription, record)
     const { lane } = reading
     if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
     if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
-    if (projection.kind === 'sql') return
-    const reducer = projection.reducers.get(record.type)
-    const folding = this.#rows.get(lane) ?? beginFold(projection, lane, undefined)
+    if (consumer.kind !== 'fold') return
+    const reducer = consumer.reducers.get(record.type)
+    const folding = this.#rows.get(lane) ?? beginFold(consumer, lane, undefined)
     this.#rows.set(lane, folding)
-    const failure = reducer && foldEvent(projection, folding, reducer, reading.event, record.position)
+    const failure = reducer && foldEvent(consumer, folding, reducer, reading.event, record.position)
     if (failure) this.#wrong(record, lane, `it can't have been applied: ${failure.message}`)
   }
 

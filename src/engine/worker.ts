@@ -195,7 +195,7 @@ export class Worker {
   async #load(lease: Lease): Promise<Partition | undefined> {
     const { store, subscription, source, settings, runtime } = this.#parts
     const { share } = this
-    const { name, projection } = subscription
+    const { name, consumer } = subscription
     const state = await store.subscriptions.load(name, share.partition)
     if (!state || state.epoch !== lease.epoch) {
       this.#lost(state)
@@ -216,10 +216,10 @@ export class Worker {
       subscription,
       share,
       watchesGaps,
-      logged: subscription.source === undefined && projection.keyOf === undefined,
+      logged: subscription.source === undefined && consumer.keyOf === undefined,
       doneBefore: state.checkpoint.start === 0 ? 0 : undefined,
       held: new Map(lanes.map((lane) => [lane.lane, lane])),
-      rows: new RowCache(store, projection, watchesGaps, cacheBytes),
+      rows: new RowCache(store, consumer, watchesGaps, cacheBytes),
       now: () => runtime.clock.now(),
     }
   }
@@ -284,7 +284,7 @@ export class Worker {
 
   /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
   async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
-    if (partition.subscription.projection.kind === 'sql') return this.#perform(partition, page)
+    if (partition.subscription.consumer.kind === 'sql') return this.#perform(partition, page)
     const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
     this.#reading.readAhead(page, this.#limits())
     return [outcome, await this.#commit(this.#commitOf(outcome, page))]
@@ -363,7 +363,7 @@ export class Worker {
       to: checkpointAfter(before, page),
       at: runtime.clock.now(),
       counts,
-      table: subscription.projection.table,
+      table: subscription.consumer.table,
       rows,
       lanes,
       held,
@@ -461,7 +461,7 @@ export class Worker {
     const suspects: number[] = []
     for (const record of records) {
       if (this.#refusals.has(record.position)) continue
-      const lane = subscription.projection.keyOf ? (await readEvent(subscription, record)).lane : record.key
+      const lane = subscription.consumer.keyOf ? (await readEvent(subscription, record)).lane : record.key
       if (lane === key) suspects.push(record.position)
     }
     const [first, second] = suspects

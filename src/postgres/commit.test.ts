@@ -47,10 +47,10 @@ describeServers('a commit', (server) => {
       at: 5,
       held: [{ ...a, failure }, b, c],
       letters: [
-        { change: 'failed', position: positionOf(a), failure: second },
+        { change: 'failed', position: positionOf(a), status: 'parked', failure: second },
         { change: 'status', position: positionOf(b), status: 'retrying' },
         { change: 'status', position: positionOf(b), status: 'queued' },
-        { change: 'failed', position: positionOf(c), failure },
+        { change: 'failed', position: positionOf(c), status: 'parked', failure },
         { change: 'resolved', position: positionOf(c), by: 'engine' },
       ],
     })
@@ -80,10 +80,10 @@ describeServers('a commit', (server) => {
     await bench.commit({
       at: 6,
       letters: [
-        { change: 'failed', position: positionOf(a), failure },
-        { change: 'failed', position: positionOf(a), failure: second },
+        { change: 'failed', position: positionOf(a), status: 'parked', failure },
+        { change: 'failed', position: positionOf(a), status: 'parked', failure: second },
         { change: 'status', position: positionOf(a), status: 'retrying' },
-        { change: 'failed', position: positionOf(b), failure },
+        { change: 'failed', position: positionOf(b), status: 'parked', failure },
       ],
     })
     expect(await summary()).toEqual([

@@ -1,5 +1,6 @@
-import type { HeldLane, NewLetter } from '../dead-letter/letter.ts'
+import type { Ending, HeldLane, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
+import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Checkpoint, Counts } from './checkpoint.ts'
 
@@ -37,6 +38,23 @@ export interface PartitionState {
   readonly owner: string | undefined
   readonly checkpoint: Checkpoint
   readonly pause: Pause | undefined
+  /** What is finished above the checkpoint, lowest first: everything of this partition from one position to another. */
+  readonly marks: readonly Range[]
+  /** Up to where events may have been begun. Undefined where that is not kept. */
+  readonly tried: number | undefined
+  /** Attempts of which no end is known. */
+  readonly trials: readonly Trial[]
+}
+
+export type Range = readonly [from: number, to: number]
+
+/**
+ * An event that is being tried with nothing else beside it, by one process, recorded before it began. If that process dies, it is
+ * this event that killed it. `instance` is the process, as no other will ever be called.
+ */
+export interface Trial {
+  readonly position: number
+  readonly instance: string
 }
 
 export interface ClaimRequest {
@@ -47,7 +65,13 @@ export interface ClaimRequest {
 }
 
 export type ClaimOutcome =
-  | { readonly outcome: 'claimed'; readonly lease: Lease; readonly state: PartitionState }
+  | {
+      readonly outcome: 'claimed'
+      readonly lease: Lease
+      readonly state: PartitionState
+      /** Whoever had it before did not give it back: it may have died over what it was doing. */
+      readonly isInherited: boolean
+    }
   | { readonly outcome: 'owned'; readonly owner: string }
 
 export interface AttendRequest {
@@ -90,7 +114,13 @@ export interface LaneWrite {
 
 export type LetterChange =
   | { readonly change: 'resolved'; readonly position: number; readonly by: string }
-  | { readonly change: 'failed'; readonly position: number; readonly failure: Failure }
+  | { readonly change: 'discarded'; readonly position: number; readonly ending: Ending }
+  | {
+      readonly change: 'failed'
+      readonly position: number
+      readonly status: 'parked' | 'retrying'
+      readonly failure: Failure
+    }
   /** A head of a lane that takes another place: due now, waiting again, or behind a new head. */
   | {
       readonly change: 'status'
@@ -118,6 +148,16 @@ export interface Commit {
   readonly lanes: readonly LaneWrite[]
   readonly held: readonly NewLetter[]
   readonly letters: readonly LetterChange[]
+  /** What is finished above `to.position`. Undefined leaves what is there. */
+  readonly marks?: readonly Range[] | undefined
+  /** Up to where events may be begun after this. Undefined leaves what is there. */
+  readonly tried?: number | undefined
+  /** What is about to be tried alone. */
+  readonly trial?: Trial | undefined
+  /** Positions whose trials are over, whoever began them. */
+  readonly endedTrials?: readonly number[] | undefined
+  /** What must not be done again, however it comes. */
+  readonly inbox?: readonly InboxMark[] | undefined
 }
 
 export type CommitOutcome =
@@ -169,6 +209,8 @@ export interface SubscriptionStore {
    * instead with the adapter's own transaction handle. Whoever works on it is fenced.
    */
   reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined): Promise<void>
+  /** Takes back the trials of a process that is alive after all: it lost its partition, and nobody is to blame for that. */
+  acquit(instance: string): Promise<void>
   /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */
   onRelease(wake: () => void): () => void
 }

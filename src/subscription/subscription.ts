@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { parseMetadata } from '../event/event.ts'
+import type { Handler } from '../handler/handler.ts'
 import type { Projection, SqlProjection } from '../projection/projection.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { mostPartitions } from '../source/share.ts'
@@ -31,11 +32,14 @@ export interface SubscriptionOptions {
   readonly partitions?: number
 }
 
-/** A projection with the way it is fed: the thing that has a name, a checkpoint, a state and a lag. */
+/** What an event means: a fold, SQL in our transaction, or a side effect outside. */
+export type Consumer = Projection | SqlProjection | Handler
+
+/** A consumer with the way it is fed: the thing that has a name, a checkpoint, a state and a lag. */
 export interface Subscription extends Required<Omit<SubscriptionOptions, 'source' | 'partitions'>> {
   readonly kind: 'subscription'
   readonly name: string
-  readonly projection: Projection | SqlProjection
+  readonly consumer: Consumer
   readonly source: Source | undefined
   readonly partitions: number | undefined
   /** Whether the filter is about a key at all, and whether it lets an event through. */
@@ -43,11 +47,8 @@ export interface Subscription extends Required<Omit<SubscriptionOptions, 'source
   readonly admits: (event: RecordedEvent) => boolean
 }
 
-export function defineSubscription(
-  projection: Projection | SqlProjection,
-  options: SubscriptionOptions = {},
-): Subscription {
-  const { name } = projection
+export function defineSubscription(consumer: Consumer, options: SubscriptionOptions = {}): Subscription {
+  const { name } = consumer
   checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source', 'partitions'])
   const { from = 'beginning', filter = {}, unknown = 'ignore', source, partitions } = options
   if (!['ignore', 'warn', 'hold'].includes(unknown))
@@ -63,7 +64,7 @@ export function defineSubscription(
       'checkpoint, beginning, end, { position: a whole number from 0 }',
     )
   }
-  checkFilter(projection, filter)
+  checkFilter(consumer, filter)
   if (
     source !== undefined &&
     !(
@@ -75,11 +76,11 @@ export function defineSubscription(
   ) {
     throw refused(name, 'source is no source', 'an object with read, head, lag and onAppend')
   }
-  if (projection.keyOf && source?.versions === 'unordered') {
+  if (consumer.keyOf && source?.versions === 'unordered') {
     // The versions of several keys meet in one row; which of them is missing or repeated could not be told there.
     throw refused(name, 'it has a key of its own, and its source is unordered', 'a projection by the key of its events')
   }
-  if (projection.kind === 'sql' && source?.versions === 'unordered') {
+  if (consumer.kind === 'sql' && source?.versions === 'unordered') {
     throw refused(
       name,
       'it is SQL of your own, and its source is unordered',
@@ -92,14 +93,14 @@ export function defineSubscription(
   )
     throw refused(name, `partitions is ${String(partitions)}`, `a whole number from 1 to ${mostPartitions}`)
   // Two keys may meet in one row of a projection with its own key, so one owner must see them all.
-  const isWhole = projection.keyOf !== undefined || (source !== undefined && source.cut !== 'by-key')
+  const isWhole = consumer.keyOf !== undefined || (source !== undefined && source.cut !== 'by-key')
   if (isWhole && (partitions ?? 1) !== 1)
     throw refused(name, `partitions is ${partitions}, and its events can't be cut by their key`, '1')
   const { keyPrefix = '' } = filter
   return {
     kind: 'subscription',
     name,
-    projection,
+    consumer,
     from,
     filter,
     unknown,
@@ -110,7 +111,7 @@ export function defineSubscription(
   }
 }
 
-function checkFilter({ name, events }: Projection | SqlProjection, filter: Filter): void {
+function checkFilter({ name, events }: Consumer, filter: Filter): void {
   checkOptions(filter, `The filter of ${name}`, ['types', 'keyPrefix', 'tenant'])
   const { types = [], keyPrefix = '', tenant = '' } = filter
   const unheard = Array.isArray(types) ? types.find((type) => !events.entry(type)) : String(types)

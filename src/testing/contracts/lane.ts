@@ -106,7 +106,7 @@ export const laneCases: Record<string, Case> = {
       at: 77,
       letters: [
         { change: 'resolved', position: first.event.position, by: 'engine' },
-        { change: 'failed', position: second.event.position, failure },
+        { change: 'failed', position: second.event.position, status: 'parked', failure },
       ],
     })
     assert.deepEqual(await status(), ['resolved', 'parked'])
