@@ -1,7 +1,9 @@
+import type { BreakerRecord } from '../breaker/breaker-store.ts'
 import type { DeadLetter, HeldLane } from '../dead-letter/letter.ts'
 import type { RecordedEvent } from '../event/event.ts'
+import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
-import type { PartitionState } from '../subscription/subscription-store.ts'
+import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
 
 export interface ArchivedEvent extends RecordedEvent {
   /** When it came into the log, in milliseconds since 1970. */
@@ -10,7 +12,8 @@ export interface ArchivedEvent extends RecordedEvent {
 
 export interface ArchivedSubscription {
   readonly name: string
-  /** Undefined where the user's own SQL keeps the rows, which are then not ours to copy. */
+  /** Where it is SQL, the rows are the user's own, and not ours to copy. */
+  readonly kind: SubscriptionKind
   readonly table: TableSpec | undefined
   readonly partitions: readonly PartitionState[]
 }
@@ -24,7 +27,8 @@ export interface ArchivedLane {
 
 /**
  * A piece of everything that lasts in a store. They come in this order: all subscriptions by name, all events by position, and
- * then for each subscription its rows by key, its lanes by name and its letters by position and partition.
+ * then for each subscription its rows by key, its lanes by name, its letters by position and partition and the marks of its inbox by
+ * key. The breakers by name come last.
  */
 export type ArchivePart =
   | { readonly part: 'subscription'; readonly subscription: ArchivedSubscription }
@@ -37,10 +41,12 @@ export type ArchivePart =
     }
   | { readonly part: 'lanes'; readonly subscription: string; readonly lanes: readonly ArchivedLane[] }
   | { readonly part: 'letters'; readonly subscription: string; readonly letters: readonly DeadLetter[] }
+  | { readonly part: 'inbox'; readonly subscription: string; readonly marks: readonly InboxMark[] }
+  | { readonly part: 'breakers'; readonly breakers: readonly BreakerRecord[] }
 
 /** One thing of an archive, in a form in which two of them can be compared. */
 export interface ArchiveItem {
-  readonly kind: 'subscription' | 'event' | 'row' | 'lane' | 'letter'
+  readonly kind: 'subscription' | 'event' | 'row' | 'lane' | 'letter' | 'mark' | 'breaker'
   readonly name: string
   readonly text: string
 }
@@ -50,9 +56,9 @@ export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerato
   for await (const part of parts) {
     switch (part.part) {
       case 'subscription': {
-        const { name, table, partitions } = part.subscription
+        const { name, kind, table, partitions } = part.subscription
         const states = partitions.map((state) => ({ ...state, owner: undefined }))
-        yield item('subscription', name, { table, states })
+        yield item('subscription', name, { kind, table, states })
         break
       }
       case 'events':
@@ -67,6 +73,12 @@ export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerato
       case 'letters':
         for (const letter of part.letters)
           yield item('letter', `${part.subscription} ${letter.partition} ${letter.event.position}`, letter)
+        break
+      case 'inbox':
+        for (const mark of part.marks) yield item('mark', `${part.subscription} ${mark.key}`, mark)
+        break
+      case 'breakers':
+        for (const breaker of part.breakers) yield item('breaker', breaker.name, breaker)
         break
       default:
         part satisfies never

@@ -28,7 +28,7 @@ export interface Copied {
 
 /**
  * Copies everything that lasts in a store into another one, as it is at one moment: positions, versions, checkpoints, rows, held
- * lanes, letters. The other store has all of it or, after any failure, nothing. Then reads both again and compares everything; a
+ * lanes, letters, what handlers must not do again, breakers. The other store has all of it or, after any failure, nothing. Then reads both again and compares everything; a
  * copy that was not compared to the end should be thrown away.
  */
 export async function copyStore(options: CopyOptions): Promise<Copied> {
@@ -68,7 +68,7 @@ async function* copied(
 ): AsyncGenerator<ArchivePart> {
   for await (const part of parts) {
     if (part.part === 'subscription') {
-      const { name, table, partitions } = part.subscription
+      const { name, kind, partitions } = part.subscription
       const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
       if (owner !== undefined && !force) {
         throw new HoldfastError(
@@ -79,14 +79,14 @@ async function* copied(
           },
         )
       }
-      if (!table) left.add(name)
+      if (kind === 'sql') left.add(name)
     }
     if (!left.has(subscriptionOf(part) ?? '')) yield part
   }
 }
 
 function subscriptionOf(part: ArchivePart): string | undefined {
-  if (part.part === 'events') return undefined
+  if (part.part === 'events' || part.part === 'breakers') return undefined
   return part.part === 'subscription' ? part.subscription.name : part.subscription
 }
 
@@ -118,7 +118,7 @@ function different(expected: ArchiveItem | undefined, found: ArchiveItem | undef
 class Tally {
   readonly #phase: CopyProgress['phase']
   readonly #onProgress: (progress: CopyProgress) => void
-  readonly #counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0 }
+  readonly #counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0, mark: 0, breaker: 0 }
   #untold = 0
   #position = 0
 
@@ -162,6 +162,12 @@ class Tally {
           break
         case 'letters':
           this.add('letter', part.letters.length)
+          break
+        case 'inbox':
+          this.add('mark', part.marks.length)
+          break
+        case 'breakers':
+          this.add('breaker', part.breakers.length)
           break
         default:
           part satisfies never

@@ -107,7 +107,13 @@ export class Runner {
   async register(): Promise<void> {
     const { name, consumer, from, partitions } = this.subscription
     const start = from === 'checkpoint' ? 'existing' : await this.#startOf(from)
-    await this.#parts.store.subscriptions.register({ name, table: consumer.table, partitions, start })
+    await this.#parts.store.subscriptions.register({
+      name,
+      kind: consumer.kind,
+      table: consumer.table,
+      partitions,
+      start,
+    })
   }
 
   async #startOf(from: Exclude<Subscription['from'], 'checkpoint'>): Promise<number> {

@@ -21,7 +21,7 @@ const tamperings = {
   'a row at another position': ["UPDATE balances SET position = 1 WHERE key = 'a'", { kind: 'row', key: 'a' }],
   'a lane that would flow': ['DELETE FROM holdfast_lanes', { kind: 'lane', lane: 'b' }],
   'a lane held for nothing': [
-    "INSERT INTO holdfast_lanes VALUES ('balances', 'a', 0, NULL, 'parked', 1, 1, 1)",
+    "INSERT INTO holdfast_lanes (subscription, lane, partition, status, since, head, head_position) VALUES ('balances', 'a', 0, 'parked', 1, 1, 1)",
     { kind: 'lane', lane: 'a' },
   ],
   'a lane under another name': [

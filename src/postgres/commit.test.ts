@@ -118,7 +118,7 @@ describeServers('a commit', (server) => {
     })
     const failure = describeFailure(new Error('no'), 'permanent', 'fold')
     const position = events[1]?.position ?? 0
-    await bench.commit({ held, letters: [{ change: 'failed', position, failure }] })
+    await bench.commit({ held, letters: [{ change: 'failed', position, status: 'parked', failure }] })
     const { rows } = await schemas.user.query(
       `SELECT lane, status FROM ${bench.schema}.holdfast_letters ORDER BY position`,
     )

@@ -1,7 +1,10 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
+import type { InboxMark } from '../handler/inbox-store.ts'
 import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { SubscriptionKind } from '../subscription/subscription-store.ts'
+import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
-import { type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
+import { laneColumns, type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
 import { type PartitionRow, partitionRows, toState } from './partitions.ts'
 import { listRows } from './rows.ts'
 
@@ -13,12 +16,12 @@ const perPart = 100
  * whether nobody works on a partition, although its row may still name one that died.
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
-  const subscriptions = db.all<{ name: string; table_name: string | null; columns: string }>(
-    'SELECT name, table_name, columns FROM holdfast_subscriptions ORDER BY name',
+  const subscriptions = db.all<{ name: string; kind: SubscriptionKind; table_name: string | null; columns: string }>(
+    'SELECT name, kind, table_name, columns FROM holdfast_subscriptions ORDER BY name',
   )
-  for (const { name, table_name, columns } of subscriptions) {
+  for (const { name, kind, table_name, columns } of subscriptions) {
     const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))
-    yield { part: 'subscription', subscription: { name, table: tableOf(table_name, columns), partitions } }
+    yield { part: 'subscription', subscription: { name, kind, table: tableOf(table_name, columns), partitions } }
   }
   yield* events(db)
   for (const { name, table_name, columns } of subscriptions) {
@@ -26,7 +29,10 @@ export async function* archive(db: Database, isFree: (row: PartitionRow) => bool
     if (table) yield* rows(db, name, table)
     yield* lanes(db, name)
     yield* letters(db, name)
+    yield* inbox(db, name)
   }
+  const breakers = listBreakers(db)
+  if (breakers.length > 0) yield { part: 'breakers', breakers }
 }
 
 function tableOf(name: string | null, columns: string): TableSpec | undefined {
@@ -67,7 +73,7 @@ function rowOf({ key, version, position, json, columns }: RowWrite): RowWrite {
 async function* lanes(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
   for (let after = ''; ; ) {
     const found = db.all<LaneRow & { partition: number }>(
-      `SELECT lane, status, since, done, head, head_position AS headPosition, partition FROM holdfast_lanes
+      `SELECT ${laneColumns}, partition FROM holdfast_lanes
        WHERE subscription = ? AND lane > ? ORDER BY lane LIMIT ?`,
       subscription,
       after,
@@ -101,5 +107,21 @@ async function* letters(db: Database, subscription: string): AsyncGenerator<Arch
     if (!last) return
     yield { part: 'letters', subscription, letters: found.map(letterOf) }
     after = last
+  }
+}
+
+async function* inbox(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  for (let after: string | undefined; ; ) {
+    const isBehind = after === undefined ? '>=' : '>'
+    const found = db.all<Omit<InboxMark, 'until'> & { until: number | null }>(
+      `SELECT key, result, until FROM holdfast_inbox WHERE subscription = ? AND key ${isBehind} ? ORDER BY key LIMIT ?`,
+      subscription,
+      after ?? '',
+      perPart,
+    )
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'inbox', subscription, marks: found.map((mark) => ({ ...mark, until: mark.until ?? undefined })) }
+    after = last.key
   }
 }

@@ -1,39 +1,20 @@
 import type { StatementSync } from 'node:sqlite'
-import type { NewLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
-import type {
-  Commit,
-  CommitOutcome,
-  LaneWrite,
-  Lease,
-  LetterChange,
-  Pause,
-} from '../subscription/subscription-store.ts'
+import type { Commit, CommitOutcome, Lease, Pause } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import { isConstraint } from './errors.ts'
+import { writeInbox } from './inbox.ts'
+import { changeLetter, writeLanes, writeLetters } from './letter-writes.ts'
 import { toSql, upsertSql } from './rows.ts'
+import { writeTrials } from './trials.ts'
 
 const checkpointSql = `
   UPDATE holdfast_partitions SET
     position = ?, event_id = ?, event_type = ?, event_time = ?, committed_at = ?, lease_until = ?, commits = commits + 1,
-    applied = applied + ?, duplicate = duplicate + ?, filtered = filtered + ?, held = held + ?, discarded = discarded + ?
+    applied = applied + ?, duplicate = duplicate + ?, filtered = filtered + ?, held = held + ?, discarded = discarded + ?,
+    marks = coalesce(?, marks), tried = coalesce(?, tried)
   WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ? AND position = ? AND commits = coalesce(?, commits)`
-
-const letterSql = `
-  INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, logged, position, event_id, type, key,
-    version, schema_version, time, data, metadata, class, fingerprint, attempts, held_at)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-
-// All of a page at once: they differ in nothing but their position.
-const queuedSql = `
-  INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at)
-  SELECT ?, ?, value, 'queued', 1, ? FROM json_each(?)`
-
-const laneSql = `
-  INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head, head_position) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-  ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status, since = excluded.since,
-    head = excluded.head, head_position = excluded.head_position`
 
 /** A row that a rule of the user's refuses. Thrown, because what was written before it must be taken back. */
 class RowRejected extends Error {
@@ -88,10 +69,13 @@ export function writePage(db: Database, commit: Commit, now: number): CommitOutc
   writeLetters(db, lease, commit.held, commit.at)
   for (const change of commit.letters) changeLetter(db, lease, change, commit.at)
   writeLanes(db, lease, commit.lanes)
+  writeTrials(db, lease, commit)
+  writeInbox(db, lease.subscription, commit.inbox ?? [])
   return { outcome: 'committed' }
 }
 
-function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts, commits }: Commit, now: number): boolean {
+function moveCheckpoint(db: Database, commit: Commit, now: number): boolean {
+  const { lease, leaseMs, from, to, at, counts, commits, marks, tried } = commit
   const changed = db.run(
     checkpointSql,
     to.position,
@@ -105,6 +89,8 @@ function moveCheckpoint(db: Database, { lease, leaseMs, from, to, at, counts, co
     counts.filtered,
     counts.held,
     counts.discarded,
+    marks ? JSON.stringify(marks) : null,
+    tried ?? null,
     lease.subscription,
     lease.partition,
     lease.epoch,
@@ -138,103 +124,5 @@ function writeRow(upsert: StatementSync, { key, version, position, json, columns
     return changes
   } catch (error) {
     throw isConstraint(error) ? new RowRejected(key, error) : error
-  }
-}
-
-function writeLetters(
-  db: Database,
-  { subscription, partition }: Lease,
-  letters: readonly NewLetter[],
-  at: number,
-): void {
-  if (letters.length === 0) return
-  const queued: number[] = []
-  const insert = db.statement(letterSql)
-  for (const { lane, sequence, status, logged, event, failure } of letters) {
-    if (logged && status === 'queued') {
-      queued.push(event.position)
-      continue
-    }
-    insert.run(
-      subscription,
-      partition,
-      lane,
-      sequence,
-      status,
-      Number(logged),
-      event.position,
-      event.id,
-      event.type,
-      event.key,
-      event.version ?? null,
-      event.schemaVersion,
-      event.time,
-      event.body,
-      event.metadata ?? null,
-      failure?.class ?? null,
-      failure?.fingerprint ?? null,
-      failure ? JSON.stringify([{ at, failure }]) : null,
-      at,
-    )
-  }
-  if (queued.length > 0) db.run(queuedSql, subscription, partition, at, JSON.stringify(queued))
-}
-
-function changeLetter(db: Database, { subscription, partition }: Lease, change: LetterChange, at: number): void {
-  switch (change.change) {
-    case 'resolved':
-      db.run(
-        "UPDATE holdfast_letters SET status = 'resolved', ended_at = ?, ended_by = ? WHERE subscription = ? AND partition = ? AND position = ?",
-        at,
-        change.by,
-        subscription,
-        partition,
-        change.position,
-      )
-      return
-    case 'failed': {
-      const { failure } = change
-      db.run(
-        `UPDATE holdfast_letters SET status = 'parked', class = ?, fingerprint = ?, attempts = json_insert(coalesce(attempts, '[]'), '$[#]', json(?))
-         WHERE subscription = ? AND partition = ? AND position = ?`,
-        failure.class,
-        failure.fingerprint,
-        JSON.stringify({ at, failure }),
-        subscription,
-        partition,
-        change.position,
-      )
-      return
-    }
-    case 'status':
-      db.run(
-        'UPDATE holdfast_letters SET status = ? WHERE subscription = ? AND partition = ? AND position = ?',
-        change.status,
-        subscription,
-        partition,
-        change.position,
-      )
-      return
-    default:
-      change satisfies never
-  }
-}
-
-function writeLanes(db: Database, { subscription, partition }: Lease, lanes: readonly LaneWrite[]): void {
-  for (const { lane, hold, done } of lanes) {
-    if (!hold && done === undefined)
-      db.run('DELETE FROM holdfast_lanes WHERE subscription = ? AND lane = ?', subscription, lane)
-    else
-      db.run(
-        laneSql,
-        subscription,
-        lane,
-        partition,
-        done ?? null,
-        hold?.status ?? null,
-        hold?.since ?? null,
-        hold?.head ?? null,
-        hold?.headPosition ?? null,
-      )
   }
 }

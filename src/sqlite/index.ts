@@ -8,10 +8,12 @@ import { systemRuntime } from '../runtime/system.ts'
 import { whole } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
 import { archive } from './archive.ts'
+import { sqliteBreakers } from './breakers.ts'
 import { Database, pragmas } from './database.ts'
 import { isBusy } from './errors.ts'
 import { WriteGate } from './gate.ts'
 import { createHolder, forgetHolder } from './holder.ts'
+import { sqliteInbox } from './inbox.ts'
 import { heldLanes, partitionLetters, sqliteLetters } from './letters.ts'
 import { sqliteLog } from './log.ts'
 import { isFree } from './members.ts'
@@ -61,6 +63,8 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
     subscriptions: sqliteSubscriptions({ db, clock, self, gate, performer }),
     letters: sqliteLetters(db),
     rows: sqliteRows(db),
+    inbox: sqliteInbox(db, gate),
+    breakers: sqliteBreakers(db, clock, gate),
     snapshot: (read) => snapshot(path, busyMs, (row) => isFree(row, self, clock.now()), read),
     close,
     [Symbol.asyncDispose]: close,

@@ -23,9 +23,11 @@ export interface LetterRow {
   held_at: number
   ended_at: number | null
   ended_by: string | null
+  ended_reason: string | null
 }
 
-const laneColumns = 'lane, status, since, done, head, head_position AS headPosition'
+export const laneColumns =
+  'lane, status, since, done, head, head_position AS headPosition, due_at AS dueAt, tries, breaker'
 
 // The letters of a lane, on the two ways to find them; the schema says when it is which.
 const foreignSql = `
@@ -37,8 +39,11 @@ const loggedSql = `
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
 
-export interface LaneRow extends Omit<HeldLane, 'done'> {
+export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker'> {
   readonly done: number | null
+  readonly dueAt: number | null
+  readonly tries: number | null
+  readonly breaker: string | null
 }
 
 export function sqliteLetters(db: Database): LetterStore {
@@ -162,8 +167,19 @@ function count(db: Database, { subscription, partition, lane }: LaneRef): number
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-export function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
-  return { lane, status, since, done: done ?? undefined, head, headPosition }
+export function toLane({ lane, status, since, done, head, headPosition, dueAt, tries, breaker }: LaneRow): HeldLane {
+  return {
+    lane,
+    status,
+    since,
+    done: done ?? undefined,
+    head,
+    headPosition,
+    // Most lanes have none of these.
+    ...(dueAt !== null && { dueAt }),
+    ...(tries !== null && tries > 0 && { tries }),
+    ...(breaker !== null && { breaker }),
+  }
 }
 
 export function letterOf(row: LetterRow): DeadLetter {
@@ -191,5 +207,6 @@ export function letterOf(row: LetterRow): DeadLetter {
     heldAt: row.held_at,
     endedAt: row.ended_at ?? undefined,
     endedBy: row.ended_by ?? undefined,
+    endedReason: row.ended_reason ?? undefined,
   }
 }

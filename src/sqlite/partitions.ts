@@ -1,4 +1,4 @@
-import type { PartitionState } from '../subscription/subscription-store.ts'
+import type { PartitionState, Range, Trial } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 
 export interface PartitionRow {
@@ -19,6 +19,10 @@ export interface PartitionRow {
   filtered: number
   held: number
   discarded: number
+  /** Both in JSON. */
+  marks: string
+  trials: string
+  tried: number | null
   paused_at: number | null
   pause_reason: string | null
 }
@@ -27,14 +31,21 @@ export interface DuePartitionRow extends PartitionRow {
   due: 0 | 1
 }
 
+const columns = `
+  p.*, s.paused_at, s.pause_reason, (
+    SELECT json_group_array(json_object('position', t.position, 'instance', t.instance) ORDER BY t.position, t.instance)
+    FROM holdfast_trials AS t WHERE t.subscription = p.subscription AND t.partition = p.partition
+  ) AS trials`
+
 const loadSql = `
-  SELECT p.*, s.paused_at, s.pause_reason FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
+  SELECT ${columns} FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
   WHERE p.subscription = ? AND p.partition = ?`
 
+// A lane that is tried again at a time is not waited for: it may be days.
 const listSql = `
-  SELECT p.*, s.paused_at, s.pause_reason, EXISTS (
+  SELECT ${columns}, EXISTS (
     SELECT 1 FROM holdfast_lanes AS l
-    WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying'
+    WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying' AND l.due_at IS NULL
   ) AS due
   FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
   WHERE p.subscription = ? ORDER BY p.partition`
@@ -70,5 +81,8 @@ export function toState(row: PartitionRow): PartitionState {
       commits: row.commits,
     },
     pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
+    marks: JSON.parse(row.marks) as Range[],
+    tried: row.tried ?? undefined,
+    trials: JSON.parse(row.trials) as Trial[],
   }
 }

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors.ts'
 import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
-import type { Registered, SubscriptionSpec } from '../subscription/subscription-store.ts'
+import type { Registered, SubscriptionKind, SubscriptionSpec } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import { createTable } from './rows.ts'
 
@@ -8,25 +8,28 @@ import { createTable } from './rows.ts'
 const partitionsOfNew = 1
 
 interface KnownRow {
+  readonly kind: SubscriptionKind
   readonly table_name: string | null
   readonly columns: string
   readonly partitions: number
 }
 
 const knownSql = `
-  SELECT table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions
+  SELECT kind, table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions
   FROM holdfast_subscriptions WHERE name = ?`
 
 /** Makes the subscription and its table, or checks that they fit what is there. Within a transaction. */
 export function register(db: Database, spec: SubscriptionSpec, now: number): Registered {
   const known = db.get<KnownRow>(knownSql, spec.name)
   if (!known) return make(db, spec, now)
+  checkKind(spec, known)
   checkTable(spec, known)
   checkPartitions(spec, known)
   return { partitions: known.partitions }
 }
 
-function make(db: Database, { name, table, start, partitions = partitionsOfNew }: SubscriptionSpec, now: number) {
+function make(db: Database, spec: SubscriptionSpec, now: number): Registered {
+  const { name, table, start, partitions = partitionsOfNew } = spec
   if (start === 'existing') {
     throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
       hint: "Check its name; to make it, start it once with from: 'beginning'.",
@@ -34,8 +37,9 @@ function make(db: Database, { name, table, start, partitions = partitionsOfNew }
   }
   if (table) makeTable(db, table)
   db.run(
-    'INSERT INTO holdfast_subscriptions (name, table_name, columns, created_at) VALUES (?, ?, ?, ?)',
+    'INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at) VALUES (?, ?, ?, ?, ?)',
     name,
+    kindOf(spec),
     table?.name ?? null,
     columnsText(table?.columns ?? []),
     now,
@@ -63,13 +67,22 @@ function makeTable(db: Database, table: TableSpec): void {
   createTable(db, table)
 }
 
+function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {
+  return kind ?? (table ? 'fold' : 'sql')
+}
+
+const kinds = { fold: 'a fold', sql: 'SQL of its own', handler: 'a handler' } as const
+
+function checkKind(spec: SubscriptionSpec, known: KnownRow): void {
+  const kind = kindOf(spec)
+  if (kind === known.kind) return
+  const message = `The subscription ${spec.name} was ${kinds[known.kind]} and is ${kinds[kind]} now.`
+  throw new HoldfastError('PROJECTION_CHANGED', message, {
+    hint: 'Give it a new name, with which it begins beside the old one, or take the change back.',
+  })
+}
+
 function checkTable({ name, table }: SubscriptionSpec, known: KnownRow): void {
-  if ((table === undefined) !== (known.table_name === null)) {
-    const [was, is] = table ? ['SQL of its own', 'a fold'] : ['a fold', 'SQL of its own']
-    throw new HoldfastError('PROJECTION_CHANGED', `The projection ${name} was ${was} and is ${is} now.`, {
-      hint: 'Give the projection a new name, which begins beside the old one, or take the change back.',
-    })
-  }
   if (columnsText(table?.columns ?? []) === known.columns) return
   throw new HoldfastError(
     'PROJECTION_CHANGED',

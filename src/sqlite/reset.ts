@@ -12,11 +12,11 @@ export function reset(db: Database, subscription: string, withRows: boolean): vo
   db.run(
     `UPDATE holdfast_partitions SET epoch = epoch + 1, owner = NULL, holder = NULL, lease_until = 0, position = start, commits = commits + 1,
        event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
-       applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0
+       applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0, marks = '[]', tried = NULL
      WHERE subscription = ?`,
     subscription,
   )
-  db.run('DELETE FROM holdfast_lanes WHERE subscription = ?', subscription)
-  db.run('DELETE FROM holdfast_letters WHERE subscription = ?', subscription)
+  for (const table of ['lanes', 'letters', 'trials', 'inbox'])
+    db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, subscription)
   if (withRows && known.table_name !== null) db.run(`DELETE FROM ${quote(known.table_name)}`)
 }

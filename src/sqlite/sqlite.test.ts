@@ -231,6 +231,50 @@ describe('migrations', () => {
     })
   })
 
+  it('bring up a file from before there were handlers, whatever somebody put over it', async () => {
+    const file = newFile()
+    const old = new Database(file, { busyMs: 10 })
+    old.exec(pragmas)
+    migrate(old, migrations.slice(0, 2), 0)
+    old.exec(`
+      INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, appended_at)
+        VALUES ('e1', 'a', 1, 'T', 1, 't', '1', 5);
+      INSERT INTO holdfast_subscriptions VALUES ('s', 's', '[]', 7, NULL, NULL), ('t', NULL, '[]', 9, NULL, NULL);
+      INSERT INTO holdfast_partitions (subscription, partition, epoch, owner, start, position, held)
+        VALUES ('s', 0, 3, 'one', 0, 9, 2), ('t', 0, 0, NULL, 5, 5, 0);
+      INSERT INTO holdfast_lanes VALUES ('s', 'a', 0, 0, 'retrying', 12, 1, 1), ('s', 'b', 0, 3, NULL, NULL, NULL, NULL);
+      INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at, lane, sequence, data, ended_at, ended_by)
+        VALUES ('s', 0, 1, 'retrying', 1, 12, NULL, NULL, NULL, NULL, NULL), ('s', 0, 7, 'resolved', 0, 14, 'b', 4, '007', 20, 'me');
+      CREATE VIEW mine AS SELECT * FROM holdfast_dead_letters;
+      CREATE VIEW lanes AS SELECT * FROM holdfast_lanes`)
+    const tables = ['subscriptions', 'partitions', 'lanes', 'letters', 'dead_letters']
+    const everything = (db: Database) => tables.map((name) => db.all(`SELECT * FROM holdfast_${name} ORDER BY 1, 2, 3`))
+    const before = everything(old)
+    old.close()
+
+    await using store = await createSqliteStore({ file })
+    const db = new Database(file, { busyMs: 10 })
+    expect(everything(db)).toMatchObject(before)
+    expect(db.all('SELECT name, kind FROM holdfast_subscriptions')).toEqual([
+      { name: 's', kind: 'fold' },
+      { name: 't', kind: 'sql' },
+    ])
+    expect(db.all('SELECT status, ended_reason FROM mine')).toHaveLength(2)
+    expect(db.all('SELECT lane, due_at FROM lanes')).toHaveLength(2)
+    expect(db.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
+    db.close()
+    expect(await store.subscriptions.load('s', 0)).toMatchObject({ epoch: 3, marks: [], tried: undefined, trials: [] })
+    const lane = { lane: 'a', status: 'retrying', since: 12, done: 0, head: 1, headPosition: 1 }
+    expect(await store.letters.heldLanes('s', 0)).toStrictEqual([lane])
+    const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs: 1_000 })
+    expect(view?.partitions).toMatchObject([{ isDue: true }])
+    const spec = { name: 't', table: undefined, start: 0, partitions: undefined }
+    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1 })
+    await expect(store.subscriptions.register({ ...spec, kind: 'handler' })).rejects.toThrow(
+      'The subscription t was SQL of its own and is a handler now.',
+    )
+  })
+
   it('are run by one of many that open the file at once', async () => {
     const file = newFile()
     const stores = await Promise.all(Array.from({ length: 5 }, () => createSqliteStore({ file })))

@@ -16,6 +16,7 @@ import { loadPartition, partitionRow, partitionRows, toState } from './partition
 import type { Performer } from './perform.ts'
 import { register } from './registration.ts'
 import { reset } from './reset.ts'
+import { acquit } from './trials.ts'
 
 export interface SubscriptionParts {
   readonly db: Database
@@ -59,6 +60,7 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer }: Subscr
       await performer.transact((own) => reset(own, subscription, empty === undefined), empty ?? (() => undefined))
       wakeAll()
     },
+    acquit: async (instance) => gate.write(() => acquit(db, instance)),
     onRelease: (wake) => {
       listeners.add(wake)
       return () => void listeners.delete(wake)
@@ -79,7 +81,7 @@ function renew(db: Database, { subscription, partition, epoch, owner }: Lease, u
 
 function release(db: Database, { subscription, partition, epoch, owner }: Lease): void {
   const sql = `
-    UPDATE holdfast_partitions SET owner = NULL, holder = NULL, lease_until = 0
+    UPDATE holdfast_partitions SET owner = NULL, holder = NULL, lease_until = 0, tried = NULL
     WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?`
   db.run(sql, subscription, partition, epoch, owner)
 }
@@ -117,6 +119,7 @@ function take(
   now: number,
   self: Holder,
 ): ClaimOutcome {
+  const isInherited = partitionRow(db, subscription, partition)?.owner !== null
   db.run(
     'UPDATE holdfast_partitions SET epoch = epoch + 1, owner = ?, holder = ?, lease_until = ? WHERE subscription = ? AND partition = ?',
     owner,
@@ -127,7 +130,7 @@ function take(
   )
   const state = loadPartition(db, subscription, partition) as PartitionState
   const lease: Lease = { subscription, partition, owner, epoch: state.epoch }
-  return { outcome: 'claimed', lease, state }
+  return { outcome: 'claimed', lease, state, isInherited }
 }
 
 function mustExist(subscription: string, changed: number): void {

@@ -4,8 +4,13 @@ import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Checkpoint, Counts } from './checkpoint.ts'
 
+/** Rows that Holdfast keeps, SQL that writes tables of the user's own, or a side effect outside. */
+export type SubscriptionKind = 'fold' | 'sql' | 'handler'
+
 export interface SubscriptionSpec {
   readonly name: string
+  /** Undefined: a fold where there is a table, else SQL. Kept, because it says whether a copy of the store can go on with it. */
+  readonly kind?: SubscriptionKind | undefined
   /** The table that Holdfast keeps; undefined where the user's own SQL writes the user's own tables. */
   readonly table: TableSpec | undefined
   /** How many partitions it is made with; undefined: as many as it has, or as the store gives a new one. */

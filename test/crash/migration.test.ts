@@ -12,13 +12,16 @@ import { EngineProcess, script } from './engine-process.ts'
 
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 32)
 const groundTables = [
+  'holdfast_breakers',
   'holdfast_events',
+  'holdfast_inbox',
   'holdfast_lanes',
   'holdfast_letters',
   'holdfast_members',
   'holdfast_migrations',
   'holdfast_partitions',
   'holdfast_subscriptions',
+  'holdfast_trials',
 ]
 let folder: string
 

@@ -1,5 +1,6 @@
 import { ground } from './0001-ground.ts'
 import { partitions } from './0002-partitions.ts'
+import { handlers } from './0003-handlers.ts'
 
 export interface Migration {
   readonly name: string
@@ -10,4 +11,5 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { name: 'ground', sql: ground },
   { name: 'partitions', sql: partitions },
+  { name: 'handlers', sql: handlers },
 ]

@@ -109,6 +109,11 @@ export const leaseCases: Record<string, Case> = {
     assert.deepEqual(await subscriptions.register(sql), { partitions })
     assert.equal((await subscriptions.register({ ...sql, name: 't' })).partitions, partitions)
     await assert.rejects(subscriptions.register({ ...sql, table }), { code: 'PROJECTION_CHANGED' })
+    await assert.rejects(subscriptions.register({ ...sql, kind: 'handler' }), { code: 'PROJECTION_CHANGED' })
+    const handler = { ...sql, name: 'h', kind: 'handler' } as const
+    await subscriptions.register(handler)
+    await subscriptions.register(handler)
+    await assert.rejects(subscriptions.register({ ...sql, name: 'h' }), { code: 'PROJECTION_CHANGED' })
     await subscriptions.register({ ...sql, name: 'u', table })
     await assert.rejects(subscriptions.register({ ...sql, name: 'u' }), { code: 'PROJECTION_CHANGED' })
   },

@@ -1,11 +1,15 @@
 import type { Store } from '../../store.ts'
+import { breakerCases } from './breaker.ts'
 import { commitCases } from './commit.ts'
 import type { World } from './fixtures.ts'
+import { inboxCases } from './inbox.ts'
 import { laneCases } from './lane.ts'
 import { leaseCases } from './lease.ts'
 import { logCases } from './log.ts'
 import { performCases } from './perform.ts'
+import { policyCases } from './policy.ts'
 import { rowCases } from './row.ts'
+import { trialCases } from './trial.ts'
 
 export interface ContractStore extends World {
   /** Empty. It is closed by the suite. */
@@ -20,7 +24,18 @@ export interface ContractOptions {
 
 /** What every store must do. An adapter is finished when this passes on it. */
 export function storeContract({ test, open }: ContractOptions): void {
-  const cases = { ...logCases, ...leaseCases, ...commitCases, ...performCases, ...laneCases, ...rowCases }
+  const cases = {
+    ...logCases,
+    ...leaseCases,
+    ...commitCases,
+    ...performCases,
+    ...laneCases,
+    ...rowCases,
+    ...policyCases,
+    ...trialCases,
+    ...inboxCases,
+    ...breakerCases,
+  }
   for (const [name, run] of Object.entries(cases)) {
     test(name, async () => {
       const world = await open()

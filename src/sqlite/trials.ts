@@ -1,0 +1,21 @@
+import type { Commit, Lease } from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+
+const endSql = 'DELETE FROM holdfast_trials WHERE subscription = ? AND partition = ? AND position = ?'
+
+const beginSql = `
+  INSERT INTO holdfast_trials (subscription, partition, position, instance) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+
+/** Those that are over go first: what is over may be begun again in the same commit. */
+export function writeTrials(
+  db: Database,
+  { subscription, partition }: Lease,
+  { trial, endedTrials = [] }: Commit,
+): void {
+  for (const position of endedTrials) db.run(endSql, subscription, partition, position)
+  if (trial) db.run(beginSql, subscription, partition, trial.position, trial.instance)
+}
+
+export function acquit(db: Database, instance: string): void {
+  db.run('DELETE FROM holdfast_trials WHERE instance = ?', instance)
+}

@@ -1,0 +1,167 @@
+import assert from 'node:assert/strict'
+import type { Store } from '../../store.ts'
+import type { Commit, Lease } from '../../subscription/subscription-store.ts'
+import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, row, table } from './fixtures.ts'
+
+/** What a commit of a handler may have beside its outcome. */
+const everything = {
+  marks: [[8, 8]],
+  tried: 11,
+  trial: { position: 9, instance: 'p1' },
+  inbox: [{ key: 'k', result: null, until: undefined }],
+} as const satisfies Partial<Commit>
+
+export const trialCases: Record<string, Case> = {
+  'keeps what is finished above the checkpoint, and how far was tried, until it is told otherwise': async (store) => {
+    const lease = await begin(store.subscriptions)
+    assert.deepEqual(await kept(store), { marks: [], tried: undefined, trials: [] })
+    const marks = [
+      [5, 7],
+      [9, 9],
+    ] as const
+    await store.subscriptions.commit({ ...commitOf(lease), to: at(3), marks, tried: 12 })
+    await store.subscriptions.commit({ ...commitOf(lease), from: 3, to: at(3) })
+    assert.deepEqual(await kept(store), { marks, tried: 12, trials: [] })
+    const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs })
+    assert.deepEqual(view?.partitions[0]?.marks, marks)
+    assert.equal(view.partitions[0].tried, 12)
+    await store.snapshot(async (moment) => {
+      const [state] = await moment.partitions('s')
+      assert.deepEqual([state?.marks, state?.tried], [marks, 12])
+    })
+    await store.subscriptions.commit({ ...commitOf(lease), from: 3, to: at(9), marks: [], tried: 20 })
+    assert.deepEqual(await kept(store), { marks: [], tried: 20, trials: [] })
+  },
+
+  'forgets how far was tried when it is given back, but not what is finished': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.commit({ ...commitOf(lease), ...everything })
+    await store.subscriptions.release({ ...lease, epoch: lease.epoch - 1 })
+    assert.equal((await kept(store)).tried, 11)
+    await store.subscriptions.release(lease)
+    assert.deepEqual(await kept(store), { marks: everything.marks, tried: undefined, trials: [everything.trial] })
+  },
+
+  'tells whether a partition was given back or left behind': async ({ subscriptions }, { elapse }) => {
+    const inherited = async (owner: string) => {
+      const outcome = await subscriptions.claim(claimBy(owner))
+      assert.equal(outcome.outcome, 'claimed')
+      return [outcome.isInherited, outcome.lease, outcome.state.tried] as const
+    }
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    const [isInheritedAtFirst, first] = await inherited('one')
+    assert.equal(isInheritedAtFirst, false)
+    await subscriptions.commit({ ...commitOf(first), tried: 7 })
+    await elapse(leaseMs)
+    const [isInherited, second, tried] = await inherited('two')
+    assert.deepEqual([isInherited, tried], [true, 7])
+    await subscriptions.release(second)
+    const [isInheritedAfterRelease, , triedAfterRelease] = await inherited('three')
+    assert.deepEqual([isInheritedAfterRelease, triedAfterRelease], [false, undefined])
+    // The same process again: its answer may have been lost, or itself.
+    assert.equal((await inherited('three'))[0], true)
+    await subscriptions.reset('s', undefined)
+    assert.equal((await inherited('four'))[0], false)
+  },
+
+  'records a trial once, until it is over, whoever began it': async (store) => {
+    await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
+    const leases = await Promise.all(
+      [0, 1].map(async (partition) => claimed(await store.subscriptions.claim({ ...claimBy('one'), partition }))),
+    )
+    const [lease, other] = leases as [Lease, Lease]
+    const trials = [
+      { position: 5, instance: 'p1' },
+      { position: 5, instance: 'p2' },
+      { position: 10, instance: 'p1' },
+    ]
+    for (const trial of [...trials.toReversed(), ...trials])
+      await store.subscriptions.commit({ ...commitOf(lease), trial })
+    await store.subscriptions.commit({ ...commitOf(other), trial: { position: 5, instance: 'p1' } })
+    assert.deepEqual((await kept(store)).trials, trials)
+    await store.snapshot(async (moment) => assert.deepEqual((await moment.partitions('s'))[0]?.trials, trials))
+    const again = await store.subscriptions.claim(claimBy('one'))
+    assert.equal(again.outcome, 'claimed')
+    assert.deepEqual(again.state.trials, trials)
+    // One that is over and begun again at once is not over.
+    const commit = { ...commitOf(again.lease), endedTrials: [5, 6], trial: trials[1] }
+    assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed' })
+    assert.deepEqual((await kept(store)).trials, trials.slice(1))
+    await store.subscriptions.commit({ ...commitOf(again.lease), endedTrials: [5, 10] })
+    assert.deepEqual((await kept(store)).trials, [])
+    assert.equal((await kept(store, 1)).trials.length, 1)
+  },
+
+  'acquits a process of all its trials, and no other': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 })
+    const elsewhere = claimed(await store.subscriptions.claim({ ...claimBy('one'), subscription: 't' }))
+    await store.subscriptions.commit({ ...commitOf(lease), trial: { position: 5, instance: 'p1' } })
+    await store.subscriptions.commit({ ...commitOf(lease), trial: { position: 5, instance: 'p2' } })
+    await store.subscriptions.commit({
+      ...commitOf(elsewhere),
+      table: undefined,
+      trial: { position: 7, instance: 'p1' },
+    })
+    await store.subscriptions.acquit('p1')
+    await store.subscriptions.acquit('nobody')
+    assert.deepEqual((await kept(store)).trials, [{ position: 5, instance: 'p2' }])
+    assert.deepEqual((await store.subscriptions.load('t', 0))?.trials, [])
+  },
+
+  'writes no mark, no trial and nothing into the inbox for an owner of the past': async (store, { elapse }) => {
+    const past = await begin(store.subscriptions)
+    await store.subscriptions.commit({ ...commitOf(past), trial: { position: 5, instance: 'p1' } })
+    const before = await kept(store)
+    const commit = { ...commitOf(past), ...everything, endedTrials: [5], rows: [row('a', 1)] }
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    assert.equal((await store.subscriptions.commit(commit)).outcome, 'paused')
+    await store.subscriptions.resume('s')
+    assert.equal((await store.subscriptions.commit({ ...commit, from: 2, to: at(3) })).outcome, 'fenced')
+    await elapse(leaseMs)
+    claimed(await store.subscriptions.claim(claimBy('two')))
+    assert.equal((await store.subscriptions.commit(commit)).outcome, 'fenced')
+    assert.equal((await store.subscriptions.perform(past, async () => commit)).outcome, 'fenced')
+    assert.deepEqual(await kept(store), before)
+    assert.equal((await store.inbox.find('s', ['k'], 0)).size, 0)
+  },
+
+  'writes them with the SQL of a user too, or none of it': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    const commit = { ...commitOf(lease), table: undefined, to: at(1), ...everything }
+    const failing = store.subscriptions.perform(lease, async (tx) => {
+      for (const n of [1, 1]) await tx.run(() => notes.add(tx.handle, n))
+      return commit
+    })
+    await assert.rejects(failing)
+    assert.deepEqual(await kept(store), { marks: [], tried: undefined, trials: [] })
+    await store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      return commit
+    })
+    const { marks, tried, trial } = everything
+    assert.deepEqual(await kept(store), { marks, tried, trials: [trial] })
+    assert.deepEqual([...(await store.inbox.find('s', ['k'], 0)).keys()], ['k'])
+  },
+
+  'begins anew without any of it': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await store.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 })
+    const elsewhere = claimed(await store.subscriptions.claim({ ...claimBy('one'), subscription: 't' }))
+    for (const one of [lease, elsewhere])
+      await store.subscriptions.commit({ ...commitOf(one), table: undefined, ...everything })
+    await store.subscriptions.reset('s', undefined)
+    assert.deepEqual(await kept(store), { marks: [], tried: undefined, trials: [] })
+    assert.equal((await store.inbox.find('s', ['k'], 0)).size, 0)
+    assert.equal((await store.inbox.find('t', ['k'], 0)).size, 1)
+    assert.equal((await store.subscriptions.load('t', 0))?.tried, 11)
+  },
+}
+
+async function kept({ subscriptions }: Store, partition = 0) {
+  const state = await subscriptions.load('s', partition)
+  assert.ok(state)
+  const { marks, tried, trials } = state
+  return { marks, tried, trials }
+}
