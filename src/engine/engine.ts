@@ -2,14 +2,14 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterQuery } from '../dead-letter/letter-store.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
 import { createIds } from '../event/identity.ts'
-import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Projection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
-import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
+import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
 import { Lookout } from './lookout.ts'
@@ -20,8 +20,8 @@ import type { WorkerSettings } from './worker.ts'
 
 export interface EngineOptions extends Partial<Runtime> {
   readonly store: Store
-  /** Projections, or subscriptions made with `defineSubscription`. */
-  readonly subscriptions: readonly (Projection | SqlProjection | Subscription)[]
+  /** Projections and handlers, or subscriptions made with `defineSubscription`. */
+  readonly subscriptions: readonly (Consumer | Subscription)[]
   /** Who this process is in leases and in status; made up unless you say. */
   readonly name?: string
   /** How long a process that went silent keeps its partitions. '10s' unless you say otherwise. */

@@ -1,6 +1,19 @@
 import type { Failure } from '../failure/failure.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
+import type { StandstillReason } from './flow.ts'
 import type { SubscriptionState } from './state.ts'
+
+/** What every trace of an event tells. Never what is in it. */
+export interface Traced {
+  readonly subscription: string
+  readonly partition: number
+  readonly eventId: string
+  readonly eventType: string
+  readonly key: string
+  readonly position: number
+  readonly correlationId: string | undefined
+  readonly causationId: string | undefined
+}
 
 /** Everything an engine tells about itself. `engine.on(name, listener)` types the listener from here. */
 export interface EngineEvents {
@@ -38,7 +51,7 @@ export interface EngineEvents {
   'lane.held': {
     readonly subscription: string
     readonly lane: string
-    readonly status: 'parked' | 'waiting'
+    readonly status: 'parked' | 'waiting' | 'retrying'
     readonly eventId: string
     readonly eventType: string
     readonly position: number
@@ -53,6 +66,32 @@ export interface EngineEvents {
     readonly eventId: string
     readonly position: number
   }
+  /** An attempt at an event begins. `attempt` is 1 at first. */
+  'handler.started': Traced & { readonly attempt: number }
+  'handler.completed': Traced & { readonly attempt: number; readonly durationMs: number }
+  'handler.failed': Traced & { readonly attempt: number; readonly durationMs: number; readonly failure: Failure }
+  /** It was not tried, or not any more: a duplicate, or what its policy passes over. */
+  'handler.skipped': Traced & { readonly reason: string }
+  /** That an event was handled is in the store. */
+  'message.acked': Traced
+  /** It will be tried again. */
+  'message.nacked': Traced & { readonly failure: Failure; readonly retryInMs: number }
+  /** It is parked until a person lets it go. */
+  'message.dlq': Traced & { readonly failure: Failure }
+  /** A person paused it, in any process. */
+  'subscription.paused': { readonly subscription: string; readonly reason: string }
+  /** A partition stands still: several lanes fail alike, or its policy or its breaker says so. It tries one event from time to time. */
+  'subscription.blocked': {
+    readonly subscription: string
+    readonly partition: number
+    readonly by: StandstillReason
+    readonly failure: Failure | undefined
+  }
+  'subscription.resumed': { readonly subscription: string; readonly partition: number | undefined }
+  /** In whichever process: they share their breakers. */
+  'breaker.opened': { readonly breaker: string; readonly retryAt: number }
+  'breaker.half_open': { readonly breaker: string }
+  'breaker.closed': { readonly breaker: string }
   /** The store could not be used. The subscription waits and tries again. */
   'store.failed': {
     readonly subscription: string
@@ -91,6 +130,10 @@ export class EngineEmitter {
     const listeners = this.#listeners.get(name) ?? new Set()
     this.#listeners.set(name, listeners.add(listener))
     return () => void listeners.delete(listener)
+  }
+
+  isHeard(name: EngineEventName): boolean {
+    return (this.#listeners.get(name)?.size ?? 0) > 0
   }
 
   emit<Name extends EngineEventName>(name: Name, event: EngineEvents[Name]): void {

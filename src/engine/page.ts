@@ -23,7 +23,7 @@ export interface Outcome extends Pick<Commit, 'rows' | 'lanes' | 'held' | 'lette
 /** A lane that is held from this event on. */
 export interface StoppedLane {
   readonly lane: string
-  readonly status: 'parked' | 'waiting'
+  readonly status: 'parked' | 'waiting' | 'retrying'
   readonly record: RecordedEvent
   readonly failure: Failure | undefined
 }

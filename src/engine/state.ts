@@ -1,7 +1,9 @@
+import type { StandstillReason } from './flow.ts'
+
 /**
  * What a subscription is doing. `starting` until this process owns it (`owner` says who does), then `catching-up` until it
- * reaches the head of its source, then `live`. `paused` by a person, `blocked` by the store for as long as that lasts, `failed`
- * by something that waiting can't mend.
+ * reaches the head of its source, then `live`. `paused` by a person, `blocked` by the store or by what its handler needs for as long
+ * as that lasts, `failed` by something that waiting can't mend.
  *
  *     starting ──► catching-up ◄──► live        any of these ──► paused ──► catching-up
  *         ▲             │                        any of these ──► blocked ──► catching-up
@@ -15,9 +17,14 @@ export type SubscriptionState =
   | {
       readonly state: 'blocked'
       readonly since: number
+      /** The store, or why a handler's partition stands still. */
+      readonly by: 'store' | StandstillReason
       readonly error: unknown
+      /** How often it was tried meanwhile; nothing of that counts against any event. */
       readonly attempts: number
       readonly retryAt: number
+      /** How many lanes failed alike, where that is why. */
+      readonly lanes?: number | undefined
     }
   | { readonly state: 'stopped'; readonly since: number }
   | { readonly state: 'failed'; readonly since: number; readonly error: unknown }

@@ -25,7 +25,7 @@ export class Teller {
     this.#logger = logger
   }
 
-  tell({ stopped, released, unknown }: Outcome): void {
+  tell({ stopped, released, unknown }: Pick<Outcome, 'stopped' | 'released' | 'unknown'>): void {
     const { name: subscription } = this.#subscription
     for (const { lane, status, record, failure } of stopped) {
       const { id: eventId, type: eventType, position } = record

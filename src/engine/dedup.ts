@@ -1,0 +1,91 @@
+import type { Event } from '../event/event.ts'
+import type { Dedupe } from '../handler/handler.ts'
+import type { InboxMark, InboxStore } from '../handler/inbox-store.ts'
+import type { Clock } from '../runtime/ports.ts'
+
+/** What is remembered in memory at the most; the oldest goes first. */
+const mostKeys = 100_000
+const longestResult = 65_536
+
+/**
+ * Tells what was done already. In the store where that is asked for, and always in memory: what is under way, and what is done but
+ * not yet committed.
+ */
+export class Dedup {
+  readonly #handler: string
+  readonly #dedupe: Dedupe
+  readonly #inbox: InboxStore
+  readonly #clock: Clock
+  /** Until when, in milliseconds since 1970. In the order in which they came. */
+  readonly #done = new Map<string, number>()
+  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #ends = new Map<string, () => void>()
+
+  constructor(handler: string, dedupe: Dedupe, inbox: InboxStore, clock: Clock) {
+    this.#handler = handler
+    this.#dedupe = dedupe
+    this.#inbox = inbox
+    this.#clock = clock
+  }
+
+  /** The ids of those that the store says were done. In one question for a whole page. */
+  async known(events: readonly Event[]): Promise<ReadonlySet<string>> {
+    const keys = new Map<string, string>()
+    for (const event of events) {
+      const key = this.#keyOf(event)
+      if (key !== undefined) keys.set(event.id, key)
+    }
+    if (this.#dedupe.store === 'memory' || keys.size === 0) return new Set()
+    const found = await this.#inbox.find(this.#handler, [...new Set(keys.values())], this.#clock.now())
+    return new Set([...keys].filter(([, key]) => found.has(key)).map(([id]) => id))
+  }
+
+  /** Whether it was done meanwhile; waits for another of the same key that is under way. False: it may begin, and must `end`. */
+  async isDone(event: Event): Promise<boolean> {
+    const key = this.#keyOf(event)
+    if (key === undefined) return false
+    for (let other = this.#underWay.get(key); other; other = this.#underWay.get(key)) await other
+    if ((this.#done.get(key) ?? Number.NEGATIVE_INFINITY) > this.#clock.now()) return true
+    this.#underWay.set(key, new Promise((resolve) => this.#ends.set(key, resolve)))
+    return false
+  }
+
+  /** It is over. With a mark when it was done; that belongs into the commit. */
+  end(event: Event, wasDone: boolean, result?: unknown): InboxMark | undefined {
+    const key = this.#keyOf(event)
+    if (key === undefined) return undefined
+    const mark = wasDone ? this.#remember(key, result) : undefined
+    this.#underWay.delete(key)
+    this.#ends.get(key)?.()
+    this.#ends.delete(key)
+    return mark
+  }
+
+  #remember(key: string, result: unknown): InboxMark | undefined {
+    const until = this.#clock.now() + this.#dedupe.windowMs
+    this.#done.delete(key)
+    this.#done.set(key, until)
+    if (this.#done.size > mostKeys) for (const oldest of this.#done.keys()) return void this.#done.delete(oldest)
+    if (this.#dedupe.store === 'memory') return undefined
+    return { key, result: jsonOf(result), until: Number.isFinite(until) ? until : undefined }
+  }
+
+  /** Undefined where the position tells: no position is handled twice in any case. */
+  #keyOf(event: Event): string | undefined {
+    const { by } = this.#dedupe
+    if (by === 'position') return undefined
+    if (by === 'id') return event.id
+    const key: unknown = by(event)
+    if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed() && !key.includes('\0')) return key
+    throw new TypeError('dedupe.by must return a string of 1 to 512 characters.')
+  }
+}
+
+function jsonOf(result: unknown): string | null {
+  try {
+    const json = JSON.stringify(result) as string | undefined
+    return json !== undefined && json.length <= longestResult ? json : null
+  } catch {
+    return null
+  }
+}

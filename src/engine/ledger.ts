@@ -1,0 +1,200 @@
+import type { HeldLane, NewLetter } from '../dead-letter/letter.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import type { Failure } from '../failure/failure.ts'
+import type { InboxMark } from '../handler/inbox-store.ts'
+import { type MutableCounts, noCounts, totalOf } from '../subscription/checkpoint.ts'
+import type { LaneWrite, LetterChange } from '../subscription/subscription-store.ts'
+import type { StoppedLane } from './page.ts'
+import type { Written } from './tenure.ts'
+
+/** How a lane is to be held. */
+export type Holding =
+  | { readonly status: 'parked'; readonly tries: number }
+  | { readonly status: 'retrying'; readonly tries: number; readonly dueAt: number }
+  | { readonly status: 'waiting'; readonly tries: number; readonly breaker: string }
+
+export interface Held {
+  readonly record: RecordedEvent
+  readonly lane: string
+  readonly sequence: number
+  readonly logged: boolean
+}
+
+/** What a group of outcomes comes to, to be written in one commit. */
+export interface Group extends Written {
+  readonly inbox: readonly InboxMark[]
+  readonly endedTrials: readonly number[]
+  readonly applied: readonly RecordedEvent[]
+  readonly stopped: readonly StoppedLane[]
+  readonly released: readonly string[]
+  readonly unknown: readonly RecordedEvent[]
+}
+
+/**
+ * Collects the outcomes of a handler's events until they are committed. `held` is what the owner knows of its held lanes; it
+ * changes here, at once, and in the store with the commit.
+ */
+export class Ledger {
+  readonly #held: Map<string, HeldLane>
+  readonly #now: () => number
+  #counts: MutableCounts = noCounts()
+  #lanes = new Set<string>()
+  #letters: NewLetter[] = []
+  readonly #letterLanes = new Set<string>()
+  #changes: LetterChange[] = []
+  #inbox: InboxMark[] = []
+  #endedTrials: number[] = []
+  #applied: RecordedEvent[] = []
+  #stopped: StoppedLane[] = []
+  #released: string[] = []
+  #unknown: RecordedEvent[] = []
+
+  constructor(held: Map<string, HeldLane>, now: () => number) {
+    this.#held = held
+    this.#now = now
+  }
+
+  get isEmpty(): boolean {
+    return (
+      totalOf(this.#counts) === 0 &&
+      this.#letters.length + this.#changes.length + this.#endedTrials.length + this.#lanes.size === 0
+    )
+  }
+
+  /** Whether there is something about a lane that is not in the store yet. */
+  touches(lane: string): boolean {
+    return this.#lanes.has(lane) || this.#letterLanes.has(lane)
+  }
+
+  filtered(record: RecordedEvent, isUnknown: boolean): void {
+    this.#counts.filtered++
+    if (isUnknown) this.#unknown.push(record)
+  }
+
+  duplicate(): void {
+    this.#counts.duplicate++
+  }
+
+  applied(record: RecordedEvent, mark: InboxMark | undefined): void {
+    this.#counts.applied++
+    this.#applied.push(record)
+    if (mark) this.#inbox.push(mark)
+  }
+
+  /** Behind what is held in its lane. */
+  queued({ record, lane, sequence, logged }: Held): void {
+    this.#counts.held++
+    this.#letterLanes.add(lane)
+    this.#letters.push({ lane, sequence, status: 'queued', logged, event: record, failure: undefined })
+  }
+
+  /** Recorded, and passed over. */
+  skipped({ record, lane, sequence, logged }: Held, failure: Failure, reason: string): void {
+    this.#counts.discarded++
+    const ending = { by: 'policy', reason }
+    this.#letters.push({ lane, sequence, status: 'discarded', logged, event: record, failure, ending })
+  }
+
+  /** A lane that flowed is held from this event on. */
+  hold({ record, lane, sequence, logged }: Held, holding: Holding, failure: Failure | undefined): void {
+    this.#counts.held++
+    this.#letters.push({ lane, sequence, status: holding.status, logged, event: record, failure })
+    this.#hang({ lane, since: this.#now(), done: undefined, head: sequence, headPosition: record.position, ...holding })
+    this.#stopped.push({ lane, status: holding.status, record, failure })
+  }
+
+  /** The head of a held lane failed again, or has to wait. */
+  heldOn({ record, lane, sequence }: Held, holding: Holding, failure: Failure | undefined): void {
+    const before = this.#held.get(lane)
+    const { position } = record
+    if (failure && holding.status !== 'waiting')
+      this.#changes.push({ change: 'failed', position, status: holding.status, failure })
+    else if (holding.status !== 'parked') this.#changes.push({ change: 'status', position, status: holding.status })
+    const since = before?.since ?? this.#now()
+    this.#hang({ lane, since, done: undefined, head: sequence, headPosition: position, ...holding })
+    if (holding.status === 'parked') this.#stopped.push({ lane, status: 'parked', record, failure })
+  }
+
+  /** The head of a held lane is over: applied after all, or passed over. */
+  resolved({ record }: Held, mark: InboxMark | undefined): void {
+    this.#counts.held--
+    this.#counts.applied++
+    this.#applied.push(record)
+    this.#changes.push({ change: 'resolved', position: record.position, by: 'engine' })
+    if (mark) this.#inbox.push(mark)
+  }
+
+  repeated({ record }: Held): void {
+    this.#counts.held--
+    this.#counts.duplicate++
+    this.#changes.push({ change: 'resolved', position: record.position, by: 'engine' })
+  }
+
+  discarded({ record }: Held, reason: string): void {
+    this.#counts.held--
+    this.#counts.discarded++
+    const ending = { by: 'policy', reason }
+    this.#changes.push({ change: 'discarded', position: record.position, ending })
+  }
+
+  /** The next letter of a lane is its head now; undefined: it flows again. */
+  advance(lane: string, next: { readonly sequence: number; readonly position: number } | undefined): void {
+    const before = this.#held.get(lane)
+    if (!before) return
+    if (next) {
+      this.#changes.push({ change: 'status', position: next.position, status: 'retrying' })
+      const { since } = before
+      const { sequence: head, position: headPosition } = next
+      this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition })
+      return
+    }
+    this.#held.delete(lane)
+    this.#lanes.add(lane)
+    this.#released.push(lane)
+  }
+
+  /** The attempts at a lane's head don't count: nobody's event was to blame. */
+  giveBack(lane: string, dueAt: number): void {
+    const hold = this.#held.get(lane)
+    if (hold?.status === 'retrying') this.#hang({ ...hold, tries: 0, dueAt })
+  }
+
+  endTrials(positions: readonly number[]): void {
+    this.#endedTrials.push(...positions)
+  }
+
+  /** Everything so far; from here on it collects anew. */
+  take(): Group {
+    const lanes = Array.from(this.#lanes, (lane): LaneWrite => ({ lane, hold: this.#held.get(lane), done: undefined }))
+    const group: Group = {
+      counts: this.#counts,
+      rows: [],
+      lanes,
+      held: this.#letters,
+      letters: this.#changes,
+      inbox: this.#inbox,
+      endedTrials: this.#endedTrials,
+      applied: this.#applied,
+      stopped: this.#stopped,
+      released: this.#released,
+      unknown: this.#unknown,
+    }
+    this.#counts = noCounts()
+    this.#lanes = new Set()
+    this.#letters = []
+    this.#letterLanes.clear()
+    this.#changes = []
+    this.#inbox = []
+    this.#endedTrials = []
+    this.#applied = []
+    this.#stopped = []
+    this.#released = []
+    this.#unknown = []
+    return group
+  }
+
+  #hang(hold: HeldLane): void {
+    this.#held.set(hold.lane, hold)
+    this.#lanes.add(hold.lane)
+  }
+}

@@ -1,0 +1,315 @@
+import { HoldfastError } from '../errors.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
+import type { SourcePage } from '../source/source.ts'
+import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
+import type { CommitOutcome, Lease } from '../subscription/subscription-store.ts'
+import { readEvent } from './interpret.ts'
+import { type Outcome, performPage, processLane, processPage } from './page.ts'
+import type { Partition } from './partition.ts'
+import { Reading } from './reading.ts'
+import type { NextState } from './state.ts'
+import { destination, type Loop, type Step, type Tenure } from './tenure.ts'
+import type { WorkerParts } from './worker.ts'
+
+export interface PageLoopParts extends WorkerParts {
+  readonly tenure: Tenure
+  readonly stopping: AbortSignal
+  readonly forced: AbortSignal
+  /** Undefined when the partition is lost. */
+  readonly load: () => Promise<Partition | undefined>
+  readonly working: (isBehind: boolean) => void
+}
+
+const lettersPerCommit = 500
+/** A checkpoint that only passed events of other partitions is worth a commit now and then, not for every page. */
+const quietCommitMs = 1_000
+
+/**
+ * Takes a projection through its source, a page at a time:
+ *
+ *     recover due lanes ──► read a page ──► process ──► commit ──► …
+ *
+ * What is in memory (checkpoint, held lanes, rows) is what this owner last read or committed under its epoch. Whenever that is in
+ * doubt, because a call threw or a commit was refused, all of it is dropped and read again.
+ */
+export class PageLoop implements Loop {
+  readonly #parts: PageLoopParts
+  readonly #tenure: Tenure
+  readonly #reading: Reading
+  #partition: Partition | undefined
+  #due = new Set<string>()
+  #busy = false
+  /** What the database refused. */
+  readonly #refusals = new Map<number, Failure>()
+  /** Something was refused: events are taken so that it is clear which of them is to blame. */
+  #isCareful = false
+
+  constructor(parts: PageLoopParts, loaded: Partition) {
+    this.#parts = parts
+    this.#tenure = parts.tenure
+    const { source, share, subscription, stopping } = parts
+    this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
+    this.#adopt(loaded)
+  }
+
+  get isDue(): boolean {
+    return this.#due.size > 0
+  }
+
+  appended(): void {
+    // It reads with every step.
+  }
+
+  standing(): NextState {
+    return { state: 'live' }
+  }
+
+  restMs(): number {
+    const { settings, subscription } = this.#parts
+    this.#busy = false
+    // For the log somebody else is on the lookout; but the lease must be kept, and a checkpoint that was passed over be written.
+    if (subscription.source !== undefined) return settings.pollMs
+    const isBehind = this.#tenure.seen !== this.#tenure.checkpoint?.position
+    return Math.min(settings.leaseMs / 3, isBehind ? quietCommitMs : settings.leaseMs)
+  }
+
+  async step(): Promise<Step> {
+    // What was in memory when a step threw is worth nothing: it may have been committed, or not.
+    const known = this.#partition ?? (await this.#reload())
+    this.#partition = undefined
+    if (!known || !this.#tenure.lease) return 'lost'
+    const done = await this.#take(known)
+    // A page that was refused is in memory all the same, and must go.
+    if (done !== 'refused') this.#partition = known
+    return done
+  }
+
+  async finish(): Promise<void> {
+    if (this.#partition) await this.#commitQuietly(this.#partition)
+  }
+
+  abandon(): void {
+    this.#partition = undefined
+  }
+
+  async #reload(): Promise<Partition | undefined> {
+    this.#busy = false
+    const loaded = await this.#parts.load()
+    if (loaded) this.#adopt(loaded)
+    return loaded
+  }
+
+  #adopt(loaded: Partition): void {
+    this.#partition = loaded
+    this.#reading.forget()
+    const lanes = [...loaded.held.values()]
+    this.#due = new Set(lanes.filter(({ status }) => status === 'retrying').map(({ lane }) => lane))
+  }
+
+  async #take(partition: Partition): Promise<Step> {
+    await this.#tenure.keep()
+    if (!this.#tenure.lease) return 'lost'
+    if (this.#tenure.pause) return 'paused'
+    const { clock } = this.#parts.runtime
+    const begun = clock.mono()
+    const { pageBytes: bytes } = this.#parts.settings
+    const [due] = this.#due
+    if (due !== undefined) {
+      const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
+      const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
+      const result = await this.#tenure.commit(this.#commitOf(outcome))
+      if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
+      const done = await this.#settle(partition, outcome, result, begun)
+      this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
+      return done
+    }
+    const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
+    const { events: records } = page
+    if (records.length === 0) return this.#pass(partition, page)
+    const [outcome, result] = await this.#apply(partition, page)
+    if (result.outcome === 'rejected') return this.#blame(records, result)
+    const done = await this.#settle(partition, outcome, result, begun, page)
+    // Two pages without a rest between them: it is behind.
+    if (done === 'worked') this.#parts.working(this.#busy)
+    this.#busy = true
+    this.#fitPage(records.length, clock.mono() - begun)
+    return done === 'worked' && page.isEnd && this.#due.size === 0 ? 'idle' : done
+  }
+
+  #limits() {
+    return { events: this.#parts.fit.events, bytes: this.#parts.settings.pageBytes }
+  }
+
+  /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
+  async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
+    if (partition.subscription.consumer.kind === 'sql') return this.#perform(partition, page)
+    const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
+    this.#reading.readAhead(page, this.#limits())
+    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, page))]
+  }
+
+  async #perform(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
+    const { store, forced } = this.#parts
+    const before = new Map(partition.held)
+    let outcome = emptyOutcome
+    const perform = (way: 'bold' | 'careful') =>
+      store.subscriptions.perform(this.#tenure.lease as Lease, async (tx) => {
+        // It may run again; what an earlier run held, it held in a transaction that is no more.
+        partition.held.clear()
+        for (const [lane, hold] of before) partition.held.set(lane, hold)
+        outcome = checked(await performPage(partition, page.events, tx, way), page)
+        forced.throwIfAborted()
+        return this.#commitOf(outcome, page)
+      })
+    this.#reading.readAhead(page, this.#limits())
+    const result = await perform('bold').catch((error: unknown) => {
+      // What is no event's fault, and what no second run could mend, is thrown as ours. Anything else is the user's, found at the end.
+      if (error instanceof HoldfastError) throw error
+      return perform('careful')
+    })
+    return [outcome, result]
+  }
+
+  /** Nothing for us up to here. */
+  async #pass(partition: Partition, { through, isEnd = false }: SourcePage): Promise<Step> {
+    const tenure = this.#tenure
+    const isFurther = through > (tenure.seen as number)
+    tenure.seen = Math.max(through, tenure.seen as number)
+    if (isFurther) this.#parts.changed()
+    const now = this.#parts.runtime.clock.mono()
+    if (now - tenure.committedAt >= quietCommitMs) {
+      const done = await this.#commitQuietly(partition)
+      if (done !== 'worked') return done
+    }
+    if (!isFurther || isEnd) return 'idle'
+    await this.#parts.runtime.timers.yield()
+    return 'worked'
+  }
+
+  /** Moves the checkpoint over what belongs to others. */
+  async #commitQuietly(partition: Partition): Promise<Step> {
+    const tenure = this.#tenure
+    const before = tenure.checkpoint as Checkpoint
+    tenure.committedAt = this.#parts.runtime.clock.mono()
+    const seen = tenure.seen as number
+    if (!tenure.lease || seen === before.position || tenure.pause) return 'worked'
+    const nothing = { events: [], through: seen }
+    const result = await tenure.commit(this.#commitOf(emptyOutcome, nothing))
+    if (result.outcome !== 'committed') return tenure.refuse(result)
+    this.#accept(partition, emptyOutcome, nothing)
+    return 'worked'
+  }
+
+  /**
+   * Keeps a page well within the lease. Two processes whose pages take longer than that would take the partition from each other
+   * for ever, each refused with its page in its hands.
+   */
+  #fitPage(events: number, tookMs: number): void {
+    const { leaseMs, pageEvents } = this.#parts.settings
+    const mostMs = leaseMs / 3
+    const fitting = Math.max(1, Math.floor((events * mostMs) / Math.max(tookMs, 0.001)))
+    this.#parts.fit.events = tookMs > mostMs ? fitting : Math.min(this.#parts.fit.events * 2, pageEvents)
+  }
+
+  #commitOf(outcome: Outcome, page?: SourcePage) {
+    return this.#tenure.commitOf(outcome, this.#destination(page))
+  }
+
+  #destination(page: SourcePage | undefined) {
+    const before = this.#tenure.checkpoint as Checkpoint
+    return destination(before, page?.through ?? before.position, page?.events.at(-1))
+  }
+
+  async #settle(
+    partition: Partition,
+    outcome: Outcome,
+    result: CommitOutcome,
+    begun: number,
+    page?: SourcePage,
+  ): Promise<Step> {
+    const { subscription, runtime, emitter, rate, teller, changed, working, share } = this.#parts
+    if (result.outcome !== 'committed') return this.#tenure.refuse(result)
+    const { counts } = outcome
+    this.#accept(partition, outcome, page)
+    const events = page ? totalOf(counts) : -counts.held
+    const ended = runtime.clock.mono()
+    rate.add(begun, ended, events)
+    emitter.emit('page.committed', {
+      subscription: subscription.name,
+      partition: share.partition,
+      position: (this.#tenure.checkpoint as Checkpoint).position,
+      events,
+      counts,
+      durationMs: ended - begun,
+    })
+    teller.tell(outcome)
+    working(false)
+    changed()
+    await runtime.timers.yield()
+    return 'worked'
+  }
+
+  #accept(partition: Partition, outcome: Outcome, page: SourcePage | undefined): void {
+    this.#tenure.accept({ to: this.#destination(page), counts: outcome.counts })
+    if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
+    for (const { lane, hold } of outcome.lanes) {
+      if (hold?.status === 'retrying') this.#due.add(lane)
+      else this.#due.delete(lane)
+    }
+    partition.rows.trim()
+  }
+
+  #trust(): void {
+    this.#refusals.clear()
+    this.#reading.endBefore(undefined)
+    this.#isCareful = false
+  }
+
+  /**
+   * The database refused a row, and with it the page. If the row has one event in this page, that is the one to hold. If it has
+   * several, the page is cut so that it has one.
+   */
+  async #blame(
+    records: readonly RecordedEvent[],
+    { key, error }: Extract<CommitOutcome, { outcome: 'rejected' }>,
+  ): Promise<Step> {
+    const { subscription } = this.#parts
+    const suspects: number[] = []
+    for (const record of records) {
+      if (this.#refusals.has(record.position)) continue
+      const lane = subscription.consumer.keyOf ? (await readEvent(subscription, record)).lane : record.key
+      if (lane === key) suspects.push(record.position)
+    }
+    const [first, second] = suspects
+    this.#isCareful = true
+    if (second !== undefined) this.#reading.endBefore(second)
+    else if (first !== undefined) this.#refusals.set(first, describeFailure(error, 'permanent', 'row'))
+    else throw new HoldfastError('INTERNAL', `The row ${JSON.stringify(key)} was refused, and no event is its own.`)
+    this.#reading.forget()
+    return 'refused'
+  }
+
+  #blameLetter({ letters }: Outcome, { error }: Extract<CommitOutcome, { outcome: 'rejected' }>): Step {
+    const [letter] = letters
+    if (this.#isCareful && letter) this.#refusals.set(letter.position, describeFailure(error, 'permanent', 'row'))
+    this.#isCareful = true
+    return 'refused'
+  }
+}
+
+export const emptyOutcome: Outcome = {
+  counts: noCounts(),
+  rows: [],
+  lanes: [],
+  held: [],
+  letters: [],
+  unknown: [],
+  stopped: [],
+  released: [],
+}
+
+function checked(outcome: Outcome, { events }: SourcePage): Outcome {
+  if (totalOf(outcome.counts) === events.length) return outcome
+  throw new HoldfastError('INTERNAL', `A page of ${events.length} events has ${totalOf(outcome.counts)} outcomes.`)
+}

@@ -1,0 +1,65 @@
+import type { Trial } from '../subscription/subscription-store.ts'
+
+/** No event has this position, so a trial of it means the work as a whole. */
+const everything = 0
+
+/**
+ * An event can kill the process that tries it: by exit, by taking all memory, by never giving the thread back. A claim of a
+ * partition that was not given back is the sign of a death, and this decides how carefully to go on:
+ *
+ *     nobody died                    as always
+ *     somebody died                  as always, but that it is tried again is recorded first
+ *     and somebody died over that    one event at a time, each recorded before it begins
+ *
+ * So the third death is that of a process that tried one event alone, and that event is to blame; none of its neighbours is. A
+ * process that lost its partition without dying takes its records back, see `SubscriptionStore.acquit`.
+ */
+export class Suspicion {
+  readonly #trials: readonly Trial[]
+  readonly #maxDeaths: number
+  readonly #instance: string
+  #mode: 'none' | 'watched' | 'alone'
+  #recorded: number | undefined
+
+  constructor(trials: readonly Trial[], isInherited: boolean, instance: string, maxDeaths: number) {
+    this.#trials = trials.filter((trial) => trial.instance !== instance)
+    this.#maxDeaths = maxDeaths
+    this.#instance = instance
+    const mayDieOnce = maxDeaths > 2 && this.#trials.length === 0
+    this.#mode = !isInherited ? 'none' : mayDieOnce ? 'watched' : 'alone'
+  }
+
+  get isAlone(): boolean {
+    return this.#mode === 'alone'
+  }
+
+  get isOver(): boolean {
+    return this.#mode === 'none'
+  }
+
+  /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
+  trialOf(position: number): Trial | undefined {
+    if (this.#mode === 'none') return undefined
+    const wanted = this.#mode === 'alone' ? position : everything
+    return this.#recorded === wanted ? undefined : { position: wanted, instance: this.#instance }
+  }
+
+  recorded({ position }: Trial): void {
+    this.#recorded = position
+  }
+
+  /** How many processes died over an event, if it is the one to blame. */
+  deathsOver(position: number): number | undefined {
+    const alone = this.#trials.filter((trial) => trial.position === position).length
+    if (alone === 0) return undefined
+    const before = 1 + this.#trials.filter((trial) => trial.position === everything).length
+    return before + alone >= this.#maxDeaths ? before + alone : undefined
+  }
+
+  /** What is suspected has its outcome. Gives the trials that are over. */
+  end(): readonly number[] {
+    if (this.#mode === 'none') return []
+    this.#mode = 'none'
+    return [everything]
+  }
+}

@@ -1,0 +1,172 @@
+import { HoldfastError } from '../errors.ts'
+import type { Share } from '../source/share.ts'
+import { addCounts, type Checkpoint } from '../subscription/checkpoint.ts'
+import type { Commit, CommitOutcome, Lease, PartitionState, Pause } from '../subscription/subscription-store.ts'
+import type { NextState } from './state.ts'
+import type { WorkerParts } from './worker.ts'
+
+/** How a step of a loop ended. `refused`: it came to nothing, and what is in memory must go. */
+export type Step = 'worked' | 'idle' | 'paused' | 'refused' | 'lost'
+
+/**
+ * What a worker does with its partition: pages, or a window of lanes side by side. The worker keeps the lease, waits where the store
+ * fails, and asks for one step after the other.
+ */
+export interface Loop {
+  step(): Promise<Step>
+  /** Something may be there to read. */
+  appended(): void
+  /** What it does when it is idle: it is at the end, or something holds it up. */
+  standing(): NextState
+  /** How long it may rest when it is idle, at the most. */
+  restMs(): number
+  /** Whether lanes are due, so that it is not done. */
+  readonly isDue: boolean
+  /** The last words of one that stops: finishes what is under way. */
+  finish(): Promise<void>
+  /** The partition is somebody else's, or nobody waits any longer: what is under way must come to nothing. */
+  abandon(): void
+}
+
+/** What a commit writes beside the checkpoint. */
+export type Written = Pick<Commit, 'counts' | 'rows' | 'lanes' | 'held' | 'letters'>
+export type Aside = Pick<Commit, 'marks' | 'tried' | 'trial' | 'endedTrials' | 'inbox'>
+export type Destination = Commit['to']
+
+/**
+ * What an owner knows of its own standing: the lease, the checkpoint as it last read or wrote it, and how far it has seen. Every
+ * commit of a partition goes through here.
+ */
+export class Tenure {
+  readonly share: Share
+  checkpoint: Checkpoint | undefined
+  /** How far the source was seen: beyond the checkpoint where everything that follows belongs to other partitions. */
+  seen: number | undefined
+  lease: Lease | undefined
+  pause: Pause | undefined
+  committedAt = 0
+  renewedAt = 0
+  readonly #parts: WorkerParts
+  readonly #forced: AbortSignal
+  readonly #enter: (next: NextState) => void
+
+  constructor(parts: WorkerParts, forced: AbortSignal, enter: (next: NextState) => void) {
+    this.#parts = parts
+    this.share = parts.share
+    this.#forced = forced
+    this.#enter = enter
+  }
+
+  /** As the store has it. */
+  load({ checkpoint, pause }: PartitionState): void {
+    this.checkpoint = checkpoint
+    this.seen = checkpoint.position
+    this.pause = pause
+  }
+
+  commitOf(written: Written, to: Destination, aside: Aside = {}): Commit {
+    const { subscription, settings, runtime } = this.#parts
+    const before = this.checkpoint as Checkpoint
+    const { counts, rows, lanes, held, letters } = written
+    return {
+      lease: this.lease as Lease,
+      leaseMs: settings.leaseMs,
+      from: before.position,
+      commits: before.commits,
+      to,
+      at: runtime.clock.now(),
+      counts,
+      table: subscription.consumer.table,
+      rows,
+      lanes,
+      held,
+      letters,
+      ...aside,
+    }
+  }
+
+  commit(commit: Commit): Promise<CommitOutcome> {
+    this.#forced.throwIfAborted()
+    return this.#parts.store.subscriptions.commit(commit)
+  }
+
+  /** It is in the store. */
+  accept({ to, counts }: Pick<Commit, 'to' | 'counts'>): void {
+    const { clock } = this.#parts.runtime
+    const before = this.checkpoint as Checkpoint
+    this.renewedAt = clock.mono()
+    this.committedAt = clock.mono()
+    this.checkpoint = {
+      ...before,
+      ...to,
+      committedAt: clock.now(),
+      commits: before.commits + 1,
+      counts: addCounts(before.counts, counts),
+    }
+    this.seen = Math.max(this.seen as number, this.checkpoint.position)
+  }
+
+  /** It is not in the store, and won't be. */
+  refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
+    switch (result.outcome) {
+      case 'fenced':
+        this.lost(result)
+        return 'lost'
+      case 'paused':
+        this.pause = result.pause
+        return 'refused'
+      case 'rejected':
+        throw new HoldfastError('INTERNAL', `${this.#parts.subscription.name}: a row was refused that nobody wrote.`, {
+          cause: result.error,
+        })
+      default:
+        return result satisfies never
+    }
+  }
+
+  /** Commits renew the lease; this is for when there are none. */
+  async keep(): Promise<void> {
+    const { store, subscription, settings, runtime } = this.#parts
+    const { leaseMs } = settings
+    if (!this.lease || runtime.clock.mono() - this.renewedAt < leaseMs / 3) return
+    if (await store.subscriptions.renew(this.lease, leaseMs)) this.renewedAt = runtime.clock.mono()
+    else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))
+  }
+
+  lost(now: { readonly epoch: number | undefined; readonly owner: string | undefined } | undefined): void {
+    const { subscription, emitter, fenced } = this.#parts
+    const epoch = this.lease?.epoch ?? 0
+    this.lease = undefined
+    fenced()
+    emitter.emit('partition.fenced', {
+      subscription: subscription.name,
+      partition: this.share.partition,
+      epoch,
+      newEpoch: now?.epoch,
+      owner: now?.owner,
+    })
+    this.#enter({ state: 'starting', owner: now?.owner })
+  }
+
+  async release(): Promise<void> {
+    if (!this.lease) return
+    const { store, subscription, logger } = this.#parts
+    try {
+      await store.subscriptions.release(this.lease)
+    } catch (error) {
+      // It runs out by itself.
+      logger.warn({ subscription: subscription.name, error }, 'the lease could not be given back')
+    }
+    this.lease = undefined
+  }
+}
+
+/** Where the checkpoint is to go when the events up to a position have their outcomes, of which `last` is the last. */
+export function destination(
+  before: Checkpoint,
+  position: number,
+  last: { readonly id: string; readonly type: string; readonly time: string } | undefined,
+): Destination {
+  if (last) return { position, eventId: last.id, eventType: last.type, eventTime: last.time }
+  return { position, eventId: before.eventId, eventType: before.eventType, eventTime: before.eventTime }
+}

@@ -1,0 +1,82 @@
+import type { RecordedEvent } from '../event/event.ts'
+import type { Range } from '../subscription/subscription-store.ts'
+
+/** An event on its way, from when it was read until the checkpoint has passed it. */
+export interface Slot {
+  readonly record: RecordedEvent
+  /** Its outcome is in a commit that was made, or is about to be. */
+  isDone: boolean
+}
+
+/**
+ * The events of a partition above its checkpoint, in order, as far as they were read. They end in any order; the checkpoint can only
+ * pass what has nothing unfinished before it, so what is finished above it is marked.
+ */
+export class Window {
+  readonly #slots: Slot[] = []
+  #through: number
+  #bytes = 0
+
+  constructor(through: number) {
+    this.#through = through
+  }
+
+  /** How far was read. */
+  get through(): number {
+    return this.#through
+  }
+
+  get size(): number {
+    return this.#slots.length
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  add(slots: readonly Slot[], through: number): void {
+    for (const slot of slots) {
+      this.#slots.push(slot)
+      this.#bytes += slot.record.body.length
+    }
+    this.#through = Math.max(this.#through, through)
+  }
+
+  /** Up to where everything is done, and the last event of that; undefined when that is none. */
+  done(): { readonly position: number; readonly last: RecordedEvent | undefined } {
+    const first = this.#slots.findIndex(({ isDone }) => !isDone)
+    if (first < 0) return { position: this.#through, last: this.#slots.at(-1)?.record }
+    const last = this.#slots[first - 1]?.record
+    return { position: last?.position ?? Number.NEGATIVE_INFINITY, last }
+  }
+
+  /** What is done above the first that isn't. A range may span positions of other partitions. */
+  marks(): Range[] {
+    const ranges: [number, number][] = []
+    let open: [number, number] | undefined
+    let isAbove = false
+    for (const { record, isDone } of this.#slots) {
+      isAbove ||= !isDone
+      if (!isDone) open = undefined
+      else if (open) open[1] = record.position
+      else if (isAbove) ranges.push((open = [record.position, record.position]))
+    }
+    return ranges
+  }
+
+  hasUnfinished(upTo: number): boolean {
+    return this.#slots.some(({ record, isDone }) => !isDone && record.position <= upTo)
+  }
+
+  /** The checkpoint is here. */
+  pass(position: number): void {
+    const first = this.#slots.findIndex(({ record }) => record.position > position)
+    for (const { record } of this.#slots.splice(0, first < 0 ? this.#slots.length : first)) {
+      this.#bytes -= record.body.length
+    }
+  }
+}
+
+export function isMarked(marks: readonly Range[], position: number): boolean {
+  return marks.some(([from, to]) => position >= from && position <= to)
+}
