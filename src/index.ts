@@ -34,7 +34,53 @@ export type { Event, Metadata, RecordedEvent } from './event/event.ts'
 export { contentId } from './event/identity.ts'
 export type { Json } from './event/json.ts'
 export type { StandardSchema } from './event/standard-schema.ts'
-export type { Failure, FailureClass } from './failure/failure.ts'
+export {
+  type Action,
+  block,
+  type PauseOptions,
+  park,
+  pause,
+  type Retry,
+  type RetryAction,
+  type RetryOptions,
+  retry,
+  skip,
+} from './failure/action.ts'
+export {
+  type Backoff,
+  type BackoffOptions,
+  delays,
+  exponential,
+  fixed,
+  type Jitter,
+  linear,
+} from './failure/backoff.ts'
+export { type Budget, createBudget } from './failure/budget.ts'
+export { type Classified, classify } from './failure/classify.ts'
+export { type Failure, type FailureClass, failureClasses } from './failure/failure.ts'
+export {
+  type Decision,
+  decide,
+  definePolicy,
+  type Failing,
+  type OutageSettings,
+  type Policy,
+  type PolicyOptions,
+  type RetryBudget,
+} from './failure/policy.ts'
+export {
+  bounded,
+  type CategorisedOptions,
+  categorised,
+  categorisedBreaker,
+  consistencyFirst,
+  differentiated,
+  differentiatedBreaker,
+  recovering,
+} from './failure/presets.ts'
+export type { Rule } from './failure/rules.ts'
+export { FailureError, failure, type SaidOptions } from './failure/said.ts'
+export { customPolicy, noRetry, only } from './failure/special.ts'
 export {
   type Appended,
   type AppendOptions,

@@ -1,12 +1,26 @@
 import { sha256Hex } from '../event/sha256.ts'
+import { cut, field, text } from './peek.ts'
 
-export type FailureClass = 'transient' | 'permanent' | 'infrastructure' | 'dependency' | 'unknown'
+export { disarm } from './peek.ts'
+
+/**
+ *     transient       may go through if it is tried again: a timeout, a lock, a 503
+ *     permanent       fails every time until somebody changes something: bad data, a 404, a bug
+ *     infrastructure  what everything here stands on is out of order: the database, the disk. No event is to blame
+ *     dependency      somebody we call is out of order, by name where it is known. No event is to blame
+ *     unknown         nobody could tell
+ */
+export const failureClasses = ['transient', 'permanent', 'infrastructure', 'dependency', 'unknown'] as const
+
+export type FailureClass = (typeof failureClasses)[number]
 
 /** Why an event could not be applied, in a form that can be kept, grouped and shown. */
 export interface Failure {
   readonly class: FailureClass
   /** Which rule decided the class, such as `schema` or `fold`. */
   readonly rule: string
+  /** What in the error decided it, such as `HTTP 503`. Letters that were written before there was one have none. */
+  readonly evidence?: string | null
   /** The `code` of the error, where it has one. */
   readonly code: string | null
   readonly errorType: string
@@ -25,36 +39,33 @@ const mostCauses = 8
  * Describes anything that can be thrown. It must never throw itself: it runs on the way to the dead letter, and an error here
  * would lose the event it is about. So null, strings, proxies, throwing getters and circular causes are all at home.
  */
-export function describeFailure(thrown: unknown, failureClass: FailureClass, rule: string): Failure {
+export function describeFailure(
+  thrown: unknown,
+  failureClass: FailureClass,
+  rule: string,
+  evidence: string | null = null,
+): Failure {
   const { errorType, message } = describe(thrown)
-  const stack = cut(text(field(thrown, 'stack')), stackLength)
+  const stack = cut(text(field(thrown, 'stack')) ?? '', stackLength)
   const code = field(thrown, 'code')
   return {
     class: failureClass,
     rule,
-    code: typeof code === 'string' || typeof code === 'number' ? (cut(String(code).toWellFormed(), 100) ?? null) : null,
+    evidence: evidence === null ? null : cut(evidence.toWellFormed(), 100),
+    code: typeof code === 'string' || typeof code === 'number' ? cut(String(code).toWellFormed(), 100) : null,
     errorType,
     message,
-    stack: stack ?? null,
+    stack: stack || null,
     causes: causesOf(thrown),
     fingerprint: sha256Hex(`${rule}\n${errorType}\n${normalise(message)}\n${firstFrame(stack, message)}`).slice(0, 16),
   }
 }
 
-/**
- * Takes the sting out of a promise that was returned where none is wanted. It is refused in any case; but if nobody listens to it,
- * its rejection would end the process.
- */
-export function disarm(returned: unknown): void {
-  const then = field(returned, 'then')
-  if (typeof then === 'function') Promise.resolve(returned).catch(() => undefined)
-}
-
 function describe(thrown: unknown): { errorType: string; message: string } {
   const name = text(field(thrown, 'name')) ?? text(field(field(thrown, 'constructor'), 'name'))
   return {
-    errorType: cut(name || (thrown === null ? 'null' : typeof thrown), 200) as string,
-    message: cut(text(field(thrown, 'message')) ?? printed(thrown), messageLength) as string,
+    errorType: cut(name || (thrown === null ? 'null' : typeof thrown), 200),
+    message: cut(text(field(thrown, 'message')) ?? printed(thrown), messageLength),
   }
 }
 
@@ -70,28 +81,12 @@ function causesOf(thrown: unknown): { errorType: string; message: string }[] {
   return causes
 }
 
-function field(value: unknown, name: string): unknown {
-  try {
-    return (value as Record<string, unknown> | null | undefined)?.[name]
-  } catch {
-    return undefined
-  }
-}
-
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' ? value.toWellFormed() : undefined
-}
-
 function printed(value: unknown): string {
   try {
     return String(value).toWellFormed()
   } catch {
     return 'something that can not be shown as text'
   }
-}
-
-function cut(value: string | undefined, longest: number): string | undefined {
-  return value !== undefined && value.length > longest ? `${value.slice(0, longest).toWellFormed()}…` : value
 }
 
 /**
@@ -139,7 +134,7 @@ function isWordPart(char: string): boolean {
 }
 
 /** The first frame that is neither Node's nor a library's, without its line and column: those move with every edit. */
-function firstFrame(stack = '', message: string): string {
+function firstFrame(stack: string, message: string): string {
   // A stack begins with the message, and a message may have lines of its own, such as 'at line 5'.
   const begin = stack.indexOf(message)
   for (const line of stack.slice(begin < 0 ? 0 : begin + message.length).split('\n')) {

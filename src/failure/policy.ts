@@ -1,23 +1,14 @@
-import type { Random } from '../runtime/ports.ts'
-import type { Backoff } from './backoff.ts'
-import type { Classified, Rule } from './classify.ts'
-import type { FailureClass } from './failure.ts'
+import { HoldfastError } from '../errors.ts'
+import type { Duration } from '../runtime/duration.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { type Action, block, checkAction, checkCount, park, patient, pause, retry } from './action.ts'
+import { type Backoff, checkBackoff, durationMs, exponential } from './backoff.ts'
+import type { Classified } from './classify.ts'
+import { type FailureClass, failureClasses } from './failure.ts'
+import type { Rule } from './rules.ts'
 
-/**
- * What a failure does.
- *
- *     retry   the lane is held and its head tried again, at the times of the backoff; after the last one, `next`
- *     park    the lane is held until a person lets it go
- *     skip    the event is recorded as discarded, with the reason, and the lane goes on
- *     block   the partition stands still at the event and tries it again until it goes through; nothing counts as an attempt
- *     pause   the same, once so many events have failed one after the other; until then as `before`
- */
-export type Action =
-  | { readonly action: 'retry'; readonly attempts: number; readonly backoff: Backoff; readonly next: Action }
-  | { readonly action: 'park' }
-  | { readonly action: 'skip'; readonly reason: string }
-  | { readonly action: 'block'; readonly backoff: Backoff }
-  | { readonly action: 'pause'; readonly failures: number; readonly backoff: Backoff; readonly before: Action }
+export type { Action } from './action.ts'
+export { decide } from './decide.ts'
 
 /** When several lanes fail alike with no success between, nobody's event is to blame: it is an outage. */
 export interface OutageSettings {
@@ -45,6 +36,10 @@ export interface Policy {
   readonly budget: RetryBudget | undefined
   /** How many deaths of a process are one event's fault before it is parked. */
   readonly maxDeaths: number
+  /** Of `customPolicy`: decides instead of `classes` and `types`. */
+  readonly custom?: (failing: Failing) => Decision
+  /** Of `only`: all of them must agree to a retry. */
+  readonly retries?: readonly ((failing: Failing) => boolean)[]
 }
 
 export type Decision =
@@ -63,5 +58,76 @@ export interface Failing {
   readonly inARow: number
 }
 
-/** Total: every failure of every policy has a decision. */
-export declare function decide(policy: Policy, failing: Failing, random: Random): Decision
+/** What is left out is the safe default of `definePolicy`, or of the preset. */
+export interface PolicyOptions extends Partial<Readonly<Record<FailureClass, Action>>> {
+  readonly name?: string
+  readonly types?: Readonly<Record<string, Readonly<Partial<Record<FailureClass, Action>>>>>
+  readonly rules?: readonly Rule[]
+  readonly budget?: { readonly retries: number; readonly per: Duration }
+  /** `false`: each lane is judged by itself. */
+  readonly outage?: { readonly lanes?: number; readonly backoff?: Backoff } | false
+  readonly maxDeaths?: number
+}
+
+export const policyOptions = ['name', ...failureClasses, 'types', 'rules', 'budget', 'outage', 'maxDeaths'] as const
+
+/** Three retries, so that a hiccup passes unseen; then it takes a person. */
+const hiccup = retry({ attempts: 4, backoff: exponential('1s', { jitter: 0.5 }) }).then(park)
+
+export function definePolicy(options: PolicyOptions = {}): Policy {
+  checkOptions(options, 'A policy', policyOptions)
+  const { name = 'own', types = {}, rules = [], maxDeaths = 3, transient = hiccup, unknown = transient } = options
+  const { permanent = park, infrastructure = block(), dependency = pause() } = options
+  if (typeof name !== 'string' || name === '' || name.length > 48)
+    throw refused(`The name of a policy is ${JSON.stringify(name)}.`, 'It is a text of up to 48 characters.')
+  if (!Array.isArray(rules) || rules.some((rule) => typeof rule !== 'function'))
+    throw refused(
+      `The rules of ${name} are no list of functions.`,
+      "Such as [(error) => error instanceof Declined ? 'permanent' : undefined].",
+    )
+  // One death may be anybody's: whatever else the process was doing.
+  checkCount(maxDeaths, `maxDeaths of ${name}`, 2, 1_000)
+  return Object.freeze({
+    name,
+    classes: checkClasses({ transient, permanent, infrastructure, dependency, unknown }, name),
+    types: typesOf(types, name),
+    rules: Object.freeze([...rules]),
+    outage: outageOf(options.outage, name),
+    budget: budgetOf(options.budget, name),
+    maxDeaths,
+  })
+}
+
+function checkClasses<T extends Partial<Record<FailureClass, Action>>>(classes: T, what: string): T {
+  checkOptions(classes, what, failureClasses)
+  const given = Object.entries(classes).filter(([, action]) => action !== undefined)
+  return Object.freeze(
+    Object.fromEntries(given.map(([name, action]) => [name, checkAction(action, `${name} of ${what}`)])),
+  ) as T
+}
+
+function typesOf(types: NonNullable<PolicyOptions['types']>, name: string): Policy['types'] {
+  if (typeof types !== 'object' || types === null || Array.isArray(types))
+    throw refused(`The types of ${name} are no object.`, 'Such as { OrderPlaced: { permanent: skip(…) } }.')
+  return new Map(Object.entries(types).map(([type, classes]) => [type, checkClasses(classes, `${type} in ${name}`)]))
+}
+
+function outageOf(outage: PolicyOptions['outage'], name: string): OutageSettings | undefined {
+  if (outage === false) return undefined
+  checkOptions(outage ?? {}, `outage of ${name}`, ['lanes', 'backoff'])
+  const { lanes = 3, backoff = patient } = outage ?? {}
+  // One lane that fails alone is the plainest case of poison.
+  checkCount(lanes, `lanes in outage of ${name}`, 2, 1_000)
+  return Object.freeze({ lanes, backoff: checkBackoff(backoff, `outage of ${name}`, true) })
+}
+
+function budgetOf(budget: PolicyOptions['budget'], name: string): RetryBudget | undefined {
+  if (budget === undefined) return undefined
+  checkOptions(budget, `budget of ${name}`, ['retries', 'per'])
+  checkCount(budget.retries, `retries in budget of ${name}`, 1, 100_000)
+  return Object.freeze({ retries: budget.retries, perMs: durationMs(budget.per, `per in budget of ${name}`, 1) })
+}
+
+function refused(what: string, hint: string): HoldfastError {
+  return new HoldfastError('OPTION_INVALID', what, { hint })
+}

@@ -1,0 +1,42 @@
+/**
+ * Looking at what was thrown. It may be anything: null, a proxy that throws at every touch, a getter that does. None of these
+ * functions ever throws, because all of this runs on the way to the dead letter, and an error there would lose the event.
+ */
+export function field(value: unknown, name: PropertyKey): unknown {
+  try {
+    return (value as Record<PropertyKey, unknown> | null | undefined)?.[name]
+  } catch {
+    return undefined
+  }
+}
+
+/** A string as JSON and databases can hold it. */
+export function text(value: unknown): string | undefined {
+  return typeof value === 'string' ? value.toWellFormed() : undefined
+}
+
+export function cut(value: string, longest: number): string {
+  return value.length > longest ? `${value.slice(0, longest).toWellFormed()}…` : value
+}
+
+/** Whether it is an Error, also one of another realm. */
+export function isError(value: unknown): boolean {
+  try {
+    return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Takes the sting out of a promise that was returned where none is wanted. It is refused in any case; but if nobody listens to it,
+ * its rejection would end the process.
+ */
+export function disarm(returned: unknown): void {
+  if (typeof field(returned, 'then') !== 'function') return
+  try {
+    Promise.resolve(returned).catch(() => undefined)
+  } catch {
+    // A promise whose `constructor` throws: nobody can listen to it.
+  }
+}
