@@ -100,6 +100,13 @@ export {
   type SqlProjection,
   type SqlProjectionDefinition,
 } from './projection/projection.ts'
+export {
+  defineHandler,
+  type Handler,
+  type HandlerContext,
+  type HandlerDefinition,
+  type HandlerLogger,
+} from './handler/handler.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Duration } from './runtime/duration.ts'
 export type { Clock, Random, Runtime, Timers } from './runtime/ports.ts'

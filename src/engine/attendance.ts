@@ -117,7 +117,8 @@ export class Attendance {
       failed: (error, attempts, waitMs) => {
         this.#isFailing = true
         for (const runner of runners) {
-          if (!runner.block({ state: 'blocked', by: 'store', error, attempts, retryAt: runtime.clock.now() + waitMs })) continue
+          if (!runner.block({ state: 'blocked', by: 'store', error, attempts, retryAt: runtime.clock.now() + waitMs }))
+            continue
           const { name: subscription } = runner.subscription
           if (attempts === 1)
             logger.warn({ subscription, error }, 'the subscription is blocked; it waits and tries again')

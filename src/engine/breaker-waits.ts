@@ -30,9 +30,11 @@ const verdictMs = 1_000
 export class BreakerWaits {
   readonly #handler: Handler
   readonly #breakers: Breakers
+  readonly #now: () => number
   readonly #waiting = new Map<string, Waiting>()
 
-  constructor(handler: Handler, breakers: Breakers, lanes: Iterable<HeldLane>) {
+  constructor(handler: Handler, breakers: Breakers, lanes: Iterable<HeldLane>, now: () => number) {
+    this.#now = now
     this.#handler = handler
     this.#breakers = breakers
     for (const { lane, status, breaker } of lanes) {
@@ -51,7 +53,11 @@ export class BreakerWaits {
       const breaker = this.#breakers.get(key === undefined ? name : `${name}:${key}`, settings.settings)
       const pass = await breaker.enter()
       if (pass.entry === 'open')
-        return { entry: 'open', breaker: key === undefined ? undefined : breaker.name, retryAt: pass.retryAt }
+        return {
+          entry: 'open',
+          breaker: key === undefined ? undefined : breaker.name,
+          retryAt: this.#now() + pass.afterMs,
+        }
       return { entry: pass.entry, breaker, pass }
     } catch (error) {
       return { entry: 'failed', error }

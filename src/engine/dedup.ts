@@ -76,7 +76,8 @@ export class Dedup {
     if (by === 'position') return undefined
     if (by === 'id') return event.id
     const key: unknown = by(event)
-    if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed() && !key.includes('\0')) return key
+    if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed() && !key.includes('\0'))
+      return key
     throw new TypeError('dedupe.by must return a string of 1 to 512 characters.')
   }
 }

@@ -1,3 +1,5 @@
+import type { BreakerState } from '../breaker/breaker.ts'
+import { createBreakers } from '../breaker/breakers.ts'
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterQuery } from '../dead-letter/letter-store.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
@@ -92,13 +94,24 @@ export function createEngine(options: EngineOptions): Engine {
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
   const emitter = new EngineEmitter(logger)
+  const breakers = createBreakers({
+    store,
+    runtime,
+    processId: settings.instance,
+    onChange: (name, _from, to) => tellBreaker(emitter, name, to),
+    onStoreError: (breaker, error) =>
+      logger.warn({ breaker, error }, 'a breaker works by itself: the store can not be used'),
+  })
   const runners = new Map<string, Runner>()
   for (const declared of options.subscriptions) {
     const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
     if (runners.has(subscription.name))
       throw new HoldfastError('OPTION_INVALID', `Two subscriptions are called ${subscription.name}.`)
     const look = () => attendance.look()
-    runners.set(subscription.name, new Runner({ store, subscription, runtime, settings, emitter, logger, look }))
+    runners.set(
+      subscription.name,
+      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, look }),
+    )
   }
   const all = [...runners.values()]
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
@@ -218,6 +231,7 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function end(attending: Promise<unknown>, ending: readonly Promise<void>[]): Promise<void> {
     await Promise.all([attending, ...ending])
+    await breakers.close()
     await attendance.leave()
   }
 
@@ -284,6 +298,21 @@ function cannotDrain(
   )
 }
 
+function tellBreaker(emitter: EngineEmitter, breaker: string, to: BreakerState): void {
+  switch (to.state) {
+    case 'open':
+      return emitter.emit('breaker.opened', { breaker, retryAt: to.reopensAt })
+    case 'half-open':
+      return emitter.emit('breaker.half_open', { breaker })
+    case 'closed':
+      return emitter.emit('breaker.closed', { breaker })
+    case 'isolated':
+      return emitter.emit('breaker.opened', { breaker, retryAt: Number.POSITIVE_INFINITY })
+    default:
+      to satisfies never
+  }
+}
+
 function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runtime> {
   return { ...(clock && { clock }), ...(timers && { timers }), ...(random && { random }) }
 }
@@ -293,8 +322,10 @@ function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings 
   checkOptions(page, 'page', ['events', 'bytes'])
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new HoldfastError('OPTION_INVALID', 'name is no text.')
+  const instance = createIds(runtime.clock, runtime.random)()
   return {
-    owner: name ?? `engine-${createIds(runtime.clock, runtime.random)()}`,
+    owner: name ?? `engine-${instance}`,
+    instance,
     leaseMs: positive(toMs(lease, 'lease'), 'lease'),
     pollMs: positive(toMs(poll, 'poll'), 'poll'),
     pageEvents: positive(page.events ?? 1_000, 'page.events'),

@@ -6,7 +6,7 @@ import { classify, type Classified } from '../failure/classify.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import { type Decision, decide } from '../failure/policy.ts'
 import { exponential } from '../failure/backoff.ts'
-import type { Handler, HandlerContext, HandlerFunction } from '../handler/handler.ts'
+import { type Handler, type HandlerContext, type HandlerFunction, handlerLane } from '../handler/handler.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, PartitionState, Range, Trial } from '../subscription/subscription-store.ts'
@@ -45,6 +45,13 @@ interface Entry extends Held, Slot {
   begun: number
   tries: number
   inPlace: number
+}
+
+/** A commit that was sent. Until its end is known, it is the only one. */
+interface Pending {
+  readonly commit: Commit
+  readonly group: Group
+  readonly begun: number
 }
 
 /** As many events as may be read and not yet passed by the checkpoint. */
@@ -91,7 +98,7 @@ export class HandlerLoop implements Loop {
   readonly #finishing = new Map<string, () => void>()
   #tried: number
   #wantsTrial: Trial | undefined
-  #pending: { readonly commit: Commit; readonly group: Group; readonly begun: number } | undefined
+  #pending: Pending | undefined
   #mayHaveMore = true
   #readAt = Number.NEGATIVE_INFINITY
   #isOver = false
@@ -110,7 +117,7 @@ export class HandlerLoop implements Loop {
     const concurrency = handler.order === 'partition' ? 1 : handler.concurrency
     this.#flow = new Flow(handler.failure.outage, concurrency, runtime)
     this.#due = new DueLanes(partition.held.values())
-    this.#waits = new BreakerWaits(handler, breakers, partition.held.values())
+    this.#waits = new BreakerWaits(handler, breakers, partition.held.values(), partition.now)
     this.#dedup = handler.dedupe && new Dedup(handler.name, handler.dedupe, store.inbox, runtime.clock)
     this.#suspicion = new Suspicion(state.trials, parts.isInherited, settings.instance, handler.failure.maxDeaths)
     this.#suspectUpTo = state.tried ?? position
@@ -163,12 +170,23 @@ export class HandlerLoop implements Loop {
     await this.#read()
     this.#pump()
     await this.#finishLanes()
-    if (!this.#hasToCommit()) return 'idle'
+    if (!this.#hasToCommit()) {
+      this.#see()
+      return 'idle'
+    }
     const done = await this.#commit()
     if (done !== 'worked') return done
     this.#pump()
     await this.#parts.runtime.timers.yield()
     return 'worked'
+  }
+
+  /** Everything that was done is in the store; what was read beyond that was for others. */
+  #see(): void {
+    const { position } = this.#window.done()
+    if (!this.#ledger.isEmpty || position <= (this.#tenure.seen as number)) return
+    this.#tenure.seen = position
+    this.#parts.changed()
   }
 
   /** What is under way may end, and is kept. */
@@ -218,7 +236,9 @@ export class HandlerLoop implements Loop {
 
   async #sortOut({ events, through }: SourcePage): Promise<void> {
     const entries = await Promise.all(events.map((record) => this.#entryOf(record, false)))
-    const known = await this.#dedup?.known(entries.flatMap(({ work, read }) => (work && read.event ? [read.event] : [])))
+    const known = await this.#dedup?.known(
+      entries.flatMap(({ work, read }) => (work && read.event ? [read.event] : [])),
+    )
     for (const entry of entries) this.#place(entry, known?.has(entry.record.id) === true)
     this.#window.add(entries, through)
   }
@@ -232,8 +252,7 @@ export class HandlerLoop implements Loop {
     const logged = this.#partition.logged && order !== 'none'
     return {
       record,
-      // Without an order every event has a lane of its own, behind which nothing waits.
-      lane: order === 'none' ? `${record.key}#${record.position}` : record.key,
+      lane: handlerLane(this.#handler, record),
       sequence: logged ? (record.version ?? record.position) : record.position,
       logged,
       work: isWanted ? ((typeof relevance === 'function' ? relevance : undefined) as HandlerFunction) : undefined,
@@ -251,13 +270,13 @@ export class HandlerLoop implements Loop {
     const { record, lane, read } = entry
     const relevance = relevanceOf(this.#parts.subscription, record)
     if (isMarked(this.#marks, record.position)) entry.isDone = true
-    else if (read.failure === nothingToRead) this.#end(entry, () => this.#ledger.filtered(record, relevance === 'unknown'))
+    else if (read.failure === nothingToRead)
+      this.#end(entry, () => this.#ledger.filtered(record, relevance === 'unknown'))
     else if (this.#partition.held.has(lane)) this.#end(entry, () => this.#ledger.queued(entry))
     else if (isDuplicate) {
       this.#tracer.skipped(record, 'duplicate')
       this.#end(entry, () => this.#ledger.duplicate())
-    }
-    else this.#tracks.add(this.#trackOf(entry), entry)
+    } else this.#tracks.add(this.#trackOf(entry), entry)
   }
 
   #trackOf({ lane, isLetter }: Entry): string {
@@ -496,7 +515,13 @@ export class HandlerLoop implements Loop {
     track: Track<Entry>,
     entry: Entry,
     error: unknown,
-    tried: { readonly ctx: HandlerContext; readonly tookMs: number; readonly pass: Awaited<ReturnType<BreakerWaits['enter']>> } | undefined,
+    tried:
+      | {
+          readonly ctx: HandlerContext
+          readonly tookMs: number
+          readonly pass: Awaited<ReturnType<BreakerWaits['enter']>>
+        }
+      | undefined,
   ): void {
     const { failure: policy } = this.#handler
     const found = classify(error, policy.rules, this.#partition.now())
@@ -591,13 +616,22 @@ export class HandlerLoop implements Loop {
   }
 
   #unreadable(track: Track<Entry>, entry: Entry, failure: Failure): void {
-    this.#decide(track, entry, { class: failure.class, rule: failure.rule, evidence: failure.evidence ?? null }, failure)
+    this.#decide(
+      track,
+      entry,
+      { class: failure.class, rule: failure.rule, evidence: failure.evidence ?? null },
+      failure,
+    )
   }
 
   #blame(track: Track<Entry>, entry: Entry, deaths: number): void {
-    const error = new HoldfastError('EVENT_DEADLY', `${deaths} processes died while they tried this event alone or with others.`, {
-      hint: 'Find out what its handler does with it: exits, takes all memory, or never gives the thread back.',
-    })
+    const error = new HoldfastError(
+      'EVENT_DEADLY',
+      `${deaths} processes died while they tried this event alone or with others.`,
+      {
+        hint: 'Find out what its handler does with it: exits, takes all memory, or never gives the thread back.',
+      },
+    )
     const failure = describeFailure(error, 'permanent', 'crash')
     this.#tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
@@ -675,7 +709,7 @@ export class HandlerLoop implements Loop {
 
   /** A commit whose end is not known: the store says whether it is there. */
   async #resolve(): Promise<Step> {
-    const { commit } = this.#pending as { readonly commit: Commit }
+    const { commit } = this.#pending as Pending
     const { store, subscription, share, tenure } = this.#parts
     const state = await store.subscriptions.load(subscription.name, share.partition)
     if (!state || state.epoch !== commit.lease.epoch) {
@@ -689,7 +723,7 @@ export class HandlerLoop implements Loop {
 
   async #write(): Promise<Step> {
     const { tenure } = this.#parts
-    const result = await tenure.commit((this.#pending as { readonly commit: Commit }).commit)
+    const result = await tenure.commit((this.#pending as Pending).commit)
     // Paused: what was done stays in memory, and is written when it goes on.
     if (result.outcome !== 'committed') {
       const step = tenure.refuse(result)
@@ -700,7 +734,7 @@ export class HandlerLoop implements Loop {
   }
 
   #accept(): void {
-    const { commit, group, begun } = this.#pending as NonNullable<typeof this.#pending>
+    const { commit, group, begun } = this.#pending as Pending
     this.#pending = undefined
     const { runtime, rate, teller, changed, emitter, subscription, share } = this.#parts
     this.#tenure.accept(commit)

@@ -1,3 +1,4 @@
+import type { Breakers } from '../breaker/breakers.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { logSource, type Source } from '../source/source.ts'
@@ -18,6 +19,7 @@ export interface RunnerParts {
   readonly settings: WorkerSettings
   readonly emitter: EngineEmitter
   readonly logger: Logger
+  readonly breakers: Breakers
   /** Asks to hear what the other processes do, now rather than later. */
   readonly look: () => void
 }

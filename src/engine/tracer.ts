@@ -12,7 +12,12 @@ export class Tracer {
   readonly #emitter: EngineEmitter
   readonly #logger: Logger
 
-  constructor({ subscription, share, emitter, logger }: Pick<WorkerParts, 'subscription' | 'share' | 'emitter' | 'logger'>) {
+  constructor({
+    subscription,
+    share,
+    emitter,
+    logger,
+  }: Pick<WorkerParts, 'subscription' | 'share' | 'emitter' | 'logger'>) {
     this.#subscription = subscription.name
     this.#partition = share.partition
     this.#emitter = emitter

@@ -6,15 +6,11 @@ import type { Projection } from '../projection/projection.ts'
 import type { RowWrite } from '../projection/row-store.ts'
 import type { Share } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
-import {
-  addCounts,
-  type Checkpoint,
-  type Counts,
-  type MutableCounts,
-  noCounts,
-  outcomes,
-} from '../subscription/checkpoint.ts'
+import { addCounts, type Counts, type MutableCounts, noCounts, outcomes } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
+import type { PartitionState } from '../subscription/subscription-store.ts'
+import { handlerLane } from '../handler/handler.ts'
+import { isMarked } from './window.ts'
 import { readEvent, relevanceOf } from './interpret.ts'
 
 export type Difference =
@@ -100,9 +96,11 @@ class Verifier {
     }
     let events = 0
     let total: Counts = noCounts()
-    for (const { partition, checkpoint } of states) {
+    for (const state of states) {
+      const { partition, checkpoint } = state
       const counts = noCounts()
-      events += await this.#recount({ partition, of: states.length }, checkpoint, counts)
+      events += await this.#recount({ partition, of: states.length }, state, counts)
+      if (consumer.kind === 'handler') this.#countDuplicates(checkpoint.counts, counts)
       for (const outcome of outcomes) {
         if (counts[outcome] !== checkpoint.counts[outcome])
           this.#differ({ kind: 'count', outcome, expected: counts[outcome], actual: checkpoint.counts[outcome] })
@@ -123,24 +121,38 @@ class Verifier {
     }
   }
 
-  async #recount(share: Share, { start, position }: Checkpoint, counts: MutableCounts): Promise<number> {
+  /** What a handler took for a repeat, nothing here can tell; only that it is one or the other. */
+  #countDuplicates({ duplicate }: Counts, counts: MutableCounts): void {
+    const found = Math.min(duplicate, counts.applied)
+    counts.duplicate += found
+    counts.applied -= found
+  }
+
+  /** Everything up to the checkpoint, and what is marked as finished above it. */
+  async #recount(share: Share, { checkpoint, marks }: PartitionState, counts: MutableCounts): Promise<number> {
     const { name } = this.#subscription
+    const { start, position } = checkpoint
+    const end = marks.at(-1)?.[1] ?? position
     const letters = letterWalk(this.#moment, name, share.partition)
     // Lanes of another partition are not these, even if they have the same name.
     this.#heads = new Map()
     let events = 0
     let after = start
-    while (after < position) {
+    while (after < end) {
       const page = await this.#moment.log.readAll(after, pageLimits, share)
       for (const record of page.events) {
-        if (record.position > position) break
-        await this.#account(record, await letters(record.position), counts)
+        if (record.position > end) break
+        const letter = await letters(record.position)
+        const isPassed = record.position <= position || isMarked(marks, record.position)
+        if (!isPassed && letter) this.#wrong(record, letter.lane, 'it is held although it is not finished')
+        if (!isPassed) continue
+        await this.#account(record, letter, counts)
         events++
       }
       if (page.through === after) break
       after = page.through
     }
-    for (const letter of await this.#moment.letters(name, share.partition, position, 10)) {
+    for (const letter of await this.#moment.letters(name, share.partition, end, 10)) {
       this.#wrong(letter.event, letter.lane, 'it is held although the checkpoint has not passed it')
     }
     return events
@@ -157,7 +169,7 @@ class Verifier {
       if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded by nobody')
     } else if (letter && letter.status !== 'resolved') {
       counts.held++
-      const { lane } = await readEvent(this.#subscription, record)
+      const lane = await this.#laneOf(record)
       if (lane !== letter.lane) this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
       const isHead = !this.#heads.has(letter.lane)
       if (isHead) this.#heads.set(letter.lane, letter)
@@ -170,10 +182,17 @@ class Verifier {
     }
   }
 
+  async #laneOf(record: RecordedEvent): Promise<string> {
+    const { consumer } = this.#subscription
+    return consumer.kind === 'handler'
+      ? handlerLane(consumer, record)
+      : (await readEvent(this.#subscription, record)).lane
+  }
+
   async #apply(record: RecordedEvent): Promise<void> {
     const { consumer } = this.#subscription
     const reading = await readEvent(this.#subscription, record)
-    const { lane } = reading
+    const lane = await this.#laneOf(record)
     if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
     if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
     if (consumer.kind !== 'fold') return

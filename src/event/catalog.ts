@@ -114,3 +114,25 @@ function accept(result: SchemaResult<unknown>): unknown {
     `The data doesn't fit its schema: ${describeIssues(result.issues)}.`,
   )
 }
+
+/** What a definition does with each type of event. A type that its events don't have would never be called, quietly. */
+export function functionsOf<F>(name: string, events: EventCatalog, on: object): ReadonlyMap<string, F> {
+  if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
+    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and what they do in on.`)
+  }
+  const functions = new Map<string, F>()
+  for (const [type, run] of Object.entries(on)) {
+    if (!events.entry(type)) {
+      throw new HoldfastError(
+        'EVENT_TYPE_UNKNOWN',
+        `${name} has a function for ${JSON.stringify(type)}, which its events don't have.`,
+        {
+          hint: 'Add the type to defineEvents, or mend its spelling.',
+        },
+      )
+    }
+    if (typeof run !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: on.${type} is not a function.`)
+    functions.set(type, run as F)
+  }
+  return functions
+}

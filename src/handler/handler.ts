@@ -1,7 +1,42 @@
 import type { BreakerSettings } from '../breaker/breaker.ts'
-import type { EventCatalog } from '../event/catalog.ts'
-import type { Event } from '../event/event.ts'
-import type { Policy } from '../failure/policy.ts'
+import { type BreakerOptions, breakerOptionNames, breakerSettings } from '../breaker/settings.ts'
+import { HoldfastError } from '../errors.ts'
+import { type DataOf, type EventCatalog, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
+import type { Event, RecordedEvent } from '../event/event.ts'
+import { checkName } from '../event/names.ts'
+import { definePolicy, type Policy } from '../failure/policy.ts'
+import { type Duration, toMs } from '../runtime/duration.ts'
+import { checkOptions } from '../runtime/options.ts'
+
+export interface HandlerDefinition<C extends EventCatalog> {
+  readonly events: C
+  /** What each type of event does, outside of the database. It may run more than once: hand `ctx.idempotencyKey` on. */
+  readonly on: {
+    readonly [T in TypeName<C>]?: (event: Event<T, DataOf<C, T>>, ctx: HandlerContext) => unknown
+  }
+  /** What a failure does: a preset, or one made by `definePolicy`. */
+  readonly failure?: Policy
+  /**
+   * While it is open nothing is tried, and what would be waits. One for the whole handler; with `key`, one for each endpoint, tenant
+   * or whatever the event is sent to.
+   */
+  readonly breaker?: BreakerOptions & { readonly key?: (event: EventOf<C>) => string }
+  /** How many lanes run side by side in each partition. 16 unless you say otherwise. */
+  readonly concurrency?: number
+  /** How long an attempt may take. '30s' unless you say otherwise. */
+  readonly timeout?: Duration
+  /** Only where the same thing can come under several positions; that no position is handled twice needs nothing. */
+  readonly dedupe?: {
+    readonly by: 'position' | 'id' | ((event: EventOf<C>) => string)
+    /** 'forever', or how long. '24h' unless you say otherwise. */
+    readonly window?: Duration | 'forever'
+    /** In the store, together with the outcome, unless you say otherwise; in memory a restart forgets it. */
+    readonly store?: 'memory' | 'store'
+  }
+  readonly order?: 'key' | 'partition' | 'none'
+  /** Told of every attempt that failed. What it throws is logged, and changes nothing. */
+  readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
+}
 
 /** Where a handler's log lines go, with its name, the event's id and the attempt already in them. pino fits. */
 export interface HandlerLogger {
@@ -62,4 +97,76 @@ export interface Handler {
 export interface HandlerBreaker {
   readonly settings: BreakerSettings
   readonly key: ((event: Event) => string) | undefined
+}
+
+/** Without an order every event has a lane of its own, behind which nothing waits. */
+export function handlerLane({ order }: Handler, { key, position }: RecordedEvent): string {
+  return order === 'none' ? `${key}#${position}` : key
+}
+
+type AnyDefinition = HandlerDefinition<EventCatalog>
+
+const optionNames = ['events', 'on', 'failure', 'breaker', 'concurrency', 'timeout', 'dedupe', 'order', 'onError']
+const mostConcurrency = 10_000
+
+/** Declares what events do outside of the database: a mail, a call, a message. */
+export function defineHandler<const C extends EventCatalog>(name: string, definition: HandlerDefinition<C>): Handler {
+  checkName(name, 'The handler')
+  checkOptions(definition, `The handler ${name}`, optionNames)
+  const {
+    events,
+    on,
+    failure = definePolicy({}),
+    concurrency = 16,
+    timeout = '30s',
+    order = 'key',
+    onError,
+  } = definition
+  if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > mostConcurrency)
+    throw refused(name, `concurrency is ${String(concurrency)}`, `a whole number from 1 to ${mostConcurrency}`)
+  if (!['key', 'partition', 'none'].includes(order))
+    throw refused(name, `order is ${JSON.stringify(order)}`, "'key', 'partition' or 'none'")
+  if (onError !== undefined && typeof onError !== 'function')
+    throw refused(name, 'onError is no function', 'a function of the error, the event and the context')
+  if (typeof failure?.classes !== 'object') throw refused(name, 'failure is no policy', 'a preset, or definePolicy(…)')
+  const timeoutMs = toMs(timeout, `The timeout of ${name}`)
+  if (timeoutMs < 1) throw refused(name, 'timeout is 0', 'a duration')
+  return {
+    kind: 'handler',
+    name,
+    events,
+    table: undefined,
+    keyOf: undefined,
+    functions: functionsOf<HandlerFunction>(name, events, on),
+    failure,
+    breaker: breakerOf(name, definition.breaker as AnyDefinition['breaker']),
+    concurrency,
+    timeoutMs,
+    dedupe: dedupeOf(name, definition.dedupe as AnyDefinition['dedupe']),
+    order,
+    onError: onError as ErrorHook | undefined,
+  }
+}
+
+function breakerOf(name: string, given: AnyDefinition['breaker']): HandlerBreaker | undefined {
+  if (given === undefined) return undefined
+  checkOptions(given, `The breaker of ${name}`, ['key', ...breakerOptionNames])
+  const { key, ...options } = given
+  if (key !== undefined && typeof key !== 'function') throw refused(name, 'breaker.key is no function', 'a function')
+  return { settings: breakerSettings(options), key: key as HandlerBreaker['key'] }
+}
+
+function dedupeOf(name: string, given: AnyDefinition['dedupe']): Dedupe | undefined {
+  if (given === undefined) return undefined
+  checkOptions(given, `dedupe of ${name}`, ['by', 'window', 'store'])
+  const { by, window = '24h', store = 'store' } = given
+  if (by !== 'position' && by !== 'id' && typeof by !== 'function')
+    throw refused(name, 'dedupe.by is unknown', "'position', 'id' or a function of the event")
+  if (store !== 'memory' && store !== 'store') throw refused(name, 'dedupe.store is unknown', "'memory' or 'store'")
+  const windowMs = window === 'forever' ? Number.POSITIVE_INFINITY : toMs(window, `dedupe.window of ${name}`)
+  return { by: by as Dedupe['by'], windowMs, store }
+}
+
+function refused(name: string, what: string, allowed: string): HoldfastError {
+  return new HoldfastError('OPTION_INVALID', `The handler ${name}: ${what}.`, { hint: `It can be ${allowed}.` })
 }

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors.ts'
-import type { DataOf, EventCatalog, EventOf, TypeName } from '../event/catalog.ts'
+import { type DataOf, type EventCatalog, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
 import type { Event } from '../event/event.ts'
 import { checkColumnName, checkName } from '../event/names.ts'
 import { checkOptions } from '../runtime/options.ts'
@@ -123,28 +123,6 @@ function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalo
     effects: functionsOf<Effect>(name, events, on),
     reset,
   }
-}
-
-/** What a definition does with each type of event. A type that its events don't have would never be called, quietly. */
-function functionsOf<F>(name: string, events: EventCatalog, on: object): ReadonlyMap<string, F> {
-  if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
-    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and what they do in on.`)
-  }
-  const functions = new Map<string, F>()
-  for (const [type, run] of Object.entries(on)) {
-    if (!events.entry(type)) {
-      throw new HoldfastError(
-        'EVENT_TYPE_UNKNOWN',
-        `${name} has a function for ${JSON.stringify(type)}, which its events don't have.`,
-        {
-          hint: 'Add the type to defineEvents, or mend its spelling.',
-        },
-      )
-    }
-    if (typeof run !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: on.${type} is not a function.`)
-    functions.set(type, run as F)
-  }
-  return functions
 }
 
 function defineFold(name: string, definition: ProjectionDefinition<EventCatalog, unknown, object>): Projection {

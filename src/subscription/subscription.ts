@@ -80,10 +80,10 @@ export function defineSubscription(consumer: Consumer, options: SubscriptionOpti
     // The versions of several keys meet in one row; which of them is missing or repeated could not be told there.
     throw refused(name, 'it has a key of its own, and its source is unordered', 'a projection by the key of its events')
   }
-  if (consumer.kind === 'sql' && source?.versions === 'unordered') {
+  if (consumer.kind !== 'fold' && source?.versions === 'unordered') {
     throw refused(
       name,
-      'it is SQL of your own, and its source is unordered',
+      `it is ${consumer.kind === 'sql' ? 'SQL of your own' : 'a handler'}, and its source is unordered`,
       'a fold, or a source whose versions come in order',
     )
   }
