@@ -1,9 +1,14 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
 import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { SubscriptionKind } from '../subscription/subscription-store.ts'
+import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
+import { type MarkRow, toMark } from './inbox.ts'
+import { laneColumns } from './letter-sql.ts'
 import { type LaneRow, type LetterRow, toLane, toLetter } from './letters.ts'
 import { partitionReader } from './partitions.ts'
 import { isGoneSql } from './presence.ts'
+import { kindSql } from './registration.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
 
@@ -12,15 +17,18 @@ const perPart = 100
 
 /** Everything that is in the schema, in parts that fit into memory. `query` stands in a read transaction, so it is one moment. */
 export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
-  const subscriptions = await query<{ name: string; table_name: string | null; columns: string }>(
-    `SELECT name, table_name, columns FROM ${db.table('holdfast_subscriptions')} ORDER BY name`,
-  )
+  const subscriptions = await query<{
+    name: string
+    kind: SubscriptionKind
+    table_name: string | null
+    columns: string
+  }>(`SELECT name, ${kindSql}, table_name, columns FROM ${db.table('holdfast_subscriptions')} ORDER BY name`)
   const readPartitions = partitionReader(db)
-  for (const { name, table_name, columns } of subscriptions) {
+  for (const { name, kind, table_name, columns } of subscriptions) {
     const free = await freePartitions(db, query, name)
     const states = await readPartitions(query, name)
     const partitions = states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state))
-    yield { part: 'subscription', subscription: { name, table: tableOf(table_name, columns), partitions } }
+    yield { part: 'subscription', subscription: { name, kind, table: tableOf(table_name, columns), partitions } }
   }
   yield* events(db, query)
   for (const { name, table_name, columns } of subscriptions) {
@@ -28,7 +36,10 @@ export async function* archive(db: Database, query: Query): AsyncGenerator<Archi
     if (table) yield* rows(db, query, name, table)
     yield* lanes(db, query, name)
     yield* letters(db, query, name)
+    yield* inbox(db, query, name)
   }
+  const breakers = await listBreakers(db, query)
+  if (breakers.length > 0) yield { part: 'breakers', breakers }
 }
 
 /** Those on which nobody works, although their rows may still name one that died. */
@@ -77,7 +88,7 @@ function rowOf({ key, version, position, json, columns }: RowWrite): RowWrite {
 
 async function* lanes(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
   const sql = `
-    SELECT lane, status, since, done, head, head_position AS "headPosition", partition FROM ${db.table('holdfast_lanes')}
+    SELECT ${laneColumns}, partition FROM ${db.table('holdfast_lanes')}
     WHERE subscription = $1 AND lane > $2 ORDER BY lane LIMIT $3`
   for (let after = ''; ; ) {
     const found = await query<LaneRow & { partition: number }>(sql, [subscription, after, perPart])
@@ -105,5 +116,19 @@ async function* letters(db: Database, query: Query, subscription: string): Async
     if (!last) return
     yield { part: 'letters', subscription, letters: found.map(toLetter) }
     after = last
+  }
+}
+
+async function* inbox(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
+  for (let after: string | undefined; ; ) {
+    const isBehind = after === undefined ? '>=' : '>'
+    const sql = `
+      SELECT key, result, until FROM ${db.table('holdfast_inbox')} WHERE subscription = $1 AND key ${isBehind} $2
+      ORDER BY key LIMIT $3`
+    const found = await query<MarkRow>(sql, [subscription, after ?? '', perPart])
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'inbox', subscription, marks: found.map(toMark) }
+    after = last.key
   }
 }

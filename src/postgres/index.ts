@@ -1,10 +1,12 @@
 import { HoldfastError } from '../errors.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Store } from '../store.ts'
+import { postgresBreakers } from './breakers.ts'
 import { checkConnections, toConfig } from './connection.ts'
 import { Database, type DatabaseOptions } from './database.ts'
 import { loadDriver, type PgConfig } from './driver.ts'
 import { checkSchema } from './identifier.ts'
+import { postgresInbox } from './inbox.ts'
 import { postgresLetters } from './letters.ts'
 import { Growth } from './growth.ts'
 import { createListener } from './listener.ts'
@@ -59,6 +61,8 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
     subscriptions: postgresSubscriptions(db, listener),
     letters: postgresLetters(db, query),
     rows: postgresRows(db, query, growth),
+    inbox: postgresInbox(db, query),
+    breakers: postgresBreakers(db, query),
     restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),
     close,

@@ -1,7 +1,8 @@
 import type { Database } from './database.ts'
 import { fresh } from './statement.ts'
 
-const laneColumns = 'lane, status, since, done, head, head_position AS "headPosition"'
+export const laneColumns =
+  'lane, status, since, done, head, head_position AS "headPosition", due_at AS "dueAt", tries, breaker'
 
 /**
  * First the letters that are meant, by the one index that leads to them in order, then everything about each of them. Written so that

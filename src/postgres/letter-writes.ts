@@ -1,4 +1,4 @@
-import type { LetterStatus, NewLetter } from '../dead-letter/letter.ts'
+import type { Ending, LetterStatus, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
 import type { LetterChange } from '../subscription/subscription-store.ts'
 
@@ -8,8 +8,11 @@ interface Change {
   failure?: Failure
   /** In JSON. */
   readonly attempts: string[]
-  endedBy?: string
+  ending?: Partial<Ending>
 }
+
+/** Who resolved a letter gives no reason. */
+type End = Partial<Ending> & { readonly at: number }
 
 export interface LetterInsert {
   readonly letter: NewLetter
@@ -18,8 +21,7 @@ export interface LetterInsert {
   readonly isBare: boolean
   readonly failure: Failure | undefined
   readonly attempts: string | null
-  readonly endedAt: number | null
-  readonly endedBy: string | null
+  readonly end: End | undefined
 }
 
 export interface LetterUpdate {
@@ -28,8 +30,7 @@ export interface LetterUpdate {
   readonly failure: Failure | undefined
   /** To be added to those there are: objects in JSON, with commas between them. */
   readonly attempts: string | null
-  readonly endedAt: number | null
-  readonly endedBy: string | null
+  readonly end: End | undefined
 }
 
 export interface LetterWrites {
@@ -66,10 +67,14 @@ function foldChanges(letters: readonly LetterChange[], at: number): Map<number, 
     switch (letter.change) {
       case 'resolved':
         change.status = 'resolved'
-        change.endedBy = letter.by
+        change.ending = { by: letter.by }
+        break
+      case 'discarded':
+        change.status = 'discarded'
+        change.ending = letter.ending
         break
       case 'failed':
-        change.status = 'parked'
+        change.status = letter.status
         change.failure = letter.failure
         change.attempts.push(JSON.stringify({ at, failure: letter.failure }))
         break
@@ -87,14 +92,15 @@ function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined
   // What only queues has not been tried.
   const own = letter.failure && !isBare ? [JSON.stringify({ at, failure: letter.failure })] : []
   const attempts = [...own, ...(change?.attempts ?? [])]
+  // Discarded from the start has an end, whoever it was.
+  const ending = change?.ending ?? (letter.status === 'discarded' ? { ...letter.ending } : undefined)
   return {
     letter,
     status: change?.status ?? letter.status,
     isBare,
     failure: change?.failure ?? (isBare ? undefined : letter.failure),
     attempts: attempts.length > 0 ? `[${attempts.join(',')}]` : null,
-    endedAt: change?.endedBy === undefined ? null : at,
-    endedBy: change?.endedBy ?? null,
+    end: ending && { ...ending, at },
   }
 }
 
@@ -104,7 +110,6 @@ function toUpdate(position: number, change: Change, at: number): LetterUpdate {
     status: change.status ?? null,
     failure: change.failure,
     attempts: change.attempts.length > 0 ? change.attempts.join(',') : null,
-    endedAt: change.endedBy === undefined ? null : at,
-    endedBy: change.endedBy ?? null,
+    end: change.ending && { ...change.ending, at },
   }
 }

@@ -26,10 +26,14 @@ export interface LetterRow {
   held_at: number
   ended_at: number | null
   ended_by: string | null
+  ended_reason: string | null
 }
 
-export interface LaneRow extends Omit<HeldLane, 'done'> {
+export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker'> {
   readonly done: number | null
+  readonly dueAt: number | null
+  readonly tries: number | null
+  readonly breaker: string | null
 }
 
 interface SummaryRow {
@@ -97,8 +101,19 @@ function toSummary({ held, heads, oldest }: SummaryRow): HeldSummary {
   }
 }
 
-export function toLane({ lane, status, since, done, head, headPosition }: LaneRow): HeldLane {
-  return { lane, status, since, done: done ?? undefined, head, headPosition }
+export function toLane({ lane, status, since, done, head, headPosition, dueAt, tries, breaker }: LaneRow): HeldLane {
+  return {
+    lane,
+    status,
+    since,
+    done: done ?? undefined,
+    head,
+    headPosition,
+    // Most lanes have none of these.
+    ...(dueAt !== null && { dueAt }),
+    ...(tries !== null && tries > 0 && { tries }),
+    ...(breaker !== null && { breaker }),
+  }
 }
 
 export function toLetter(row: LetterRow): DeadLetter {
@@ -126,5 +141,6 @@ export function toLetter(row: LetterRow): DeadLetter {
     heldAt: row.held_at,
     endedAt: row.ended_at ?? undefined,
     endedBy: row.ended_by ?? undefined,
+    endedReason: row.ended_reason ?? undefined,
   }
 }

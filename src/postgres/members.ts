@@ -1,8 +1,9 @@
 import type { Member, PartitionView, SubscriptionStore, SubscriptionView } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
-import { type PartitionRow, partitionColumns, toState } from './partitions.ts'
+import { partitionColumns, toState, type TriedPartitionRow } from './partitions.ts'
 import { isGoneSql, type Presence, presentSql } from './presence.ts'
 import { fresh, prepared } from './statement.ts'
+import { toTrials, trialsSql } from './trials.ts'
 
 interface ViewRow {
   readonly name: string
@@ -16,9 +17,9 @@ interface MemberRow {
   readonly presence: number
 }
 
-type Owned = Pick<PartitionRow, 'owner' | 'presence'>
+type Owned = Pick<TriedPartitionRow, 'owner' | 'presence'>
 
-interface PartitionViewRow extends PartitionRow {
+interface PartitionViewRow extends TriedPartitionRow {
   readonly is_free: boolean
   readonly is_due: boolean
 }
@@ -65,9 +66,10 @@ export function postgresMembers(
         const has = (row: Owned) => (isSelf ? isOurs(row) : !isOurs(row) && owns(member, row, others))
         return { owner: member.owner, isSelf, partitions: owned.filter(has).length }
       }),
-      partitions: rows.map(
-        (row): PartitionView => ({ ...toState(row), isFree: row.is_free, isMine: isOurs(row), isDue: row.is_due }),
-      ),
+      partitions: rows.map((row): PartitionView => {
+        const state = toState(row, toTrials(row.trials))
+        return { ...state, isFree: row.is_free, isMine: isOurs(row), isDue: row.is_due }
+      }),
     }
   }
 }
@@ -92,7 +94,8 @@ function statements(db: Database) {
   const isDead = `(m.until <= clock_timestamp() OR ${isGone('m.presence')} OR (m.owner = $2 AND m.presence = ${noPresence}))`
   return {
     // Writes only where less than two thirds of the time is left; whoever writes also sweeps. Those that another process
-    // is just sweeping or renewing are left to it, or the two might wait for each other.
+    // is just sweeping or renewing are left to it, or the two might wait for each other. A lane that is tried again at a time
+    // is not waited for: it may be days.
     attend: fresh(`
       WITH present AS MATERIALIZED (${presentSql}),
       stale AS (
@@ -119,11 +122,12 @@ function statements(db: Database) {
         WHERE m.subscription = s.name AND NOT ${isDead}
       ) AS members, (
         SELECT json_agg(v) FROM (
-          SELECT ${partitionColumns},
+          SELECT ${partitionColumns}, ${trialsSql(db, 'p.subscription', 'p.partition')} AS trials,
             owner IS NULL OR lease_until <= clock_timestamp() OR ${isGone('presence')} AS is_free,
             EXISTS (
               SELECT FROM ${db.table('holdfast_lanes')} AS l
               WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying'
+                AND l.due_at IS NULL
             ) AS is_due
           FROM ${db.table('holdfast_partitions')} AS p WHERE p.subscription = s.name ORDER BY partition
         ) AS v

@@ -1,6 +1,7 @@
-import type { PartitionState } from '../subscription/subscription-store.ts'
+import type { PartitionState, Range, Trial } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import { type Query, prepared } from './statement.ts'
+import { toTrials, trialsSql } from './trials.ts'
 
 export interface PartitionRow {
   partition: number
@@ -21,22 +22,32 @@ export interface PartitionRow {
   filtered: number
   held: number
   discarded: number
+  /** In JSON. */
+  marks: string
+  tried: number | null
+}
+
+export interface TriedPartitionRow extends PartitionRow {
+  /** In JSON. */
+  trials: string
 }
 
 /** In the order of `PartitionRow`. */
 export const partitionColumns = `partition, epoch, owner, presence, paused_at, pause_reason, start, position,
-  event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded`
+  event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded,
+  marks, tried`
 
 /** Partitions of a subscription in order of their numbers; all, or one. */
 export function partitionReader(db: Database) {
   const sql = prepared(`
-    SELECT ${partitionColumns} FROM ${db.table('holdfast_partitions')}
+    SELECT ${partitionColumns}, ${trialsSql(db, 'p.subscription', 'p.partition')} AS trials
+    FROM ${db.table('holdfast_partitions')} AS p
     WHERE subscription = $1 AND ($2::integer IS NULL OR partition = $2) ORDER BY partition`)
   return async (query: Query, subscription: string, partition?: number): Promise<PartitionState[]> =>
-    (await query<PartitionRow>(sql, [subscription, partition])).map(toState)
+    (await query<TriedPartitionRow>(sql, [subscription, partition])).map((row) => toState(row, toTrials(row.trials)))
 }
 
-export function toState(row: PartitionRow): PartitionState {
+export function toState(row: PartitionRow, trials: readonly Trial[]): PartitionState {
   const { applied, duplicate, filtered, held, discarded } = row
   return {
     partition: row.partition,
@@ -53,5 +64,8 @@ export function toState(row: PartitionRow): PartitionState {
       commits: row.commits,
     },
     pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
+    marks: JSON.parse(row.marks) as Range[],
+    tried: row.tried ?? undefined,
+    trials,
   }
 }

@@ -1,6 +1,6 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
-import type { Registered, SubscriptionSpec } from '../subscription/subscription-store.ts'
+import type { Registered, SubscriptionKind, SubscriptionSpec } from '../subscription/subscription-store.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { sqlStateOf } from './errors.ts'
@@ -11,17 +11,22 @@ import { createTableSql } from './rows.ts'
 const partitionsOfNew = 4
 
 interface KnownRow {
+  readonly kind: SubscriptionKind
   readonly table_name: string | null
   readonly columns: string
   readonly partitions: number
 }
+
+// One that was made before there were kinds, or by a program from then that still runs, has none written down.
+export const kindSql = "coalesce(kind, CASE WHEN table_name IS NULL THEN 'sql' ELSE 'fold' END) AS kind"
 
 /**
  * Makes the subscription and its table, or checks that they fit what is there. One that exists is only looked at, so that a role
  * without the right to make tables can run it; processes that make one together wait for each other.
  */
 export async function register(db: Database, spec: SubscriptionSpec): Promise<Registered> {
-  const knownSql = `SELECT table_name, columns, partitions FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`
+  const knownSql = `
+    SELECT ${kindSql}, table_name, columns, partitions FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`
   const [known] = await db.query<KnownRow>(knownSql, [spec.name])
   if (known) return check(spec, known)
   if (spec.start === 'existing') {
@@ -45,17 +50,14 @@ export async function register(db: Database, spec: SubscriptionSpec): Promise<Re
   }
 }
 
-async function make(
-  db: Database,
-  client: PgClient,
-  { name, table, partitions = partitionsOfNew }: SubscriptionSpec,
-  start: number,
-): Promise<Registered> {
+async function make(db: Database, client: PgClient, spec: SubscriptionSpec, start: number): Promise<Registered> {
+  const { name, table, partitions = partitionsOfNew } = spec
   if (table) await makeTable(db, client, table)
   await client.query(
     queryOf(
-      `INSERT INTO ${db.table('holdfast_subscriptions')} (name, table_name, columns, partitions) VALUES ($1, $2, $3, $4)`,
-      [name, table?.name, columnsText(table), partitions],
+      `INSERT INTO ${db.table('holdfast_subscriptions')} (name, kind, table_name, columns, partitions)
+       VALUES ($1, $2, $3, $4, $5)`,
+      [name, kindOf(spec), table?.name, columnsText(table), partitions],
     ),
   )
   await client.query(
@@ -85,6 +87,7 @@ async function makeTable(db: Database, client: PgClient, table: TableSpec): Prom
 }
 
 function check(spec: SubscriptionSpec, known: KnownRow): Registered {
+  checkKind(spec, known)
   checkTable(spec, known)
   const { name, partitions } = spec
   if (partitions !== undefined && partitions !== known.partitions) {
@@ -97,13 +100,22 @@ function check(spec: SubscriptionSpec, known: KnownRow): Registered {
   return { partitions: known.partitions }
 }
 
+function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {
+  return kind ?? (table ? 'fold' : 'sql')
+}
+
+const kinds = { fold: 'a fold', sql: 'SQL of its own', handler: 'a handler' } as const
+
+function checkKind(spec: SubscriptionSpec, known: KnownRow): void {
+  const kind = kindOf(spec)
+  if (kind === known.kind) return
+  const message = `The subscription ${spec.name} was ${kinds[known.kind]} and is ${kinds[kind]} now.`
+  throw new HoldfastError('PROJECTION_CHANGED', message, {
+    hint: 'Give it a new name, with which it begins beside the old one, or take the change back.',
+  })
+}
+
 function checkTable({ name, table }: SubscriptionSpec, known: KnownRow): void {
-  if ((table === undefined) !== (known.table_name === null)) {
-    const [was, is] = table ? ['SQL of its own', 'a fold'] : ['a fold', 'SQL of its own']
-    throw new HoldfastError('PROJECTION_CHANGED', `The projection ${name} was ${was} and is ${is} now.`, {
-      hint: 'Give the projection a new name, which begins beside the old one, or take the change back.',
-    })
-  }
   if (columnsText(table) === known.columns) return
   throw new HoldfastError(
     'PROJECTION_CHANGED',

@@ -21,10 +21,10 @@ export async function reset(
     await query(`
       UPDATE ${db.table('holdfast_partitions')} SET epoch = epoch + 1, owner = NULL, presence = NULL, lease_until = '-infinity',
         position = start, commits = commits + 1, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
-        applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0
+        applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0, marks = '[]', tried = NULL
       WHERE subscription = $1`)
-    await query(`DELETE FROM ${db.table('holdfast_lanes')} WHERE subscription = $1`)
-    await query(`DELETE FROM ${db.table('holdfast_letters')} WHERE subscription = $1`)
+    for (const table of ['lanes', 'letters', 'trials', 'inbox'])
+      await query(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`)
     if (!empty && known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
     if (!empty) return
     const handle = new Handle(client)

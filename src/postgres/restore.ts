@@ -1,6 +1,8 @@
 import type { ArchivedEvent, ArchivedLane, ArchivedSubscription, ArchivePart } from '../archive/archive.ts'
+import type { BreakerRecord } from '../breaker/breaker-store.ts'
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
+import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import { slotOf } from '../source/share.ts'
 import { type Database, queryOf, rollback } from './database.ts'
@@ -48,7 +50,7 @@ async function told<T>(db: Database, work: Promise<T>): Promise<T> {
 
 /** Locked, so that nothing comes in between the look and the end. */
 async function refuseUsed(db: Database, ask: Ask): Promise<void> {
-  const tables = ['holdfast_events', 'holdfast_subscriptions'].map((name) => db.table(name))
+  const tables = ['holdfast_events', 'holdfast_subscriptions', 'holdfast_breakers'].map((name) => db.table(name))
   await ask(`LOCK TABLE ${tables.join(', ')} IN EXCLUSIVE MODE`)
   for (const table of tables) {
     const { rows } = await ask(`SELECT 1 FROM ${table} LIMIT 1`)
@@ -80,6 +82,10 @@ class Writer {
         return this.#lanes(part.subscription, part.lanes)
       case 'letters':
         return this.#letters(part.subscription, part.letters)
+      case 'inbox':
+        return this.#inbox(part.subscription, part.marks)
+      case 'breakers':
+        return this.#breakers(part.breakers)
       default:
         part satisfies never
     }
@@ -94,18 +100,20 @@ class Writer {
     )
   }
 
-  async #subscription({ name, table, partitions }: ArchivedSubscription): Promise<void> {
+  async #subscription({ name, kind, table, partitions }: ArchivedSubscription): Promise<void> {
     if (table) for (const text of createTableSql(this.#db, table)) await this.#query(text, [])
     await this.#query(
-      `INSERT INTO ${this.#db.table('holdfast_subscriptions')} (name, table_name, columns, partitions) VALUES ($1, $2, $3, $4)`,
-      [name, table?.name, columnsText(table), partitions.length],
+      `INSERT INTO ${this.#db.table('holdfast_subscriptions')} (name, kind, table_name, columns, partitions)
+       VALUES ($1, $2, $3, $4, $5)`,
+      [name, kind, table?.name, columnsText(table), partitions.length],
     )
-    for (const { partition, epoch, checkpoint, pause } of partitions) {
+    for (const { partition, epoch, checkpoint, pause, marks, tried, trials } of partitions) {
       const { counts } = checkpoint
       await this.#query(
         `INSERT INTO ${this.#db.table('holdfast_partitions')} (subscription, partition, epoch, paused_at, pause_reason, start,
-           position, event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
+           position, event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded, marks,
+           tried)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
         [
           name,
           partition,
@@ -124,7 +132,14 @@ class Writer {
           counts.filtered,
           counts.held,
           counts.discarded,
+          JSON.stringify(marks),
+          tried,
         ],
+      )
+      await this.#query(
+        `INSERT INTO ${this.#db.table('holdfast_trials')} (subscription, partition, position, instance)
+         SELECT $1, $2, * FROM unnest($3::bigint[], $4::text[])`,
+        [name, partition, trials.map(({ position }) => position), trials.map(({ instance }) => instance)],
       )
     }
   }
@@ -160,8 +175,10 @@ class Writer {
 
   async #lanes(subscription: string, lanes: readonly ArchivedLane[]): Promise<void> {
     await this.#query(
-      `INSERT INTO ${this.#db.table('holdfast_lanes')} (subscription, lane, partition, done, status, since, head, head_position)
-       SELECT $1, * FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[])`,
+      `INSERT INTO ${this.#db.table('holdfast_lanes')} (subscription, lane, partition, done, status, since, head,
+         head_position, due_at, tries, breaker)
+       SELECT $1, * FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
+         $9::bigint[], $10::integer[], $11::text[])`,
       [
         subscription,
         lanes.map(({ lane }) => lane),
@@ -171,6 +188,9 @@ class Writer {
         lanes.map(({ hold }) => hold?.since ?? null),
         lanes.map(({ hold }) => hold?.head ?? null),
         lanes.map(({ hold }) => hold?.headPosition ?? null),
+        lanes.map(({ hold }) => hold?.dueAt ?? null),
+        lanes.map(({ hold }) => hold?.tries ?? null),
+        lanes.map(({ hold }) => hold?.breaker ?? null),
       ],
     )
   }
@@ -178,14 +198,15 @@ class Writer {
   /** One by one: they are few, and each is a table of its own. What only queues in the log stays a pointer into it. */
   async #letters(subscription: string, letters: readonly DeadLetter[]): Promise<void> {
     for (const letter of letters) {
-      const { partition, status, logged, heldAt, endedAt, endedBy, lane, sequence, event, failure, attempts } = letter
-      const isBare = logged && attempts.length === 0 && (status === 'queued' || status === 'resolved')
+      const { partition, status, logged, heldAt, endedAt, endedBy, endedReason, lane, sequence, event } = letter
+      const { failure, attempts } = letter
+      const isBare = logged && attempts.length === 0 && ['queued', 'resolved', 'discarded'].includes(status)
       const bytes = (text: string | Uint8Array | undefined) => (text === undefined ? null : Buffer.from(text))
       await this.#query(
         `INSERT INTO ${this.#db.table('holdfast_letters')} (subscription, position, partition, status, logged, held_at, ended_at,
            ended_by, lane, sequence, event_id, type, key, version, schema_version, time, is_text, data, metadata, class,
-           fingerprint, attempts)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)`,
+           fingerprint, attempts, ended_reason)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
         [
           subscription,
           event.position,
@@ -213,7 +234,30 @@ class Writer {
           failure?.class,
           failure?.fingerprint,
           attempts.length > 0 ? JSON.stringify(attempts) : null,
+          endedReason,
         ],
+      )
+    }
+  }
+
+  async #inbox(subscription: string, marks: readonly InboxMark[]): Promise<void> {
+    await this.#query(
+      `INSERT INTO ${this.#db.table('holdfast_inbox')} (subscription, key, result, until)
+       SELECT $1, * FROM unnest($2::text[], $3::text[], $4::bigint[])`,
+      [
+        subscription,
+        marks.map(({ key }) => key),
+        marks.map(({ result }) => result),
+        marks.map(({ until }) => until ?? null),
+      ],
+    )
+  }
+
+  async #breakers(breakers: readonly BreakerRecord[]): Promise<void> {
+    for (const { name, state, record, revision } of breakers) {
+      await this.#query(
+        `INSERT INTO ${this.#db.table('holdfast_breakers')} (name, state, record, revision) VALUES ($1, $2, $3, $4)`,
+        [name, JSON.stringify(state), record, revision],
       )
     }
   }

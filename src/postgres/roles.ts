@@ -9,7 +9,7 @@ export interface RoleNames {
   readonly migrator: string
   /** Appends to the log and runs subscriptions. It can't change what is in the log, remove a letter, or make a table. */
   readonly engine: string
-  /** Reads everything, and changes nothing. */
+  /** Reads everything but what handlers were answered, and changes nothing. */
   readonly reader: string
 }
 
@@ -21,9 +21,15 @@ const engineRights = {
   holdfast_members: 'INSERT, UPDATE, DELETE',
   holdfast_lanes: 'INSERT, UPDATE, DELETE',
   holdfast_letters: 'INSERT, UPDATE',
+  holdfast_trials: 'INSERT, UPDATE, DELETE',
+  holdfast_inbox: 'INSERT, UPDATE, DELETE',
+  holdfast_breakers: 'INSERT, UPDATE, DELETE',
   holdfast_dead_letters: undefined,
   holdfast_migrations: undefined,
 } as const
+
+/** What the reader may not read: results of handlers can be anything, secrets among them. */
+const hidden: readonly string[] = ['holdfast_inbox']
 
 const engineFunctions = ['holdfast_append', 'holdfast_append_one', 'holdfast_expect']
 const projectionRights = 'SELECT, INSERT, UPDATE'
@@ -46,8 +52,9 @@ export function rolesSql(names: RoleNames): string {
     const name = `${schema}.${quote(table)}`
     return `
   REVOKE ALL ON ${name} FROM ${everybodyElse};
-  GRANT SELECT${rights ? `, ${rights}` : ''} ON ${name} TO ${engine};
-  GRANT SELECT ON ${name} TO ${reader};`
+  GRANT SELECT${rights ? `, ${rights}` : ''} ON ${name} TO ${engine};${
+    hidden.includes(table) ? '' : `\n  GRANT SELECT ON ${name} TO ${reader};`
+  }`
   })
   return `DO $holdfast$
 DECLARE

@@ -3,7 +3,7 @@ import { afterEach, expect, it } from 'vitest'
 import { describeServers } from '../../test/postgres/databases.ts'
 import { useSchemas } from '../../test/postgres/schemas.ts'
 import type { SubscriptionStore } from '../subscription/subscription-store.ts'
-import { claimBy, claimed, commitOf, leaseMs, table } from '../testing/contracts/fixtures.ts'
+import { at as position, claimBy, claimed, commitOf, leaseMs, row, table } from '../testing/contracts/fixtures.ts'
 import { Database } from './database.ts'
 import { loadDriver } from './driver.ts'
 import { presenceLock } from './locks.ts'
@@ -191,6 +191,51 @@ describeServers('subscriptions of several processes', (server) => {
     expect(claims.every((claim) => claim.outcome === 'claimed' || claim.owner.startsWith('owner-'))).toBe(true)
   })
 
+  it('take over from one that died while it committed, with everything that it left', async () => {
+    const schema = schemas.newSchema()
+    const [one, two] = [await process(schema, 41), await process(schema, 42)]
+    await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    const lease = claimed(await one.subscriptions.claim(claimBy('one')))
+    await one.subscriptions.commit({ ...commitOf(lease), trial: { position: 5, instance: 'p1' } })
+    // Somebody holds a row of its last commit, and so the commit, and so who claims.
+    await schemas.user.query('BEGIN')
+    await schemas.user.query(`INSERT INTO ${schema}.balances (key, version, position, data) VALUES ('b', 0, 0, '{}')`)
+    const commit = one.subscriptions.commit({
+      ...commitOf(lease),
+      to: position(5),
+      rows: [row('b', 1)],
+      marks: [[8, 8]],
+      tried: 12,
+      endedTrials: [5],
+      trial: { position: 7, instance: 'p1' },
+    })
+    await untilWaiting(schema, 1)
+    await one.die()
+    const claim = two.subscriptions.claim(claimBy('two'))
+    await untilWaiting(schema, 2)
+    await schemas.user.query('ROLLBACK')
+    expect(await commit).toEqual({ outcome: 'committed' })
+    expect(await claim).toMatchObject({
+      outcome: 'claimed',
+      isInherited: true,
+      state: { checkpoint: { position: 5 }, marks: [[8, 8]], tried: 12, trials: [{ position: 7, instance: 'p1' }] },
+    })
+  })
+
+  it('take over nothing from one that gave it back while they waited', async () => {
+    const schema = schemas.newSchema()
+    const [one, two] = [await process(schema, 51), await process(schema, 52)]
+    await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    claimed(await one.subscriptions.claim(claimBy('one')))
+    await elapse(schema, leaseMs)
+    await schemas.user.query('BEGIN')
+    await schemas.user.query(`UPDATE ${schema}.holdfast_partitions SET owner = NULL, presence = NULL`)
+    const claim = two.subscriptions.claim(claimBy('two'))
+    await untilWaiting(schema, 1)
+    await schemas.user.query('COMMIT')
+    expect(await claim).toMatchObject({ outcome: 'claimed', lease: { owner: 'two', epoch: 2 }, isInherited: false })
+  })
+
   interface Process {
     readonly subscriptions: SubscriptionStore
     presence: number | undefined
@@ -245,6 +290,13 @@ describeServers('subscriptions of several processes', (server) => {
     await client.connect()
     cleanups.push(() => client.end())
     return client
+  }
+
+  /** On a connection of its own: inside a transaction the first look is the last. */
+  async function untilWaiting(schema: string, count: number): Promise<void> {
+    const client = await connect(schemas.url)
+    const sql = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}%'`
+    await expect.poll(async () => (await client.query(sql)).rowCount).toBe(count)
   }
 
   async function elapse(schema: string, ms: number): Promise<void> {

@@ -9,9 +9,11 @@ import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
 import { reset } from './reset.ts'
 import { type Query, prepared } from './statement.ts'
+import { acquitStatement, trialReader } from './trials.ts'
 
 interface ClaimedRow extends PartitionRow {
   readonly is_taken: boolean
+  readonly is_inherited: boolean
 }
 
 /** Leases are measured by the clock of the server, which is the same for all processes. */
@@ -22,6 +24,7 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
   const isPresent = presenceOnce(listener)
   const commits = postgresCommits(db, listener)
   const readPartitions = partitionReader(db)
+  const readTrials = trialReader(db)
   const query: Query = (statement, values) => db.query(statement, values)
   return {
     ...postgresMembers(db, listener, isPresent),
@@ -43,6 +46,9 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       await reset(db, subscription, empty)
       listener.notify('release')
     },
+    acquit: async (instance) => {
+      await db.query(sql.acquit, [instance])
+    },
     onRelease: (wake) => listener.onRelease(wake),
   }
 
@@ -53,8 +59,11 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       const [row] = await db.query<ClaimedRow>(sql.claim, values)
       if (!row) throw unknown(subscription)
       if (row.is_taken) {
-        const state = toState(row)
-        return { outcome: 'claimed', lease: { subscription, partition, owner, epoch: state.epoch }, state }
+        // Asked for only now. A statement sees what was there when it began, and whoever had the partition until then may have
+        // committed since; from now on nobody else does.
+        const trials = await readTrials(query, subscription, partition)
+        const lease = { subscription, partition, owner, epoch: row.epoch }
+        return { outcome: 'claimed', lease, state: toState(row, trials), isInherited: row.is_inherited }
       }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
       if (row.owner !== null) return { outcome: 'owned', owner: row.owner }
@@ -84,23 +93,31 @@ function statements(db: Database) {
   const ofLease = 'subscription = $1 AND partition = $2 AND epoch = $3 AND owner = $4'
   return {
     // Our own claim whose answer we never heard is ours to repeat. Without a presence it could be another's of the same name.
+    // It is locked before it is taken, because an update does not tell whose it was.
     claim: prepared(`
-      WITH taken AS (
-        UPDATE ${partitions} SET epoch = epoch + 1, owner = $3, presence = $4,
-          lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
+      WITH before AS MATERIALIZED (
+        SELECT owner IS NOT NULL AS is_inherited FROM ${partitions}
         WHERE subscription = $1 AND partition = $2 AND (
           owner IS NULL OR lease_until <= clock_timestamp() OR ${isGoneSql('presence')} OR (owner = $3 AND presence = $4))
-        RETURNING ${partitionColumns}
+        FOR UPDATE
+      ),
+      taken AS (
+        UPDATE ${partitions} SET epoch = epoch + 1, owner = $3, presence = $4,
+          lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
+        FROM before WHERE subscription = $1 AND partition = $2
+        RETURNING is_inherited, ${partitionColumns}
       )
-      SELECT true AS is_taken, ${partitionColumns} FROM taken
+      SELECT true AS is_taken, is_inherited, ${partitionColumns} FROM taken
       UNION ALL
-      SELECT false, ${partitionColumns} FROM ${partitions}
+      SELECT false, false, ${partitionColumns} FROM ${partitions}
       WHERE subscription = $1 AND partition = $2 AND NOT EXISTS (SELECT FROM taken)`),
     renew: prepared(`
       UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6
       WHERE ${ofLease} RETURNING 1`),
     release: prepared(`
-      UPDATE ${partitions} SET owner = NULL, presence = NULL, lease_until = '-infinity' WHERE ${ofLease} RETURNING 1`),
+      UPDATE ${partitions} SET owner = NULL, presence = NULL, lease_until = '-infinity', tried = NULL
+      WHERE ${ofLease} RETURNING 1`),
+    acquit: acquitStatement(db),
     pause: prepared(`UPDATE ${partitions} SET paused_at = $2, pause_reason = $3 WHERE subscription = $1 RETURNING 1`),
   }
 }

@@ -6,6 +6,7 @@ import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
 import { laneColumns, type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
 import { type PartitionRow, partitionRows, toState } from './partitions.ts'
+import { kindSql } from './registration.ts'
 import { listRows } from './rows.ts'
 
 /** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
@@ -17,7 +18,7 @@ const perPart = 100
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
   const subscriptions = db.all<{ name: string; kind: SubscriptionKind; table_name: string | null; columns: string }>(
-    'SELECT name, kind, table_name, columns FROM holdfast_subscriptions ORDER BY name',
+    `SELECT name, ${kindSql}, table_name, columns FROM holdfast_subscriptions ORDER BY name`,
   )
   for (const { name, kind, table_name, columns } of subscriptions) {
     const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))

@@ -14,8 +14,11 @@ interface KnownRow {
   readonly partitions: number
 }
 
+// One that was made before there were kinds, or by a program from then that still runs, has none written down.
+export const kindSql = "coalesce(kind, iif(table_name IS NULL, 'sql', 'fold')) AS kind"
+
 const knownSql = `
-  SELECT kind, table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions
+  SELECT ${kindSql}, table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions
   FROM holdfast_subscriptions WHERE name = ?`
 
 /** Makes the subscription and its table, or checks that they fit what is there. Within a transaction. */

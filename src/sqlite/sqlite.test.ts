@@ -255,10 +255,6 @@ describe('migrations', () => {
     await using store = await createSqliteStore({ file })
     const db = new Database(file, { busyMs: 10 })
     expect(everything(db)).toMatchObject(before)
-    expect(db.all('SELECT name, kind FROM holdfast_subscriptions')).toEqual([
-      { name: 's', kind: 'fold' },
-      { name: 't', kind: 'sql' },
-    ])
     expect(db.all('SELECT status, ended_reason FROM mine')).toHaveLength(2)
     expect(db.all('SELECT lane, due_at FROM lanes')).toHaveLength(2)
     expect(db.all('PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])

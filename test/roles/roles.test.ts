@@ -36,6 +36,9 @@ const expected: Record<string, { migrator: Rights; engine: Rights; reader: Right
   holdfast_members: { migrator: all, engine: deletes, reader: reads, nobody: none },
   holdfast_lanes: { migrator: all, engine: deletes, reader: reads, nobody: none },
   holdfast_letters: { migrator: all, engine: updates, reader: reads, nobody: none },
+  holdfast_trials: { migrator: all, engine: deletes, reader: reads, nobody: none },
+  holdfast_inbox: { migrator: all, engine: deletes, reader: none, nobody: none },
+  holdfast_breakers: { migrator: all, engine: deletes, reader: reads, nobody: none },
   holdfast_dead_letters: { migrator: reads, engine: reads, reader: reads, nobody: none },
   holdfast_migrations: { migrator: all, engine: reads, reader: reads, nobody: none },
   // Made before the roles were given their rights, and after it.
@@ -157,18 +160,37 @@ describeServers('the roles of a schema', (server) => {
       rows: [row('a', 1)],
       held: [held],
       lanes: [{ lane: 'b', hold, done: 1 }],
-    }
+      marks: [[5, 5]],
+      tried: 9,
+      trial: { position: 9, instance: 'p1' },
+      inbox: [{ key: 'k', result: '1', until: 5 }],
+    } as const
     expect(await subscriptions.commit(page)).toEqual({ outcome: 'committed' })
     const performed = subscriptions.perform(lease, async (tx) => {
       await tx.attempt(() => log.append('c', [newEvent(`${suffix}-4`)], 'new', tx.handle))
       const change = { change: 'resolved', position: held.event.position, by: 'engine' } as const
       const free = { lane: 'b', hold: undefined, done: undefined }
-      return { ...commitOf(lease), from: 2, to: at(3), table: undefined, letters: [change], lanes: [free] }
+      return {
+        ...commitOf(lease),
+        from: 2,
+        to: at(3),
+        table: undefined,
+        letters: [change],
+        lanes: [free],
+        endedTrials: [9],
+      }
     })
     expect(await performed).toEqual({ outcome: 'committed' })
     expect((await letters.list({ subscription: 's' })).map(({ status }) => status)).toEqual(['resolved'])
     expect((await store.rows.load(table, ['a'])).size).toBe(1)
     expect(await store.snapshot((moment) => moment.partitions('s'))).toHaveLength(1)
+    expect((await store.inbox.find('s', ['k'], 1)).size).toBe(1)
+    expect(await store.inbox.sweep(5, 10)).toBe(1)
+    await subscriptions.acquit('p1')
+    const breaker = { name: 'mail', state: { state: 'closed' }, record: '{}' } as const
+    expect(await store.breakers.save(breaker, 0)).toBe(true)
+    expect(await store.breakers.save(breaker, 1)).toBe(true)
+    expect(await store.breakers.list()).toHaveLength(1)
     expect(await subscriptions.renew(lease, 10_000)).toBe(true)
     await subscriptions.pause('s', { reason: 'x', at: 1 })
     await subscriptions.resume('s')

@@ -1,4 +1,5 @@
 import { ground } from './0001-ground.ts'
+import { handlers } from './0002-handlers.ts'
 
 export interface Migration {
   readonly name: string
@@ -7,4 +8,7 @@ export interface Migration {
 }
 
 /** In order; the number of a migration is its place here. One that was released is never changed: add another. */
-export const migrations: readonly Migration[] = [{ name: 'ground', sql: ground }]
+export const migrations: readonly Migration[] = [
+  { name: 'ground', sql: ground },
+  { name: 'handlers', sql: handlers },
+]

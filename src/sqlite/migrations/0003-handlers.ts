@@ -3,9 +3,9 @@
  * the tables there are, which keeps every view that somebody has put over them.
  */
 export const handlers = `
--- 'fold', 'sql' or 'handler'. Without it nobody could tell SQL of a user's own, which begins anew elsewhere, from a handler, which must not.
+-- 'fold', 'sql' or 'handler'; where it is empty, the table tells which of the first two. Without it nobody could tell SQL of a
+-- user's own, which begins anew elsewhere, from a handler, which must not.
 ALTER TABLE holdfast_subscriptions ADD COLUMN kind TEXT;
-UPDATE holdfast_subscriptions SET kind = iif(table_name IS NULL, 'sql', 'fold');
 
 -- marks: what is finished above the position, as a list of [from, to] in JSON. tried: up to where events may have been begun.
 ALTER TABLE holdfast_partitions ADD COLUMN marks TEXT NOT NULL DEFAULT '[]';

@@ -1,0 +1,56 @@
+import type { BreakerState } from '../breaker/breaker.ts'
+import type { BreakerRecord, BreakerStore } from '../breaker/breaker-store.ts'
+import type { Database } from './database.ts'
+import { prepared, type Query } from './statement.ts'
+
+interface BreakerRow {
+  readonly name: string
+  /** In JSON. */
+  readonly state: string
+  readonly record: string
+  readonly revision: number
+}
+
+type LoadedRow = { readonly now: number } & (BreakerRow | { readonly name: null })
+
+/** Its time is that of the server, which is the same for all processes. */
+export function postgresBreakers(db: Database, query: Query): BreakerStore {
+  const sql = statements(db)
+  return {
+    load: async (name) => {
+      const [row] = (await query<LoadedRow>(sql.load, [name])) as [LoadedRow]
+      return { breaker: row.name === null ? undefined : toBreaker(row), now: row.now }
+    },
+    save: async ({ name, state, record }, revision) => {
+      const values = [name, JSON.stringify(state), record]
+      const saved = await (revision === 0 ? query(sql.insert, values) : query(sql.update, [...values, revision]))
+      return saved.length === 1
+    },
+    list: () => listBreakers(db, query),
+  }
+}
+
+export async function listBreakers(db: Database, query: Query): Promise<BreakerRecord[]> {
+  const sql = `SELECT name, state, record, revision FROM ${db.table('holdfast_breakers')} ORDER BY name`
+  return (await query<BreakerRow>(sql)).map(toBreaker)
+}
+
+function statements(db: Database) {
+  const breakers = db.table('holdfast_breakers')
+  return {
+    load: prepared(`
+      SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, b.name, b.state, b.record, b.revision
+      FROM (VALUES ($1::text)) AS asked (name) LEFT JOIN ${breakers} AS b ON b.name = asked.name`),
+    // Whoever comes second waits for the first, and then finds it there, or another revision.
+    insert: prepared(`
+      INSERT INTO ${breakers} (name, state, record, revision) VALUES ($1, $2, $3, 1)
+      ON CONFLICT (name) DO NOTHING RETURNING 1`),
+    update: prepared(`
+      UPDATE ${breakers} SET state = $2, record = $3, revision = revision + 1
+      WHERE name = $1 AND revision = $4 RETURNING 1`),
+  }
+}
+
+function toBreaker({ name, state, record, revision }: BreakerRow): BreakerRecord {
+  return { name, state: JSON.parse(state) as BreakerState, record, revision }
+}

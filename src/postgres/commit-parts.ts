@@ -1,0 +1,240 @@
+import type { InboxMark } from '../handler/inbox-store.ts'
+import type { Commit, LaneWrite, Trial } from '../subscription/subscription-store.ts'
+import type { Database } from './database.ts'
+import { type LetterInsert, type LetterUpdate, type LetterWrites, letterWrites } from './letter-writes.ts'
+import { numberArray } from './statement.ts'
+
+/** What a page writes beside its checkpoint and its rows. */
+export interface Writes extends LetterWrites {
+  readonly lanes: readonly LaneWrite[]
+  /** The lanes that flow again and have nothing to remember. */
+  readonly gone: readonly LaneWrite[]
+  readonly trials: readonly Trial[]
+  /** Positions whose trials are over. */
+  readonly ended: readonly number[]
+  readonly inbox: readonly InboxMark[]
+}
+
+export type Part = keyof Writes
+
+const parts: readonly Part[] = ['queued', 'inserts', 'updates', 'lanes', 'gone', 'trials', 'ended', 'inbox']
+
+export function writesOf({ held, letters, lanes, at, trial, endedTrials = [], inbox = [] }: Commit): Writes {
+  const written = lastOf(lanes, ({ lane }) => lane)
+  return {
+    ...letterWrites(held, letters, at),
+    lanes: written.filter((write) => !isGone(write)),
+    gone: written.filter(isGone),
+    trials: trial ? [trial] : [],
+    ended: endedTrials,
+    // In the same order for all, or two commits with the same marks might wait for each other.
+    inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+  }
+}
+
+/** A statement can't write one row twice. */
+function lastOf<Item>(items: readonly Item[], nameOf: (item: Item) => string): Item[] {
+  return [...new Map(items.map((item) => [nameOf(item), item])).values()]
+}
+
+function isGone({ hold, done }: LaneWrite): boolean {
+  return !hold && done === undefined
+}
+
+/** Those that have something to write. Most pages have none, and of the others most only queue. */
+export function partsOf(writes: Writes): Part[] {
+  return parts.filter((part) => writes[part].length > 0)
+}
+
+export function partValues(writes: Writes): unknown[] {
+  return partsOf(writes).flatMap((part): unknown[] => {
+    switch (part) {
+      case 'queued':
+        return [numberArray(writes.queued)]
+      case 'inserts':
+        return arraysOf(insertColumns, writes.inserts)
+      case 'updates':
+        return arraysOf(updateColumns, writes.updates)
+      case 'lanes':
+        return arraysOf(laneColumns, writes.lanes)
+      case 'gone':
+        return [writes.gone.map(({ lane }) => lane)]
+      case 'trials':
+        return arraysOf(trialColumns, writes.trials)
+      case 'ended': {
+        const [begun] = writes.trials
+        return [numberArray(writes.ended), begun?.position, begun?.instance]
+      }
+      case 'inbox':
+        return arraysOf(markColumns, writes.inbox)
+      default:
+        return part satisfies never
+    }
+  })
+}
+
+/** A part as a statement that hangs on the checkpoint `c`; its parameters begin with the number `first`. */
+export function partSql(
+  db: Database,
+  part: Part,
+  first: number,
+): { readonly sql: string; readonly parameters: number } {
+  const letters = db.table('holdfast_letters')
+  const lanes = db.table('holdfast_lanes')
+  const trials = db.table('holdfast_trials')
+  const from = <Item>(columns: readonly Column<Item>[]): string => {
+    const arrays = columns.map(({ type }, i) => `$${first + i}::${type}[]`)
+    return `unnest(${arrays.join(', ')}) AS r (${namesOf(columns)})`
+  }
+  switch (part) {
+    case 'queued':
+      return {
+        parameters: 1,
+        sql: `
+          INSERT INTO ${letters} (subscription, partition, position, status, logged, held_at)
+          SELECT $1::text, $2::integer, position, 'queued', true, $10::bigint FROM c, unnest($${first}::bigint[]) AS position`,
+      }
+    case 'inserts':
+      return {
+        parameters: insertColumns.length,
+        sql: `
+          INSERT INTO ${letters} (subscription, partition, held_at, ${namesOf(insertColumns)})
+          SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}`,
+      }
+    case 'updates':
+      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket.
+      return {
+        parameters: updateColumns.length,
+        sql: `
+          UPDATE ${letters} AS l SET status = coalesce(r.status, l.status), class = coalesce(r.class, l.class),
+            fingerprint = coalesce(r.fingerprint, l.fingerprint), ended_at = coalesce(r.ended_at, l.ended_at),
+            ended_by = coalesce(r.ended_by, l.ended_by), ended_reason = coalesce(r.ended_reason, l.ended_reason),
+            attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
+              ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
+          FROM c, ${from(updateColumns)}
+          WHERE l.subscription = $1::text AND l.partition = $2::integer AND l.position = r.position`,
+      }
+    case 'lanes':
+      return {
+        parameters: laneColumns.length,
+        sql: `
+          INSERT INTO ${lanes} (subscription, partition, ${namesOf(laneColumns)})
+          SELECT $1::text, $2::integer, r.* FROM c, ${from(laneColumns)}
+          ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status,
+            since = excluded.since, head = excluded.head, head_position = excluded.head_position,
+            due_at = excluded.due_at, tries = excluded.tries, breaker = excluded.breaker`,
+      }
+    case 'gone':
+      return {
+        parameters: 1,
+        sql: `DELETE FROM ${lanes} USING c WHERE subscription = $1::text AND lane = ANY ($${first}::text[])`,
+      }
+    case 'trials':
+      return {
+        parameters: trialColumns.length,
+        sql: `
+          INSERT INTO ${trials} (subscription, partition, ${namesOf(trialColumns)})
+          SELECT $1::text, $2::integer, r.* FROM c, ${from(trialColumns)} ON CONFLICT DO NOTHING`,
+      }
+    case 'ended':
+      // Not one that is begun again in the same statement: which of the two would come first, nobody could tell.
+      return {
+        parameters: 3,
+        sql: `
+          DELETE FROM ${trials} AS t USING c
+          WHERE t.subscription = $1::text AND t.partition = $2::integer AND t.position = ANY ($${first}::bigint[])
+            AND (t.position, t.instance) IS DISTINCT FROM ($${first + 1}::bigint, $${first + 2}::text)`,
+      }
+    case 'inbox':
+      return {
+        parameters: markColumns.length,
+        sql: `
+          INSERT INTO ${db.table('holdfast_inbox')} (subscription, ${namesOf(markColumns)})
+          SELECT $1::text, r.* FROM c, ${from(markColumns)}
+          ON CONFLICT (subscription, key) DO UPDATE SET result = excluded.result, until = excluded.until`,
+      }
+    default:
+      return part satisfies never
+  }
+}
+
+/** A list of things as arrays, one for each column. */
+interface Column<Item> {
+  readonly name: string
+  readonly type: 'text' | 'bigint' | 'integer' | 'boolean' | 'bytea'
+  readonly of: (item: Item) => unknown
+}
+
+const insertColumns: readonly Column<LetterInsert>[] = [
+  { name: 'position', type: 'bigint', of: ({ letter }) => letter.event.position },
+  { name: 'status', type: 'text', of: ({ status }) => status },
+  { name: 'logged', type: 'boolean', of: ({ letter }) => letter.logged },
+  { name: 'lane', type: 'text', of: whole(({ letter }) => letter.lane) },
+  { name: 'sequence', type: 'bigint', of: whole(({ letter }) => letter.sequence) },
+  { name: 'event_id', type: 'text', of: whole(({ letter }) => letter.event.id) },
+  { name: 'type', type: 'text', of: whole(({ letter }) => letter.event.type) },
+  { name: 'key', type: 'text', of: whole(({ letter }) => letter.event.key) },
+  { name: 'version', type: 'bigint', of: whole(({ letter }) => letter.event.version) },
+  { name: 'schema_version', type: 'integer', of: whole(({ letter }) => letter.event.schemaVersion) },
+  { name: 'time', type: 'text', of: whole(({ letter }) => letter.event.time) },
+  { name: 'is_text', type: 'boolean', of: whole(({ letter }) => typeof letter.event.body === 'string') },
+  { name: 'data', type: 'bytea', of: whole(({ letter }) => bytesOf(letter.event.body)) },
+  { name: 'metadata', type: 'bytea', of: whole(({ letter }) => bytesOf(letter.event.metadata)) },
+  { name: 'class', type: 'text', of: ({ failure }) => failure?.class },
+  { name: 'fingerprint', type: 'text', of: ({ failure }) => failure?.fingerprint },
+  { name: 'attempts', type: 'text', of: ({ attempts }) => attempts },
+  { name: 'ended_at', type: 'bigint', of: ({ end }) => end?.at },
+  { name: 'ended_by', type: 'text', of: ({ end }) => end?.by },
+  { name: 'ended_reason', type: 'text', of: ({ end }) => end?.reason },
+]
+
+const updateColumns: readonly Column<LetterUpdate>[] = [
+  { name: 'position', type: 'bigint', of: ({ position }) => position },
+  { name: 'status', type: 'text', of: ({ status }) => status },
+  { name: 'class', type: 'text', of: ({ failure }) => failure?.class },
+  { name: 'fingerprint', type: 'text', of: ({ failure }) => failure?.fingerprint },
+  { name: 'attempts', type: 'text', of: ({ attempts }) => attempts },
+  { name: 'ended_at', type: 'bigint', of: ({ end }) => end?.at },
+  { name: 'ended_by', type: 'text', of: ({ end }) => end?.by },
+  { name: 'ended_reason', type: 'text', of: ({ end }) => end?.reason },
+]
+
+const laneColumns: readonly Column<LaneWrite>[] = [
+  { name: 'lane', type: 'text', of: ({ lane }) => lane },
+  { name: 'done', type: 'bigint', of: ({ done }) => done },
+  { name: 'status', type: 'text', of: ({ hold }) => hold?.status },
+  { name: 'since', type: 'bigint', of: ({ hold }) => hold?.since },
+  { name: 'head', type: 'bigint', of: ({ hold }) => hold?.head },
+  { name: 'head_position', type: 'bigint', of: ({ hold }) => hold?.headPosition },
+  { name: 'due_at', type: 'bigint', of: ({ hold }) => hold?.dueAt },
+  { name: 'tries', type: 'integer', of: ({ hold }) => hold?.tries },
+  { name: 'breaker', type: 'text', of: ({ hold }) => hold?.breaker },
+]
+
+const trialColumns: readonly Column<Trial>[] = [
+  { name: 'position', type: 'bigint', of: ({ position }) => position },
+  { name: 'instance', type: 'text', of: ({ instance }) => instance },
+]
+
+const markColumns: readonly Column<InboxMark>[] = [
+  { name: 'key', type: 'text', of: ({ key }) => key },
+  { name: 'result', type: 'text', of: ({ result }) => result },
+  { name: 'until', type: 'bigint', of: ({ until }) => until },
+]
+
+/** What a letter that only queues leaves to the log. */
+function whole(of: (insert: LetterInsert) => unknown): (insert: LetterInsert) => unknown {
+  return (insert) => (insert.isBare ? null : of(insert))
+}
+
+function bytesOf(body: string | Uint8Array | undefined): Uint8Array | null {
+  return body === undefined ? null : typeof body === 'string' ? Buffer.from(body) : body
+}
+
+function arraysOf<Item>(columns: readonly Column<Item>[], items: readonly Item[]): unknown[] {
+  return columns.map(({ of }) => items.map(of))
+}
+
+function namesOf<Item>(columns: readonly Column<Item>[]): string {
+  return columns.map(({ name }) => name).join(', ')
+}
