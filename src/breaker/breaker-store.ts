@@ -5,7 +5,7 @@ export interface BreakerRecord {
   readonly name: string
   readonly state: BreakerState
   readonly record: string
-  /** Grows with every change. */
+  /** Grows by one with every change. */
   readonly revision: number
 }
 

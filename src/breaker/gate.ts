@@ -1,0 +1,284 @@
+import type { Runtime } from '../runtime/ports.ts'
+import type {
+  Breaker,
+  BreakerEntry,
+  BreakerHooks,
+  BreakerPass,
+  BreakerSettings,
+  BreakerState,
+  CallOptions,
+} from './breaker.ts'
+import type { BreakerStore } from './breaker-store.ts'
+import { admitsProbe, type Circuit, closedCircuit, holdsProbe, stateOf, tallyOf } from './circuit.ts'
+import { type Input, step } from './machine.ts'
+import { Mirror } from './mirror.ts'
+import { checkWords } from './name.ts'
+import { BreakerOpenError } from './open-error.ts'
+import { tallyIn } from './tally.ts'
+
+export interface GateOptions {
+  readonly store: BreakerStore
+  readonly name: string
+  readonly settings: BreakerSettings
+  readonly runtime: Runtime
+  readonly processId: string
+  readonly counts: (error: unknown) => boolean
+  readonly hooks: BreakerHooks
+}
+
+type Shut = Extract<BreakerEntry, { entry: 'open' }>
+
+// While the probes of others are under way there is no telling when; soon.
+const probingMs = 1_000
+// Only a person knows when. Whoever hears of the change by `onChange` need not wait for it.
+const isolatedMs = 10_000
+
+// Of any gate: an entry may come back to another one than it is from, when that was forgotten in the meantime.
+const ended = new WeakSet<BreakerEntry>()
+
+/**
+ * Two circuits, one machine. The *shared* one lies in the store and rules when it is not closed. The *own* one is in this process's
+ * memory and knows what this process saw by itself; it rules
+ *
+ *   - while the shared one is closed: where one process is not enough for the quorum, it is still protected;
+ *   - while the store can't be asked: it takes over the shared one as it was last seen, and goes on from there.
+ *
+ * The own one begins anew whenever the shared one opens, closes, or was changed by a person: they know more.
+ *
+ * What it costs: a success nothing, unless somebody's failures are noted in the store; a failure a save, and a load if what is known
+ * is more than a second old, and many failures at once share these; to enter a load a second.
+ */
+export class Gate implements Breaker {
+  readonly name: string
+  readonly #options: GateOptions
+  readonly #ownSettings: BreakerSettings
+  readonly #mirror: Mirror
+  #own: Circuit = closedCircuit()
+  #telling: Promise<unknown> | undefined
+  #seen: BreakerState | undefined
+
+  constructor(options: GateOptions) {
+    const { name, store, runtime, settings, hooks } = options
+    this.name = name
+    this.#options = options
+    this.#ownSettings = { ...settings, quorum: 1 }
+    this.#mirror = new Mirror({
+      store,
+      name,
+      runtime,
+      onCircuit: (from, to) => this.#onShared(from, to),
+      onJump: () => this.#renewOwn(),
+      onDown: () => this.#takeOver(),
+      onBack: () => void this.#tell(),
+      onError: (error) => quietly(() => hooks.onStoreError?.(name, error)),
+    })
+  }
+
+  async enter(): Promise<BreakerEntry> {
+    await this.#mirror.refresh()
+    const entry = this.#answer() ?? (await this.#askForProbe())
+    this.#announce()
+    return entry
+  }
+
+  async report(entry: BreakerEntry, succeeded: boolean): Promise<void> {
+    if (!isOnce(entry)) return
+    const verdict = succeeded ? 'success' : 'failure'
+    if (entry.probe?.of === 'all') await this.#endProbe(this.#verdict(verdict, entry.era, entry.probe.id))
+    else await this.#endCall(entry, verdict)
+    this.#announce()
+  }
+
+  async forget(entry: BreakerEntry): Promise<void> {
+    if (!isOnce(entry) || !entry.probe) return
+    const input = { input: 'forget', probe: entry.probe.id } as const
+    if (entry.probe.of === 'all') await this.#endProbe(input)
+    else this.#stepOwn(input)
+  }
+
+  async call<T>(work: (signal: AbortSignal | undefined) => T | Promise<T>, { signal }: CallOptions = {}): Promise<T> {
+    signal?.throwIfAborted()
+    const entry = await this.enter()
+    if (entry.entry === 'open') throw new BreakerOpenError(this.name, entry)
+    let result: T
+    try {
+      result = await work(signal)
+    } catch (error) {
+      await (signal?.aborted || !this.#isFailure(error) ? this.forget(entry) : this.report(entry, false))
+      throw error
+    }
+    await this.report(entry, true)
+    return result
+  }
+
+  async state(): Promise<BreakerState> {
+    await this.#mirror.refresh()
+    return this.#current()
+  }
+
+  async isolate(by: string, reason: string): Promise<void> {
+    await this.#insist({
+      input: 'isolate',
+      by: checkWords(by, 'Who isolates'),
+      reason: checkWords(reason, 'The reason'),
+    })
+  }
+
+  async reset(by: string): Promise<void> {
+    await this.#insist({ input: 'reset', by: checkWords(by, 'Who resets') })
+  }
+
+  close(): Promise<void> {
+    return this.#mirror.close()
+  }
+
+  /** From memory; undefined when there is a probe to be had of the shared circuit. */
+  #answer(): BreakerEntry | undefined {
+    const { circuit, isDown } = this.#mirror
+    const now = this.#mirror.now()
+    if (circuit.state === 'isolated') return shut(circuit, now)
+    if (isDown || circuit.state === 'closed') return this.#enterOwn(now)
+    return admitsProbe(circuit, this.#options.settings, now) ? undefined : shut(circuit, now)
+  }
+
+  async #askForProbe(): Promise<BreakerEntry> {
+    const { settings, processId } = this.#options
+    const probe = createToken(this.#options.runtime.random)
+    const input = { input: 'enter', processId, probe } as const
+    await this.#mirror.act((circuit, now) => step(circuit, input, settings, now))
+    const { circuit } = this.#mirror
+    if (holdsProbe(circuit, probe)) return this.#pass({ id: probe, of: 'all' })
+    // Somebody else has it; or it is closed by now; or the store failed, and we are on our own.
+    return this.#answer() ?? shut(circuit, this.#mirror.now())
+  }
+
+  #enterOwn(now: number): BreakerEntry {
+    if (this.#own.state === 'closed') return this.#pass()
+    const id = createToken(this.#options.runtime.random)
+    this.#stepOwn({ input: 'enter', processId: this.#options.processId, probe: id })
+    return holdsProbe(this.#own, id) ? this.#pass({ id, of: 'process' }) : shut(this.#own, now)
+  }
+
+  #pass(probe?: BreakerPass['probe']): BreakerPass {
+    const eras = { era: this.#mirror.circuit.era, ownEra: this.#own.era }
+    return probe ? { entry: 'probe', ...eras, probe } : { entry: 'closed', ...eras }
+  }
+
+  async #endProbe(input: Input): Promise<void> {
+    await this.#mirror.act((circuit, now) => step(circuit, input, this.#options.settings, now))
+    // Then the own circuit is the shared one as it was, with this probe in it.
+    if (this.#mirror.isDown) this.#stepOwn(input)
+  }
+
+  async #endCall({ era, ownEra, probe }: BreakerPass, verdict: 'success' | 'failure'): Promise<void> {
+    const shared = this.#mirror.circuit
+    if (era !== shared.era || ownEra !== this.#own.era) return
+    this.#stepOwn(this.#verdict(verdict, ownEra, probe?.id))
+    if (this.#mirror.isDown || shared.state !== 'closed') return
+    if (verdict === 'failure') return this.#tell()
+    if (this.#own.state !== 'closed') return
+    const well = { input: 'well', processId: this.#options.processId, era } as const
+    const isNews = (circuit: Circuit, now: number) => step(circuit, well, this.#options.settings, now)
+    if (isNews(shared, this.#mirror.now()) !== shared) await this.#mirror.act(isNews)
+  }
+
+  #verdict(input: 'success' | 'failure', era: number, probe: string | undefined): Input {
+    return { input, processId: this.#options.processId, era, ...(probe !== undefined && { probe }) }
+  }
+
+  /** Tells the others what this process has seen go wrong, all of it: who comes while that waits for its turn need not come again. */
+  async #tell(): Promise<void> {
+    const { processId, settings } = this.#options
+    const telling = (this.#telling ??= this.#mirror.act((circuit, now) => {
+      this.#telling = undefined
+      const tally = tallyOf(this.#own, processId, settings, now)
+      return tally ? step(circuit, { input: 'tally', processId, era: circuit.era, tally }, settings, now) : circuit
+    }))
+    await telling
+    // It may never have had its turn, because the store failed.
+    if (this.#telling === telling) this.#telling = undefined
+  }
+
+  async #insist(input: Input): Promise<void> {
+    await this.#mirror.insist((circuit, now) => step(circuit, input, this.#options.settings, now))
+    this.#announce()
+  }
+
+  #stepOwn(input: Input): void {
+    this.#own = step(this.#own, input, this.#ownSettings, this.#mirror.now())
+  }
+
+  #renewOwn(): void {
+    this.#own = closedCircuit(this.#own.era + 1)
+  }
+
+  #onShared(from: Circuit, to: Circuit): void {
+    const isFirst = this.#seen === undefined
+    if (from.era !== to.era || from.state !== 'closed' || to.state !== 'closed') this.#renewOwn()
+    // A process that comes back under its old name goes on where it was: one that dies over and over must not begin anew each time.
+    const mine = isFirst && to.state === 'closed' ? tallyIn(to.tallies, this.#options.processId) : undefined
+    if (mine && this.#own.state === 'closed') this.#own = { ...this.#own, tallies: { [this.#options.processId]: mine } }
+    this.#announce()
+  }
+
+  #takeOver(): void {
+    const { circuit } = this.#mirror
+    if (circuit.state === 'open' || circuit.state === 'half-open') this.#own = circuit
+    this.#announce()
+  }
+
+  #current(): BreakerState {
+    const { circuit, isDown } = this.#mirror
+    if (circuit.state === 'isolated') return stateOf(circuit)
+    if (!isDown && circuit.state !== 'closed') return stateOf(circuit)
+    const own = stateOf(this.#own)
+    if (own.state === 'open' || own.state === 'half-open') return { ...own, local: true }
+    return circuit.state === 'closed' ? stateOf(circuit) : own
+  }
+
+  /** What is seen first is no change. */
+  #announce(): void {
+    const from = this.#seen
+    const to = this.#current()
+    this.#seen = to
+    if (from && from.state !== to.state) quietly(() => this.#options.hooks.onChange?.(this.name, from, to))
+  }
+
+  #isFailure(error: unknown): boolean {
+    // Of a breaker further in: nobody was called.
+    if (error instanceof BreakerOpenError) return false
+    try {
+      return this.#options.counts(error)
+    } catch {
+      return true
+    }
+  }
+}
+
+/** Nobody else's, in all likelihood. */
+export function createToken(random: Runtime['random']): string {
+  return random.u32().toString(36) + random.u32().toString(36)
+}
+
+function isOnce(entry: BreakerEntry): entry is BreakerPass {
+  if (entry.entry === 'open' || ended.has(entry)) return false
+  ended.add(entry)
+  return true
+}
+
+function shut(circuit: Circuit, now: number): Shut {
+  const { state } = circuit
+  // Never here: a closed one lets everybody through.
+  if (state === 'closed') return { entry: 'open', state: 'half-open', retryAt: now + probingMs, afterMs: probingMs }
+  const afterMs =
+    state === 'open' ? Math.max(circuit.reopensAt - now, 0) : state === 'isolated' ? isolatedMs : probingMs
+  return { entry: 'open', state, retryAt: now + afterMs, afterMs }
+}
+
+function quietly(hook: () => void): void {
+  try {
+    hook()
+  } catch {
+    // A listener's trouble is not the breaker's.
+  }
+}
