@@ -4,6 +4,21 @@ export type {
   ArchivedSubscription,
   ArchivePart,
 } from './archive/archive.ts'
+export {
+  type Breaker,
+  type BreakerEntry,
+  type BreakerHooks,
+  type BreakerPass,
+  type BreakerSettings,
+  type BreakerState,
+  type CallOptions,
+  type CreateBreakerOptions,
+  createBreaker,
+} from './breaker/breaker.ts'
+export type { BreakerRecord, BreakerStore } from './breaker/breaker-store.ts'
+export { type Breakers, type BreakersOptions, createBreakers } from './breaker/breakers.ts'
+export { BreakerOpenError } from './breaker/open-error.ts'
+export { type BreakerOptions, breakerSettings } from './breaker/settings.ts'
 export { type Copied, type CopyCounts, type CopyOptions, type CopyProgress, copyStore } from './archive/copy.ts'
 export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
 export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'

@@ -1,6 +1,6 @@
 import { StoreError } from '../errors.ts'
 import type { BreakerSettings, BreakerState } from './breaker.ts'
-import { type Tallies, type Tally, windowMs } from './tally.ts'
+import { type Tallies, type Tally, tallyIn, windowMs } from './tally.ts'
 
 /**
  * All that a breaker is. One lies in the store and is shared (the `record` of a `BreakerRecord`); another one is in the memory of each
@@ -82,7 +82,7 @@ export function holdsProbe(circuit: Circuit, id: string): boolean {
 export function tallyOf(own: Circuit, processId: string, settings: BreakerSettings, now: number): Tally | undefined {
   switch (own.state) {
     case 'closed':
-      return own.tallies[processId]
+      return tallyIn(own.tallies, processId)
     // It stands by its vote until it has had the time to find out how things are now.
     case 'open':
       return { by: 'vote', until: Math.max(own.reopensAt, now) + windowMs(settings) }

@@ -14,6 +14,7 @@ import { type Input, step } from './machine.ts'
 import { Mirror } from './mirror.ts'
 import { checkWords } from './name.ts'
 import { BreakerOpenError } from './open-error.ts'
+import { tallyIn } from './tally.ts'
 
 export interface GateOptions {
   readonly store: BreakerStore
@@ -215,7 +216,7 @@ export class Gate implements Breaker {
     const isFirst = this.#seen === undefined
     if (from.era !== to.era || from.state !== 'closed' || to.state !== 'closed') this.#renewOwn()
     // A process that comes back under its old name goes on where it was: one that dies over and over must not begin anew each time.
-    const mine = isFirst && to.state === 'closed' ? to.tallies[this.#options.processId] : undefined
+    const mine = isFirst && to.state === 'closed' ? tallyIn(to.tallies, this.#options.processId) : undefined
     if (mine && this.#own.state === 'closed') this.#own = { ...this.#own, tallies: { [this.#options.processId]: mine } }
     this.#announce()
   }

@@ -7,7 +7,16 @@ import {
   probeLeaseMs,
   probesUnderWay,
 } from './circuit.ts'
-import { countFailure, countSuccess, freshTallies, type Tallies, type Tally, trips, windowMs } from './tally.ts'
+import {
+  countFailure,
+  countSuccess,
+  freshTallies,
+  type Tallies,
+  type Tally,
+  tallyIn,
+  trips,
+  windowMs,
+} from './tally.ts'
 
 /**
  *     success, failure   how a call of a process ended; `era` is the one in which it was let through
@@ -82,7 +91,7 @@ function observeClosed(
   const { processId } = input
   switch (input.input) {
     case 'failure': {
-      const before = freshTallies(tallies, settings, now)[processId]
+      const before = tallyIn(freshTallies(tallies, settings, now), processId)
       const tally = countFailure(before, settings, now)
       const isVote = before?.by === 'vote' || trips([tally], settings)
       return withTally(isVote ? { by: 'vote', until: now + windowMs(settings) } : tally)
@@ -90,11 +99,11 @@ function observeClosed(
     case 'tally':
       return withTally(input.tally)
     case 'success': {
-      const tally = countSuccess(tallies[processId], settings, now)
+      const tally = countSuccess(tallyIn(tallies, processId), settings, now)
       return tally ? { ...circuit, tallies: { ...tallies, [processId]: tally } } : withoutTallies()
     }
     case 'well':
-      return settings.opens.by === 'count' || tallies[processId]?.by === 'vote' ? withoutTallies() : circuit
+      return settings.opens.by === 'count' || tallyIn(tallies, processId)?.by === 'vote' ? withoutTallies() : circuit
   }
 
   function withTally(tally: Tally): Circuit {
@@ -104,8 +113,8 @@ function observeClosed(
 
   /** A success anywhere ends the row that all processes count together; but it does not unsay the vote of another process. */
   function withoutTallies(): Circuit {
-    const { [processId]: mine, ...others } = tallies
-    if (settings.quorum > 1) return mine ? { ...circuit, tallies: others } : circuit
+    const { [processId]: _, ...others } = tallies
+    if (settings.quorum > 1) return tallyIn(tallies, processId) ? { ...circuit, tallies: others } : circuit
     return Object.keys(tallies).length > 0 ? { ...circuit, tallies: {} } : circuit
   }
 }

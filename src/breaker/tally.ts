@@ -29,6 +29,11 @@ const rowMs = 600_000
 // Processes come and go; a record that lists them all would grow without end.
 const mostProcesses = 100
 
+/** A process may be called anything, also `constructor`. */
+export function tallyIn(tallies: Tallies, processId: string): Tally | undefined {
+  return Object.hasOwn(tallies, processId) ? tallies[processId] : undefined
+}
+
 export function windowMs({ opens }: BreakerSettings): number {
   return opens.by === 'rate' ? opens.windowMs : rowMs
 }

@@ -1,3 +1,4 @@
+export { createMemoryBreakerStore } from './breaker-store.ts'
 export { type ContractOptions, storeContract } from './contracts/store.ts'
 export { createScriptedSource, type ScriptedEvent, type ScriptedSource } from './source.ts'
 export { createTemporaryStore } from './temporary-store.ts'
