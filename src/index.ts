@@ -35,18 +35,10 @@ export { contentId } from './event/identity.ts'
 export type { Json } from './event/json.ts'
 export type { StandardSchema } from './event/standard-schema.ts'
 export type { Failure, FailureClass } from './failure/failure.ts'
-export {
-  type Appended,
-  type AppendOptions,
-  createLog,
-  type Draft,
-  type DraftOf,
-  type Log,
-  type Logged,
-  type LogOptions,
-  type ReadOptions,
-} from './log/log.ts'
+export type { Draft, DraftOf } from './log/admit.ts'
+export { type Appended, type AppendOptions, createLog, type Log, type LogOptions, type ReadOptions } from './log/log.ts'
 export type { ExpectedVersion, Gap, GapHolder, LogPage } from './log/log-store.ts'
+export type { Logged, LoggedOf } from './log/logged.ts'
 export {
   defineProjection,
   type Projection,
