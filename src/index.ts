@@ -5,6 +5,18 @@ export type {
   ArchivePart,
 } from './archive/archive.ts'
 export { type Copied, type CopyCounts, type CopyOptions, type CopyProgress, copyStore } from './archive/copy.ts'
+export {
+  type Commands,
+  type CommandsOptions,
+  createCommands,
+  type Decide,
+  type DecideContext,
+  type DecidedEvent,
+  type Decision,
+  type ExecuteOptions,
+  type Executed,
+} from './command/commands.ts'
+export type { CommandRetry } from './command/retry.ts'
 export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
 export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
@@ -13,6 +25,7 @@ export type { SubscriptionState } from './engine/state.ts'
 export type { EngineStatus, LaneStatus, PartitionStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
 export type { Difference, Verification } from './engine/verify.ts'
 export {
+  CommandConflictError,
   type ErrorCode,
   EventIdConflictError,
   ExpectedVersionError,

@@ -126,7 +126,7 @@ function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalo
 }
 
 /** What a definition does with each type of event. A type that its events don't have would never be called, quietly. */
-function functionsOf<F>(name: string, events: EventCatalog, on: object): ReadonlyMap<string, F> {
+export function functionsOf<F>(name: string, events: EventCatalog, on: object): ReadonlyMap<string, F> {
   if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
     throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and what they do in on.`)
   }
