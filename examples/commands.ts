@@ -4,8 +4,8 @@ import { createCommands, defineEvents, HoldfastError } from 'holdfast'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { z } from 'zod'
 
-const amount = z.int().positive()
-const bank = defineEvents({ FundsCredited: z.object({ amount }), FundsDebited: z.object({ amount }) })
+const funds = z.object({ amount: z.int().positive() })
+const bank = defineEvents({ FundsCredited: funds, FundsDebited: funds })
 
 await using store = await createSqliteStore({ file: process.argv[2] ?? 'commands.db' })
 const accounts = createCommands({

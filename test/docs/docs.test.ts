@@ -53,8 +53,8 @@ describe('a how-to', () => {
     for (const page of all) {
       const markdown = await text(page)
       const blocks = [...markdown.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
-      expect(blocks.length, page).toBe(markdown.match(/```ts\n/g)?.length ?? 0)
-      for (const [, path = '', code] of blocks) expect(code, page).toBe(await text(path))
+      expect(blocks.length).toBe(markdown.match(/```ts\n/g)?.length ?? 0)
+      for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
     }
   })
 })
