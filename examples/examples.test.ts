@@ -28,6 +28,25 @@ describe('the quickstart', () => {
   })
 })
 
+describe('the commands', () => {
+  test('are executed once, by two at the same moment and in a second run', async () => {
+    for (const outcome of ['executed', 'repeated']) {
+      const { code, stdout } = await run('commands.ts', [join(folder, 'commands.db')])
+      expect(code).toBe(0)
+      const [one, two, ...later] = stdout.trimEnd().split('\n')
+      // Whoever was first.
+      const first = new RegExp(`^machine-[12] ${outcome} \\{ version: (2, balance: 70|3, balance: 40) \\}$`)
+      expect([one, two]).toEqual([expect.stringMatching(first), expect.stringMatching(first)])
+      expect(later).toEqual([
+        expect.stringContaining('machine-1 repeated { version: '),
+        'machine-1 refused: COMMAND_CONFLICT',
+        'machine-3 refused: 40 is less than 50',
+        'alice { balance: 40 }',
+      ])
+    }
+  })
+})
+
 /** What every SQL projection prints, however it writes its SQL. */
 const stock = /^apples 6\npears 2\npears parked p2 .*check constraint.*\npears queued p3 \n$/i
 

@@ -16,10 +16,12 @@ export const errorCodes = [
   'EVENT_ID_CONFLICT',
   'EVENT_DEADLY',
   'EXPECTED_VERSION',
+  'COMMAND_CONFLICT',
   'NAME_INVALID',
   'OPTION_INVALID',
   'FOLD_STATE',
   'FOLD_KEY',
+  'FOLD_FAILED',
   'PROJECTION_CHANGED',
   'PROJECTION_TABLE_TAKEN',
   'PARTITIONS_CHANGED',
@@ -31,7 +33,6 @@ export const errorCodes = [
   'SUBSCRIPTION_FAILED',
   'SOURCE_REGRESSED',
   'SOURCE_INVALID',
-  'BREAKER_OPEN',
   'ENGINE_STATE',
   'BREAKER_OPEN',
   'VERIFY_NEEDS_LOG',
@@ -92,15 +93,39 @@ export class ExpectedVersionError extends HoldfastError {
   readonly key: string
   readonly expected: 'new' | number
   readonly actual: number
+  /** How often it was tried: more than once by a command. */
+  readonly tries: number
 
-  constructor(key: string, expected: 'new' | number, actual: number) {
+  constructor(key: string, expected: 'new' | number, actual: number, tries = 1) {
     const wanted = expected === 'new' ? 'to be new' : `at version ${expected}`
-    super('EXPECTED_VERSION', `${JSON.stringify(key)} was expected ${wanted}, but it is at version ${actual}.`, {
-      hint: 'Read the key again, decide again, and append with the version you read.',
-    })
+    const often = tries === 1 ? '' : `, and others were first ${tries} times`
+    super(
+      'EXPECTED_VERSION',
+      `${JSON.stringify(key)} was expected ${wanted}, but it is at version ${actual}${often}.`,
+      {
+        hint: 'Read the key again, decide again, and append with the version you read.',
+      },
+    )
     this.key = key
     this.expected = expected
     this.actual = actual
+    this.tries = tries
+  }
+}
+
+/** An `idempotencyKey` under which another command was executed. Nothing was written. */
+export class CommandConflictError extends HoldfastError {
+  readonly key: string
+  readonly idempotencyKey: string
+  /** The version of the first event that the other command wrote. */
+  readonly version: number
+
+  constructor(key: string, idempotencyKey: string, version: number) {
+    const message = `${JSON.stringify(idempotencyKey)} was executed on ${JSON.stringify(key)} with other content, at version ${version}.`
+    super('COMMAND_CONFLICT', message, { hint: 'Give another command another idempotencyKey.' })
+    this.key = key
+    this.idempotencyKey = idempotencyKey
+    this.version = version
   }
 }
 

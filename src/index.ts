@@ -20,6 +20,18 @@ export { type Breakers, type BreakersOptions, createBreakers } from './breaker/b
 export { BreakerOpenError } from './breaker/open-error.ts'
 export { type BreakerOptions, breakerSettings } from './breaker/settings.ts'
 export { type Copied, type CopyCounts, type CopyOptions, type CopyProgress, copyStore } from './archive/copy.ts'
+export {
+  type Commands,
+  type CommandsOptions,
+  createCommands,
+  type Decide,
+  type DecideContext,
+  type Decided,
+  type DecidedEvent,
+  type ExecuteOptions,
+  type Executed,
+} from './command/commands.ts'
+export type { CommandRetry } from './command/retry.ts'
 export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
 export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
@@ -28,6 +40,7 @@ export type { SubscriptionState } from './engine/state.ts'
 export type { EngineStatus, LaneStatus, PartitionStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
 export type { Difference, Verification } from './engine/verify.ts'
 export {
+  CommandConflictError,
   type ErrorCode,
   EventIdConflictError,
   ExpectedVersionError,
@@ -96,18 +109,10 @@ export {
 export type { Rule } from './failure/rules.ts'
 export { FailureError, failure, type SaidOptions } from './failure/said.ts'
 export { customPolicy, noRetry, only } from './failure/special.ts'
-export {
-  type Appended,
-  type AppendOptions,
-  createLog,
-  type Draft,
-  type DraftOf,
-  type Log,
-  type Logged,
-  type LogOptions,
-  type ReadOptions,
-} from './log/log.ts'
+export type { Draft, DraftOf } from './log/admit.ts'
+export { type Appended, type AppendOptions, createLog, type Log, type LogOptions, type ReadOptions } from './log/log.ts'
 export type { ExpectedVersion, Gap, GapHolder, LogPage } from './log/log-store.ts'
+export type { Logged, LoggedOf } from './log/logged.ts'
 export {
   defineProjection,
   type Projection,

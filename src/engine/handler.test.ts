@@ -38,7 +38,11 @@ function noting(world: World, act: (call: Call) => unknown = () => undefined, op
     },
     ...options,
   })
-  return { handler, calls, callsOf: (key: string) => calls.filter((call) => call.key === key).map(({ amount }) => amount) }
+  return {
+    handler,
+    calls,
+    callsOf: (key: string) => calls.filter((call) => call.key === key).map(({ amount }) => amount),
+  }
 }
 
 async function fill(world: World, keys: readonly string[], events: number): Promise<void> {
@@ -176,7 +180,13 @@ describe('a handler', () => {
     await run(world, first, 1_000)
     expect(hanging.calls).toHaveLength(7)
     const [state] = await world.store.subscriptions.partitions('notify')
-    expect(state).toMatchObject({ checkpoint: { position: 0 }, marks: [[2, 4], [6, 8]] })
+    expect(state).toMatchObject({
+      checkpoint: { position: 0 },
+      marks: [
+        [2, 4],
+        [6, 8],
+      ],
+    })
     expect(await first.verify('notify')).toMatchObject({ ok: true, events: 6 })
     const stopped = first.stop({ timeout: '1s' })
     await world.runtime.advance(2_000)
@@ -197,7 +207,8 @@ describe('a handler', () => {
     const late: (() => void)[] = []
     const { handler, calls } = noting(
       world,
-      ({ ctx }) => (ctx.attempt === 1 ? new Promise((_, reject) => late.push(() => reject(new Error('late')))) : undefined),
+      ({ ctx }) =>
+        ctx.attempt === 1 ? new Promise((_, reject) => late.push(() => reject(new Error('late')))) : undefined,
       { timeout: '1s', failure: quick },
     )
     const engine = world.engine([handler])
@@ -209,20 +220,23 @@ describe('a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 1 } })
   })
 
-  it.for([[null], [undefined], ['a text'], [Symbol('s')], [Object.create(null)]])('survives a throw of %o', async ([thrown]) => {
-    await using world = await createWorld()
-    await fill(world, ['a', 'b'], 1)
-    const { handler } = noting(
-      world,
-      ({ key }) => {
-        if (key === 'a') throw thrown
-      },
-      { failure: definePolicy({ unknown: park, outage: false }) },
-    )
-    const engine = world.engine([handler])
-    await run(world, engine, 1_000)
-    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 1, held: 1 })
-  })
+  it.for([[null], [undefined], ['a text'], [Symbol('s')], [Object.create(null)]])(
+    'survives a throw of %o',
+    async ([thrown]) => {
+      await using world = await createWorld()
+      await fill(world, ['a', 'b'], 1)
+      const { handler } = noting(
+        world,
+        ({ key }) => {
+          if (key === 'a') throw thrown
+        },
+        { failure: definePolicy({ unknown: park, outage: false }) },
+      )
+      const engine = world.engine([handler])
+      await run(world, engine, 1_000)
+      expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 1, held: 1 })
+    },
+  )
 
   it('records what it skips, and never in silence', async () => {
     await using world = await createWorld()

@@ -157,7 +157,7 @@ function notJson(path: string, what: string): InvalidEventError {
 }
 
 /** Plain in any realm: the prototype is null, or is itself the root of a prototype chain. */
-function isPlain(object: object): boolean {
+export function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object)
   if (prototype === null || prototype === Object.prototype) return true
   // The Object.prototype of another realm.
@@ -165,11 +165,11 @@ function isPlain(object: object): boolean {
 }
 
 /** No subclass, in any realm: `Array.prototype` is an array itself, and the prototype of a class is not. */
-function isPlainArray(array: readonly unknown[]): boolean {
+export function isPlainArray(array: readonly unknown[]): boolean {
   return Array.isArray(Object.getPrototypeOf(array))
 }
 
-function className(object: object): string {
+export function className(object: object): string {
   const name: unknown = object.constructor?.name
   return typeof name === 'string' && name ? name : 'a class'
 }

@@ -153,7 +153,7 @@ function breakerOf(name: string, given: AnyDefinition['breaker']): HandlerBreake
   checkOptions(given, `The breaker of ${name}`, ['key', ...breakerOptionNames])
   const { key, ...options } = given
   if (key !== undefined && typeof key !== 'function') throw refused(name, 'breaker.key is no function', 'a function')
-  return { settings: breakerSettings(options), key: key as HandlerBreaker['key'] }
+  return { settings: breakerSettings(options), key }
 }
 
 function dedupeOf(name: string, given: AnyDefinition['dedupe']): Dedupe | undefined {
@@ -164,7 +164,7 @@ function dedupeOf(name: string, given: AnyDefinition['dedupe']): Dedupe | undefi
     throw refused(name, 'dedupe.by is unknown', "'position', 'id' or a function of the event")
   if (store !== 'memory' && store !== 'store') throw refused(name, 'dedupe.store is unknown', "'memory' or 'store'")
   const windowMs = window === 'forever' ? Number.POSITIVE_INFINITY : toMs(window, `dedupe.window of ${name}`)
-  return { by: by as Dedupe['by'], windowMs, store }
+  return { by, windowMs, store }
 }
 
 function refused(name: string, what: string, allowed: string): HoldfastError {

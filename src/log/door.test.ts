@@ -4,7 +4,8 @@ import { HoldfastError, InvalidEventError } from '../errors.ts'
 import { defineEvents } from '../event/catalog.ts'
 import type { Json } from '../event/json.ts'
 import { createTemporaryStore } from '../testing/index.ts'
-import { createLog, type Draft } from './log.ts'
+import type { Draft } from './admit.ts'
+import { createLog } from './log.ts'
 
 // What may come into the log, and that of what may not, nothing does.
 

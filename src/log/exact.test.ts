@@ -2,7 +2,8 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../event/json.ts'
 import { createTemporaryStore } from '../testing/index.ts'
-import { createLog, type Draft } from './log.ts'
+import type { Draft } from './admit.ts'
+import { createLog } from './log.ts'
 
 // What JSON allows comes back bit by bit as it was given.
 

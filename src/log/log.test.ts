@@ -3,7 +3,8 @@ import { z } from 'zod'
 import { EventIdConflictError, ExpectedVersionError, HoldfastError, InvalidEventError } from '../errors.ts'
 import { defineEvents, evolved } from '../event/catalog.ts'
 import { createTemporaryStore, createVirtualRuntime } from '../testing/index.ts'
-import { createLog, type Draft } from './log.ts'
+import type { Draft } from './admit.ts'
+import { createLog } from './log.ts'
 
 // What is refused at the door is in door.test.ts; that what comes in stays as it is, in exact.test.ts.
 

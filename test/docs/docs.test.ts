@@ -46,6 +46,19 @@ describe('the README', () => {
   })
 })
 
+describe('a how-to', () => {
+  it('shows code that runs: each block is a file of ours, to the letter', async () => {
+    const all = await pages('docs/how-to')
+    expect(all.length).toBeGreaterThan(0)
+    for (const page of all) {
+      const markdown = await text(page)
+      const blocks = [...markdown.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
+      expect(blocks.length).toBe(markdown.match(/```ts\n/g)?.length ?? 0)
+      for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
+    }
+  })
+})
+
 describe('the reference', () => {
   it('has one entry for every error code, and no other', async () => {
     expect(firstCells(await text('docs/reference/errors.md'))).toEqual([...errorCodes])

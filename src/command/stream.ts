@@ -1,0 +1,77 @@
+import { HoldfastError } from '../errors.ts'
+import type { EventCatalog } from '../event/catalog.ts'
+import type { Event } from '../event/event.ts'
+import type { Log } from '../log/log.ts'
+import type { Logged } from '../log/logged.ts'
+import type { Reducer } from '../projection/projection.ts'
+import type { Timers } from '../runtime/ports.ts'
+import { freezeState } from './freeze.ts'
+
+export interface Fold {
+  readonly initial: (key: string) => unknown
+  readonly reducers: ReadonlyMap<string, Reducer>
+}
+
+// The stores answer without a turn of the loop; others must come to theirs while a long stream is folded.
+const eventsPerTurn = 1_000
+
+/**
+ * The events of one key, folded as far as they were read. `load` goes on from there, so that a command which was too late reads only
+ * what is new. It holds one state and, of all events, only those that the command wrote itself: then it stops behind them, and `version`, `position` and `state` are what that run came to.
+ */
+export class Stream {
+  readonly key: string
+  version = 0
+  position = 0
+  state: unknown
+  found: Event[] | undefined
+  readonly #log: Log<EventCatalog>
+  readonly #fold: Fold
+  readonly #isOurs: (event: Event) => boolean
+
+  constructor(log: Log<EventCatalog>, key: string, fold: Fold, isOurs: (event: Event) => boolean) {
+    this.key = key
+    this.#log = log
+    this.#fold = fold
+    this.#isOurs = isOurs
+    this.state = fold.initial(key)
+    freezeState(this.state)
+  }
+
+  async load(timers: Timers, signal: AbortSignal | undefined): Promise<void> {
+    signal?.throwIfAborted()
+    const reading = this.#log.readKey(this.key, { after: this.version, ...(signal && { signal }) })
+    for await (const logged of reading) {
+      const isFound = this.#isOurs(logged)
+      // They were appended as one, so they lie side by side.
+      if (this.found && !isFound) return
+      this.state = this.fold(this.state, logged)
+      this.version = logged.version
+      this.position = logged.position
+      if (isFound) (this.found ??= []).push(eventOf(logged))
+      if (this.version % eventsPerTurn === 0) await timers.yield()
+    }
+  }
+
+  fold(state: unknown, event: Event): unknown {
+    const reducer = this.#fold.reducers.get(event.type)
+    if (!reducer) return state
+    try {
+      const after = reducer(state, event)
+      if (after !== state) freezeState(after)
+      return after
+    } catch (cause) {
+      if (cause instanceof HoldfastError && cause.code === 'FOLD_STATE') throw cause
+      const what = `The fold threw at version ${event.version} of ${JSON.stringify(this.key)}, a ${event.type}`
+      throw new HoldfastError('FOLD_FAILED', `${what}: ${cause instanceof Error ? cause.message : String(cause)}.`, {
+        cause,
+        hint: 'Nothing was written.',
+      })
+    }
+  }
+}
+
+/** As consumers see it, without its place in the log: that is known of an event that was read, and not of one just written. */
+export function eventOf({ id, type, key, version, data, metadata, time }: Event & Logged): Event {
+  return { id, type, key, version, data, metadata, time }
+}
