@@ -83,7 +83,6 @@ export {
   type Jitter,
   linear,
 } from './failure/backoff.ts'
-export { type Budget, createBudget } from './failure/budget.ts'
 export { type Classified, classify } from './failure/classify.ts'
 export { type Failure, type FailureClass, failureClasses } from './failure/failure.ts'
 export {
