@@ -37,7 +37,14 @@ export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
 export type { SubscriptionState } from './engine/state.ts'
-export type { EngineStatus, LaneStatus, PartitionStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
+export type {
+  BreakerStatus,
+  EngineStatus,
+  LaneStatus,
+  PartitionStatus,
+  StoredStatus,
+  SubscriptionStatus,
+} from './engine/status.ts'
 export type { Difference, Verification } from './engine/verify.ts'
 export {
   CommandConflictError,
