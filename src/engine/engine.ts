@@ -147,6 +147,11 @@ export function createEngine(options: EngineOptions): Engine {
     reset: async (name) => {
       const { subscription } = runnerOf(name)
       const { consumer } = subscription
+      if (consumer.kind === 'handler') {
+        throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
+          hint: 'For that, define it under another name.',
+        })
+      }
       if (consumer.kind === 'sql' && !consumer.reset) {
         throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
           hint: 'Give defineProjection a reset.',

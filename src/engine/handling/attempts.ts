@@ -33,7 +33,7 @@ export class Attempts {
   /** Called whenever something has changed. */
   pump(): void {
     const { running, flow, suspicion, tracks, parts } = this.#desk
-    if (this.#desk.isOver || parts.tenure.pause) return
+    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
     const limit = suspicion.isAlone ? Math.min(1, flow.limit()) : flow.limit()
     while (running.size < limit) {
       const track = this.#next()
