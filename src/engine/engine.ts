@@ -6,7 +6,7 @@ import type { Projection, SqlProjection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
@@ -33,6 +33,8 @@ export interface EngineOptions extends Partial<Runtime> {
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
   readonly cacheBytes?: number
   readonly logger?: Logger
+  /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
+  readonly watchdog?: Watchdog
 }
 
 export interface Engine extends AsyncDisposable {
@@ -73,6 +75,7 @@ const optionNames = [
   'page',
   'cacheBytes',
   'logger',
+  'watchdog',
   'clock',
   'timers',
   'random',
@@ -88,7 +91,7 @@ export function createEngine(options: EngineOptions): Engine {
   checkStore(options.store, 'createEngine')
   if (!Array.isArray(options.subscriptions))
     throw new HoldfastError('OPTION_INVALID', 'createEngine needs a list of subscriptions.')
-  const { store, logger = warningLogger } = options
+  const { store, logger = warningLogger, watchdog } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
   const emitter = new EngineEmitter(logger)
@@ -98,7 +101,10 @@ export function createEngine(options: EngineOptions): Engine {
     if (runners.has(subscription.name))
       throw new HoldfastError('OPTION_INVALID', `Two subscriptions are called ${subscription.name}.`)
     const look = () => attendance.look()
-    runners.set(subscription.name, new Runner({ store, subscription, runtime, settings, emitter, logger, look }))
+    runners.set(
+      subscription.name,
+      new Runner({ store, subscription, runtime, settings, emitter, logger, watchdog, look }),
+    )
   }
   const all = [...runners.values()]
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })

@@ -1,5 +1,5 @@
 import { HoldfastError } from '../errors.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { logSource, type Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -18,6 +18,7 @@ export interface RunnerParts {
   readonly settings: WorkerSettings
   readonly emitter: EngineEmitter
   readonly logger: Logger
+  readonly watchdog: Watchdog | undefined
   /** Asks to hear what the other processes do, now rather than later. */
   readonly look: () => void
 }

@@ -1,7 +1,7 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import type { Share } from '../source/share.ts'
 import type { Source, SourcePage } from '../source/source.ts'
 import type { Store } from '../store.ts'
@@ -38,6 +38,7 @@ export interface WorkerParts {
   readonly settings: WorkerSettings
   readonly emitter: EngineEmitter
   readonly logger: Logger
+  readonly watchdog: Watchdog | undefined
   readonly teller: Teller
   readonly rate: Rate
   /** How many events fit into a page. It outlasts the worker: who was fenced for a page that took too long must not begin anew. */
@@ -258,6 +259,7 @@ export class Worker {
     const [due] = this.#due
     if (due !== undefined) {
       const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
+      this.#announce(`the held lane ${JSON.stringify(due)}`)
       const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
       const result = await this.#commit(this.#commitOf(outcome))
       if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
@@ -268,6 +270,7 @@ export class Worker {
     const page = await this.#reading.read(this.#seen as number, this.#limits())
     const { events: records } = page
     if (records.length === 0) return this.#pass(partition, page)
+    this.#announce(`${records.length} events from position ${records[0]?.position} on`)
     const [outcome, result] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
     const done = await this.#settle(partition, outcome, result, begun, page)
@@ -276,6 +279,11 @@ export class Worker {
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
     return done === 'worked' && page.isEnd && this.#due.size === 0 ? 'idle' : done
+  }
+
+  /** Before code of the user runs, which may never come back. */
+  #announce(what: string): void {
+    this.#parts.watchdog?.began(`${this.#parts.subscription.name}, ${what}`)
   }
 
   #limits() {
