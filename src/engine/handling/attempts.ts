@@ -108,6 +108,7 @@ export class Attempts {
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
+    parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
     const { clock, timers } = parts.runtime
     const begun = clock.mono()
     const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)
