@@ -137,6 +137,7 @@ async function allIsWellAgain(world: World): Promise<void> {
 }
 
 it('never has more probes under way than it may, and lets nobody through for long when it is open', async () => {
+  const seen = new Map<string, number>()
   await fc.assert(
     fc.asyncProperty(options, moments(act), async (given, sequence) => {
       const world = await live(given, sequence, async ({ calls, store, runtime, history }, entries) => {
@@ -156,10 +157,14 @@ it('never has more probes under way than it may, and lets nobody through for lon
         }
       })
       expect(world.all.flatMap(({ errors }) => errors)).toEqual([])
+      for (const change of world.all.flatMap(({ changes }) => changes)) seen.set(change, (seen.get(change) ?? 0) + 1)
       await allIsWellAgain(world)
     }),
     { numRuns: 150 },
   )
+  // Or the rules had nothing to say.
+  for (const change of ['closed → open', 'open → half-open', 'half-open → open', 'half-open → closed'])
+    expect(seen.get(change)).toBeGreaterThan(20)
 }, 60_000)
 
 it('stops no process and keeps none shut for ever, however the store fails', async () => {
