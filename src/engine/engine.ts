@@ -7,7 +7,7 @@ import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
-import { systemRuntime } from '../runtime/system.ts'
+import { systemChannel, systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
@@ -94,7 +94,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { store, logger = warningLogger, watchdog } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
-  const emitter = new EngineEmitter(logger)
+  const emitter = new EngineEmitter(logger, systemChannel)
   const runners = new Map<string, Runner>()
   for (const declared of options.subscriptions) {
     const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
