@@ -433,15 +433,47 @@ describe('when the outcome of an append is unknown', () => {
         .catch((error: unknown) => ({ error }))
       return { calls, done }
     }
-    // It reads, appends, can't read twice, reads and appends.
+    // It reads, and appends four times.
     expect(await during('bob', (call) => call >= 2 && call <= 4)).toMatchObject({
-      calls: 6,
+      calls: 5,
       done: { outcome: 'executed', version: 1 },
     })
     expect(await during('eve', (call) => call >= 2)).toEqual({ calls: 6, done: { error: outage } })
     // Nothing was sent yet: the caller knows where it stands.
     expect(await during('ada', () => true)).toEqual({ calls: 1, done: { error: outage } })
     expect([await eventsOf('bob'), await eventsOf('eve'), await eventsOf('ada')]).toMatchObject([[{}], [], []])
+  })
+
+  it('does not decide anew while the first decision may still arrive', async () => {
+    const decide = vi.fn<() => ReturnType<typeof credited>[]>(() => [])
+    decide.mockReturnValueOnce([credited(1)])
+    let late: (() => Promise<unknown>) | undefined
+    const cut = withAppend(async (...args) => {
+      if (!late) {
+        late = () => store.log.append(...args)
+        throw lost()
+      }
+      // What was lost arrives, and others come after it.
+      await late()
+      await createLog({ store }).append('bob', [credited(5)])
+      return store.log.append(...args)
+    })
+    const done = await accounts({ store: cut }).execute('bob', decide)
+    expect(done).toMatchObject({ outcome: 'executed', version: 1, position: 1, state: { balance: 1 } })
+    expect(decide).toHaveBeenCalledOnce()
+    expect(await eventsOf('bob')).toHaveLength(2)
+  })
+
+  it('decides anew when somebody else was first, and the first decision can not arrive any more', async () => {
+    let calls = 0
+    const cut = withAppend(async (...args) => {
+      if (++calls > 1) return store.log.append(...args)
+      await createLog({ store }).append('bob', [credited(5)])
+      throw lost()
+    })
+    const done = await accounts({ store: cut }).execute('bob', ({ balance }) => [credited(balance + 1)])
+    expect(done).toMatchObject({ outcome: 'executed', version: 2, state: { balance: 11 } })
+    expect(calls).toBe(3)
   })
 
   it('surfaces what is no question of time at once', async () => {
@@ -503,7 +535,7 @@ describe('the fold', () => {
         store,
         events: bank,
         initial: (): object => (at === 'initial' ? { value } : {}),
-        on: { Credited: () => ({ list: [], value }) },
+        on: at === 'initial' ? {} : { Credited: () => ({ list: [], value }) },
       })
     for (const at of ['initial', 'later'] as const)
       await expect(of(at).execute('bob', () => [credited(1)])).rejects.toMatchObject({
@@ -513,7 +545,20 @@ describe('the fold', () => {
     expect(await eventsOf('bob')).toEqual([])
   })
 
-  it('may leave out what JSON would not hold', async () => {
+  it('must be synchronous, and one that is not ends no process', async () => {
+    const later = createCommands({
+      store,
+      events: bank,
+      initial: () => 0,
+      on: { Credited: (() => Promise.reject(new Error('too late'))) as never },
+    })
+    await expect(later.execute('bob', () => [credited(1)])).rejects.toMatchObject({
+      code: 'FOLD_STATE',
+      message: expect.stringContaining('A fold must be synchronous'),
+    })
+  })
+
+  it('may hold what JSON would not', async () => {
     const bob = createCommands({
       store,
       events: bank,
