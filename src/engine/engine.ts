@@ -9,7 +9,7 @@ import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
-import { systemRuntime } from '../runtime/system.ts'
+import { systemChannel, systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
@@ -97,7 +97,7 @@ export function createEngine(options: EngineOptions): Engine {
   const { store, logger = warningLogger, watchdog } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
-  const emitter = new EngineEmitter(logger)
+  const emitter = new EngineEmitter(logger, systemChannel)
   const breakers = createBreakers({
     store,
     runtime,
