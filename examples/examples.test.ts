@@ -43,6 +43,21 @@ describe('the commands', () => {
         'machine-3 refused: 40 is less than 50',
         'alice { balance: 40 }',
       ])
+describe('a breaker by itself', () => {
+  test('calls three times, then puts off; and is as new after a reset', async () => {
+    const name = 'https://rates.example/eur'
+    const called = 'called: 503 Service Unavailable\n'
+    for (const _ of ['first', 'second']) {
+      expect(await run('breaker.ts', [join(folder, 'breaker.db')])).toMatchObject({
+        code: 0,
+        stdout: [
+          `${called}${called}`,
+          `${name} closed → open\n${called}`,
+          'put off for 30 s\n',
+          `${name} open → isolated\n`,
+          `${name} isolated → closed\n`,
+        ].join(''),
+      })
     }
   })
 })
