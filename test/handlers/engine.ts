@@ -17,9 +17,7 @@ export interface EngineSettings {
 
 export type EngineReport =
   /** Everything is loaded; the store is not touched yet. */
-  | { readonly kind: 'ready' }
-  | { readonly kind: 'running' }
-  | { readonly kind: 'claimed' }
+  { readonly kind: 'ready' } | { readonly kind: 'running' } | { readonly kind: 'claimed' }
 
 export type EngineCommand = { readonly verb: 'run'; readonly settings: EngineSettings } | { readonly verb: 'stop' }
 

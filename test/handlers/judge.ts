@@ -74,9 +74,7 @@ export function judge(lines: readonly Line[], written: readonly Written[], open:
   if (keysOfEvents.size !== spansOfEvent.size) problem('Two events came under one key')
 
   const held = new Map(open.map((one) => [one.id, one]))
-  const lost = written.filter(
-    ({ id }) => !held.has(id) && !spansOfEvent.get(id)?.some(({ end }) => end === 'end'),
-  )
+  const lost = written.filter(({ id }) => !held.has(id) && !spansOfEvent.get(id)?.some(({ end }) => end === 'end'))
   for (const { id } of lost) problem(`${id} is lost: it had no effect, and is not held`)
   for (const { id, status, rule } of open) {
     if (!isHeldRightly(id, status, rule)) problem(`${id} is ${status}${rule ? ` by the rule ${rule}` : ''}`)

@@ -48,7 +48,8 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
   const begun = performance.now()
   const random = createRandom(seed)
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-handlers-'))
-  const place: Place = url === undefined ? { store: 'sqlite', file: join(folder, 'log.db') } : { store: 'postgres', url }
+  const place: Place =
+    url === undefined ? { store: 'sqlite', file: join(folder, 'log.db') } : { store: 'postgres', url }
   const file = join(folder, 'effects')
   const engines = enginesOn[place.store]
   const tally = { underWay: 0, sideBySide: 0 }
@@ -102,8 +103,14 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
     if (dice < 2) return setTimeout(random.below(100))
     const isSoFar =
       dice < 6
-        ? ((begins) => () => watch.begins(name) >= begins)(1 + random.below(80))
-        : ((effects) => () => watch.underWay(name) >= effects)(4 + random.below(8))
+        ? (
+            (begins) => () =>
+              watch.begins(name) >= begins
+          )(1 + random.below(80))
+        : (
+            (effects) => () =>
+              watch.underWay(name) >= effects
+          )(4 + random.below(8))
     const deadline = performance.now() + patienceMs
     while (!isSoFar() && performance.now() < deadline) {
       await setTimeout(1)

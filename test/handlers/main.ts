@@ -22,7 +22,8 @@ if ((store !== 'sqlite' && store !== 'postgres') || !isCount(kills, 5) || !isCou
 console.error(`seed ${seed}`)
 const begun = performance.now()
 const onKill = (kill: number) => {
-  if (kill % 20 === 0) console.error(`${kill} of ${kills} kills in ${Math.round((performance.now() - begun) / 1_000)} s`)
+  if (kill % 20 === 0)
+    console.error(`${kill} of ${kills} kills in ${Math.round((performance.now() - begun) / 1_000)} s`)
 }
 const result = store === 'sqlite' ? await runKills({ kills, seed, onKill }) : await onServer()
 console.log(values.json ? JSON.stringify(result) : result)

@@ -81,7 +81,6 @@ export class Team implements AsyncDisposable {
   /** Nothing here makes an engine end by itself. */
   async #watch(name: string, child: Child<EngineReport, EngineCommand>): Promise<void> {
     const { code, signal } = await child.exited
-    if (!this.#ending.has(child))
-      this.problems.push(`${name} ended by itself, with ${signal ?? code}. ${child.errors}`)
+    if (!this.#ending.has(child)) this.problems.push(`${name} ended by itself, with ${signal ?? code}. ${child.errors}`)
   }
 }

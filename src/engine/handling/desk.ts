@@ -59,7 +59,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     parts,
     handler,
     partition,
-    window: new Window(position),
+    window: new Window(position, state.marks),
     tracks: new Tracks(),
     ledger: new Ledger(partition.held, partition.now),
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),

@@ -1,0 +1,125 @@
+import { describe, expect, it } from 'vitest'
+import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
+import { createMortal, type Mortal } from '../../test/mortal.ts'
+import { createLog, defineHandler, definePolicy, type Engine, type HandlerContext, type Policy } from '../index.ts'
+
+// Processes that die in virtual time. Those that really die are in test/handlers.
+
+interface Call {
+  readonly key: string
+  readonly amount: number
+  readonly ctx: HandlerContext
+}
+
+const leaseMs = 10_000
+
+/** Lives one after the other on one store, each with the same handler, which does what `act` says. */
+function livesOf(world: World, act: (call: Call, life: Mortal) => unknown, policy: Policy = plain) {
+  const lives: { readonly life: Mortal; readonly calls: Call[] }[] = []
+  const begin = () => {
+    const calls: Call[] = []
+    const handler = defineHandler('notify', {
+      events: bank,
+      failure: policy,
+      timeout: '1h',
+      on: {
+        Credited: ({ key, data }, ctx) => {
+          const call = { key, amount: data.amount, ctx }
+          calls.push(call)
+          return act(call, life)
+        },
+      },
+    })
+    const life = createMortal(world, [handler])
+    lives.push({ life, calls })
+    return life
+  }
+  const live = async (ms: number) => {
+    const life = begin()
+    await life.engine.start()
+    await world.runtime.advance(ms)
+    return life
+  }
+  return {
+    lives,
+    begin,
+    live,
+    /** The calls of all lives, or of one; 1 is the first. */
+    callsOf: (key: string, life?: number) =>
+      (life === undefined ? lives : [lives[life - 1]]).flatMap(
+        (one) => one?.calls.filter((call) => call.key === key).map(({ amount }) => amount) ?? [],
+      ),
+    /** Until one of them lives on, or there were too many. */
+    async untilOneLives(most = 8): Promise<{ readonly engine: Engine; readonly deaths: number }> {
+      for (let deaths = 0; deaths < most; deaths++) {
+        const life = await live(leaseMs + 5_000)
+        if (!life.isDead) return { engine: life.engine, deaths }
+      }
+      throw new Error(`${most} processes died.`)
+    },
+  }
+}
+
+const plain = definePolicy({ outage: false })
+
+/** Dies, and never comes back. */
+function die(life: Mortal): Promise<never> {
+  life.die()
+  return new Promise(() => undefined)
+}
+
+async function fill(world: World, keys: readonly string[], events: number): Promise<void> {
+  const log = createLog({ store: world.store, events: bank })
+  for (let i = 1; i <= events; i++) for (const key of keys) await log.append(key, [credited(i)])
+}
+
+describe('an event that kills its process', () => {
+  it('is parked after three deaths, and none of its neighbours is', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad', 'b', 'c'], 5)
+    const { untilOneLives, callsOf } = livesOf(world, ({ key, amount }, life) =>
+      key === 'bad' && amount === 3 ? die(life) : undefined,
+    )
+    const { engine, deaths } = await untilOneLives()
+    expect(deaths).toBe(3)
+    expect((await heldOf(engine, 'notify')).map(({ lane, sequence, status }) => [lane, sequence, status])).toEqual([
+      ['bad', 3, 'parked'],
+      ['bad', 4, 'queued'],
+      ['bad', 5, 'queued'],
+    ])
+    expect((await heldOf(engine, 'notify'))[0]?.attempts.map((attempt) => attempt.failure)).toMatchObject([
+      { class: 'permanent', rule: 'crash', code: 'EVENT_DEADLY' },
+    ])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 17, held: 3 })
+    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+})
+
+describe('after deaths that were nobody’s fault', () => {
+  it('forgets nothing that was finished far above the checkpoint, however soon the next one dies', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('slow', [credited(1)])
+    // More than one reading of the source brings.
+    for (let i = 1; i <= 3; i++)
+      await log.append(
+        'quick',
+        Array.from({ length: 600 }, (_, n) => credited(600 * i + n)),
+      )
+    const { begin, live, callsOf } = livesOf(world, ({ key }) =>
+      key === 'slow' ? new Promise(() => undefined) : undefined,
+    )
+    ;(await live(2_000)).die()
+    const second = begin()
+    second.engine.on('page.committed', () => second.die())
+    await second.engine.start()
+    await world.runtime.advance(leaseMs)
+    expect(second.isDead).toBe(true)
+    const last = await live(leaseMs + 2_000)
+    expect(callsOf('slow', 3)).toEqual([1])
+    expect(callsOf('quick', 1)).toHaveLength(1_800)
+    expect([callsOf('quick', 2), callsOf('quick', 3)]).toEqual([[], []])
+    expect(await last.engine.verify('notify')).toMatchObject({ ok: true, events: 1_800 })
+  })
+})
