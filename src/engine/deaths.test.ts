@@ -1,7 +1,18 @@
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
 import { createMortal, type Mortal } from '../../test/mortal.ts'
-import { createLog, defineHandler, definePolicy, type Engine, type HandlerContext, type Policy } from '../index.ts'
+import {
+  createLog,
+  defineHandler,
+  definePolicy,
+  type Engine,
+  failure,
+  fixed,
+  type HandlerContext,
+  park,
+  type Policy,
+  retry,
+} from '../index.ts'
 
 // Processes that die in virtual time. Those that really die are in test/handlers.
 
@@ -61,6 +72,10 @@ function livesOf(world: World, act: (call: Call, life: Mortal) => unknown, polic
 }
 
 const plain = definePolicy({ outage: false })
+const retrying = definePolicy({
+  transient: retry({ attempts: 100, backoff: fixed('1s') }).then(park),
+  outage: false,
+})
 
 /** Dies, and never comes back. */
 function die(life: Mortal): Promise<never> {
@@ -121,5 +136,31 @@ describe('after deaths that were nobody’s fault', () => {
     expect(callsOf('quick', 1)).toHaveLength(1_800)
     expect([callsOf('quick', 2), callsOf('quick', 3)]).toEqual([[], []])
     expect(await last.engine.verify('notify')).toMatchObject({ ok: true, events: 1_800 })
+  })
+
+  it('is soon as quick as before, though lanes fail all the time', async () => {
+    await using world = await createWorld()
+    await fill(world, ['x', 'y', 'z'], 1)
+    let [running, most] = [0, 0]
+    const { live } = livesOf(
+      world,
+      async ({ key }) => {
+        if (['x', 'y', 'z'].includes(key)) {
+          await world.runtime.timers.sleep(1_000)
+          throw failure.transient('not yet')
+        }
+        most = Math.max(most, ++running)
+        await world.runtime.timers.sleep(100)
+        running--
+      },
+      retrying,
+    )
+    for (let i = 0; i < 2; i++) (await live(leaseMs + 500)).die()
+    const last = await live(leaseMs + 5_000)
+    ;[running, most] = [0, 0]
+    await fill(world, ['a', 'b', 'c', 'd', 'e', 'f'], 2)
+    await world.runtime.advance(5_000)
+    expect(most).toBeGreaterThan(4)
+    expect((await countsOf(last.engine, 'notify'))?.applied).toBe(12)
   })
 })

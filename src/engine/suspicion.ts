@@ -37,6 +37,11 @@ export class Suspicion {
     return this.#mode === 'none'
   }
 
+  /** The one that is being tried alone, or is about to be. */
+  get trying(): number | undefined {
+    return this.#mode === 'alone' ? this.#recorded : undefined
+  }
+
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
   trialOf(position: number): Trial | undefined {
     if (this.#mode === 'none') return undefined

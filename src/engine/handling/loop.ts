@@ -30,8 +30,6 @@ export class HandlerLoop implements Loop {
   readonly #drains: Drains
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
-  /** Up to where an owner before may have begun events. */
-  readonly #suspectUpTo: number
 
   constructor(parts: HandlerLoopParts, handler: Handler, partition: Partition) {
     const desk = createDesk(parts, handler, partition)
@@ -40,7 +38,6 @@ export class HandlerLoop implements Loop {
     this.#drains = new Drains(desk)
     this.#attempts = new Attempts(desk, new Verdicts(desk, this.#drains, () => parts.enter(this.standing())))
     this.#commits = new GroupCommit(desk, ({ trial }) => trial && this.#attempts.recorded(trial))
-    this.#suspectUpTo = parts.state.tried ?? parts.state.checkpoint.position
   }
 
   get isDue(): boolean {
@@ -135,10 +132,8 @@ export class HandlerLoop implements Loop {
 
   /** All that may have killed a process before has its outcome. */
   #endSuspicion(): void {
-    const { suspicion, running, window, ledger } = this.#desk
-    if (suspicion.isOver || running.size > 0 || this.isDue) return
-    const isRead = window.through >= this.#suspectUpTo || this.#intake.isAtEnd
-    if (isRead && !window.hasUnfinished(this.#suspectUpTo)) ledger.endTrials(suspicion.end())
+    const { suspicion, suspects, window, ledger } = this.#desk
+    if (!suspicion.isOver && suspects.areOver(window, this.#intake.isAtEnd)) ledger.endTrials(suspicion.end())
   }
 
   #hasToCommit(): boolean {
