@@ -1,18 +1,20 @@
 import { createEngine, type Engine, type EngineOptions } from 'holdfast'
 import type { World } from './fixtures.ts'
 
-/** An engine whose process can die. */
+/** An engine whose process can be stopped, or die. */
 export interface Mortal {
   readonly engine: Engine
   readonly isDead: boolean
   die(): void
+  /** Gives what lets it go on. */
+  stop(): () => void
 }
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 /**
- * Dead is, as far as the rest of the world can tell: nothing of it reaches the store any more, nothing it asked for is answered, and its
- * time stands still. It gives nothing back, and is never stopped.
+ * Stopped is, as far as the rest of the world can tell: nothing of it reaches the store, nothing it asked for is answered, and its time
+ * stands still. Dead is the same for ever: it gives nothing back, and says no last words.
  */
 export function createMortal(
   world: World,
@@ -20,18 +22,25 @@ export function createMortal(
   options: Partial<EngineOptions> = {},
 ): Mortal {
   let isDead = false
-  const forEver = new Promise<never>(() => undefined)
+  /** Whoever wants to go on waits here. */
+  let gate: Promise<void> | undefined
   const { timers } = world.runtime
   const engine = createEngine({
     ...world.runtime,
-    store: mortal(options.store ?? world.store),
     subscriptions,
     logger: silent,
     timers: {
-      sleep: (ms, signal) => (isDead ? forEver : timers.sleep(ms, signal).then(stay)),
-      yield: () => (isDead ? forEver : timers.yield().then(stay)),
+      sleep: async (ms, signal) => {
+        await timers.sleep(ms, signal)
+        await gate
+      },
+      yield: async () => {
+        await timers.yield()
+        await gate
+      },
     },
     ...options,
+    store: mortal(options.store ?? world.store),
   })
   return {
     engine,
@@ -40,14 +49,19 @@ export function createMortal(
     },
     die: () => {
       isDead = true
+      gate = new Promise(() => undefined)
+    },
+    stop: () => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      gate = promise
+      return () => {
+        if (!isDead) gate = undefined
+        resolve()
+      }
     },
   }
 
-  function stay<T>(value: T): T | Promise<never> {
-    return isDead ? forEver : value
-  }
-
-  /** The same object, whose methods are answered only to the living; and so are those of what is in it. */
+  /** The same object, whose methods are answered only while the gate is open; and so are those of what is in it. */
   function mortal<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (_, name) => {
@@ -55,11 +69,18 @@ export function createMortal(
         if (typeof value === 'object' && value !== null) return mortal(value)
         if (typeof value !== 'function') return value
         return (...args: unknown[]) => {
-          if (isDead) return forEver
-          const answer: unknown = Reflect.apply(value, target, args)
-          return answer instanceof Promise ? answer.then(stay) : answer
+          const ask = (): unknown => Reflect.apply(value, target, args)
+          const answer = gate ? gate.then(ask) : ask()
+          return answer instanceof Promise ? settle(answer) : answer
         }
       },
     })
+  }
+
+  async function settle<T>(answer: Promise<T>): Promise<T> {
+    const [result] = await Promise.allSettled([answer])
+    await gate
+    if (result.status === 'rejected') throw result.reason
+    return result.value
   }
 }

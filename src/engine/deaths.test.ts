@@ -6,12 +6,15 @@ import {
   defineHandler,
   definePolicy,
   type Engine,
+  type EngineOptions,
   failure,
   fixed,
   type HandlerContext,
   park,
   type Policy,
   retry,
+  type Store,
+  StoreError,
 } from '../index.ts'
 
 // Processes that die in virtual time. Those that really die are in test/handlers.
@@ -25,7 +28,12 @@ interface Call {
 const leaseMs = 10_000
 
 /** Lives one after the other on one store, each with the same handler, which does what `act` says. */
-function livesOf(world: World, act: (call: Call, life: Mortal) => unknown, policy: Policy = plain) {
+function livesOf(
+  world: World,
+  act: (call: Call, life: Mortal) => unknown,
+  policy: Policy = plain,
+  options: Partial<EngineOptions> = {},
+) {
   const lives: { readonly life: Mortal; readonly calls: Call[] }[] = []
   const begin = () => {
     const calls: Call[] = []
@@ -41,7 +49,7 @@ function livesOf(world: World, act: (call: Call, life: Mortal) => unknown, polic
         },
       },
     })
-    const life = createMortal(world, [handler])
+    const life = createMortal(world, [handler], options)
     lives.push({ life, calls })
     return life
   }
@@ -61,7 +69,7 @@ function livesOf(world: World, act: (call: Call, life: Mortal) => unknown, polic
         (one) => one?.calls.filter((call) => call.key === key).map(({ amount }) => amount) ?? [],
       ),
     /** Until one of them lives on, or there were too many. */
-    async untilOneLives(most = 8): Promise<{ readonly engine: Engine; readonly deaths: number }> {
+    untilOneLives: async (most = 8): Promise<{ readonly engine: Engine; readonly deaths: number }> => {
       for (let deaths = 0; deaths < most; deaths++) {
         const life = await live(leaseMs + 5_000)
         if (!life.isDead) return { engine: life.engine, deaths }
@@ -163,4 +171,70 @@ describe('after deaths that were nobody’s fault', () => {
     expect(most).toBeGreaterThan(4)
     expect((await countsOf(last.engine, 'notify'))?.applied).toBe(12)
   })
+
+  it('blames nobody for what failed, and waits to be tried again while its process dies', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 1)
+    let isDeadly = true
+    const policy = definePolicy({
+      transient: retry({ attempts: 9, backoff: fixed('200ms') }).then(park),
+      outage: false,
+    })
+    const { untilOneLives } = livesOf(
+      world,
+      (_, life) => {
+        if (isDeadly) void world.runtime.timers.sleep(50).then(() => life.die())
+        if (isDeadly) throw failure.transient('not now')
+      },
+      policy,
+    )
+    await expect(untilOneLives()).rejects.toThrow('8 processes died')
+    isDeadly = false
+    const { engine } = await untilOneLives()
+    expect(await heldOf(engine, 'notify')).toEqual([])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 2 })
+  })
+
+  it('blames nobody when one of the dead was only stopped, and found the store away when it came back', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 3)
+    let refusals = 0
+    const { live } = livesOf(world, () => world.runtime.timers.sleep(1_000), plain, {
+      store: withoutAcquittal(world.store, () => ++refusals < 3),
+    })
+    ;(await live(500)).die()
+    const second = await live(leaseMs + 500)
+    const goOn = second.stop()
+    const third = await live(leaseMs + 500)
+    third.die()
+    expect((await trialsOf(world)).map(({ position }) => position > 0)).toEqual([false, true])
+    goOn()
+    await world.runtime.advance(5_000)
+    second.die()
+    expect(refusals).toBe(3)
+    expect((await trialsOf(world)).map(({ position }) => position > 0)).toEqual([true])
+    const last = await live(leaseMs + 20_000)
+    expect(await heldOf(last.engine, 'notify')).toEqual([])
+    expect(await countsOf(last.engine, 'notify')).toMatchObject({ applied: 6 })
+    expect(await trialsOf(world)).toEqual([])
+  })
 })
+
+async function trialsOf({ store }: World) {
+  return (await store.subscriptions.partitions('notify'))[0]?.trials ?? []
+}
+
+/** The same store, that is away for some of those who want to take their trials back. */
+function withoutAcquittal(store: Store, isAway: () => boolean): Store {
+  const { subscriptions } = store
+  return {
+    ...store,
+    subscriptions: {
+      ...subscriptions,
+      acquit: async (instance) => {
+        if (isAway()) throw new StoreError('STORE_UNAVAILABLE', 'The test took the store away.')
+        await subscriptions.acquit(instance)
+      },
+    },
+  }
+}

@@ -45,6 +45,10 @@ export class HandlerLoop implements Loop {
     return draining.size > 0 || due.isDue(partition.now())
   }
 
+  get mayHaveTrials(): boolean {
+    return this.#desk.suspicion.mayHaveTrials
+  }
+
   appended(): void {
     this.#intake.appended()
   }
@@ -117,17 +121,6 @@ export class HandlerLoop implements Loop {
   abandon(): void {
     this.#desk.isOver = true
     this.#attempts.abandon()
-    if (!this.#desk.suspicion.isOver) void this.#acquit()
-  }
-
-  /** It lost its partition and is alive: nobody died over what it tried. */
-  async #acquit(): Promise<void> {
-    const { store, settings, logger, subscription } = this.#desk.parts
-    try {
-      await store.subscriptions.acquit(settings.instance)
-    } catch (error) {
-      logger.warn({ subscription: subscription.name, error }, 'a trial could not be taken back')
-    }
   }
 
   /** All that may have killed a process before has its outcome. */
