@@ -43,6 +43,10 @@ describe('the commands', () => {
         'machine-3 refused: 40 is less than 50',
         'alice { balance: 40 }',
       ])
+    }
+  })
+})
+
 describe('a breaker by itself', () => {
   test('calls three times, then puts off; and is as new after a reset', async () => {
     const name = 'https://rates.example/eur'

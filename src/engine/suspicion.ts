@@ -20,6 +20,7 @@ export class Suspicion {
   readonly #instance: string
   #mode: 'none' | 'watched' | 'alone'
   #recorded: number | undefined
+  #mayHaveTrials = false
 
   constructor(trials: readonly Trial[], isInherited: boolean, instance: string, maxDeaths: number) {
     this.#trials = trials.filter((trial) => trial.instance !== instance)
@@ -33,15 +34,27 @@ export class Suspicion {
     return this.#mode === 'alone'
   }
 
+  /** Whether the store may have trials of this process, which are to be taken back if it lives. */
+  get mayHaveTrials(): boolean {
+    return this.#mayHaveTrials
+  }
+
   get isOver(): boolean {
     return this.#mode === 'none'
+  }
+
+  /** The one that is being tried alone, or is about to be. */
+  get trying(): number | undefined {
+    return this.#mode === 'alone' ? this.#recorded : undefined
   }
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
   trialOf(position: number): Trial | undefined {
     if (this.#mode === 'none') return undefined
     const wanted = this.#mode === 'alone' ? position : everything
-    return this.#recorded === wanted ? undefined : { position: wanted, instance: this.#instance }
+    if (this.#recorded === wanted) return undefined
+    this.#mayHaveTrials = true
+    return { position: wanted, instance: this.#instance }
   }
 
   recorded({ position }: Trial): void {
@@ -56,10 +69,17 @@ export class Suspicion {
     return before + alone >= this.#maxDeaths ? before + alone : undefined
   }
 
+  /** It came to no end, and is tried again later: until then it is not to blame for anything. */
+  postponed(position: number): readonly number[] {
+    if (this.trying !== position) return []
+    this.#recorded = undefined
+    return [position]
+  }
+
   /** What is suspected has its outcome. Gives the trials that are over. */
   end(): readonly number[] {
     if (this.#mode === 'none') return []
     this.#mode = 'none'
-    return [everything]
+    return [everything, ...this.#trials.map(({ position }) => position)]
   }
 }

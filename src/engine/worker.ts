@@ -117,6 +117,7 @@ export class Worker {
   force(): void {
     this.#forced.abort()
     this.#loop?.abandon()
+    void this.#acquit()
     this.#nap.wake()
   }
 
@@ -241,7 +242,21 @@ export class Worker {
 
   async #end(): Promise<void> {
     this.#loop?.abandon()
+    await this.#acquit()
     await this.#tenure.release()
+  }
+
+  /** It is not the owner any more, and lives: nobody died over what it tried. Never rejects. */
+  async #acquit(): Promise<void> {
+    const { store, settings, logger, subscription } = this.#parts
+    if (!this.#loop?.mayHaveTrials) return
+    const acquit = () => store.subscriptions.acquit(settings.instance)
+    try {
+      // Whoever stops it does not wait for a store that is away.
+      await (this.#stopping.signal.aborted ? acquit() : this.#untilStoreWorks(acquit))
+    } catch (error) {
+      logger.warn({ subscription: subscription.name, error }, 'a trial could not be taken back')
+    }
   }
 
   /** For the last words of a worker that stops: tried once, and worth nothing to wait for. */

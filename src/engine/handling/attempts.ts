@@ -32,10 +32,9 @@ export class Attempts {
 
   /** Called whenever something has changed. */
   pump(): void {
-    const { running, flow, suspicion, tracks, parts } = this.#desk
+    const { running, flow, tracks, parts } = this.#desk
     if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
-    const limit = suspicion.isAlone ? Math.min(1, flow.limit()) : flow.limit()
-    while (running.size < limit) {
+    while (running.size < flow.limit()) {
       const track = this.#next()
       const entry = track?.entries[0]
       if (!track || !entry || !this.#mayBegin(entry)) return
@@ -59,18 +58,23 @@ export class Attempts {
   }
 
   #next(): Track<Entry> | undefined {
-    const { tracks, suspicion, flow, parts } = this.#desk
+    const { tracks, suspicion, suspects, flow, parts } = this.#desk
     const now = parts.runtime.clock.mono()
-    if (!suspicion.isAlone && !flow.standstill) return tracks.peek(now)
+    const ready = tracks.ready(now)
     // In order of position where it matters which is first: the one that failed is before those that were never tried.
-    let first: Track<Entry> | undefined
-    for (const track of tracks.ready(now)) if (!first || positionOf(track) < positionOf(first)) first = track
-    return first
+    const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
+    return suspect || (flow.standstill ? firstOf(ready, () => true) : tracks.peek(now))
   }
 
-  #mayBegin({ record, isLetter }: Entry): boolean {
-    if (!isLetter && record.position > this.#desk.tried) return false
-    this.#wanted = this.#desk.suspicion.trialOf(record.position)
+  #mayBegin(entry: Entry): boolean {
+    const { running, suspicion, suspects, tried } = this.#desk
+    const { record, isLetter } = entry
+    if (!isLetter && record.position > tried) return false
+    const isSuspect = !suspicion.isOver && suspects.has(entry)
+    // Who is tried alone has nobody beside it: it waits for those that run, and the others wait for it.
+    if (suspicion.isAlone && running.size > 0 && (isSuspect || running.keys().some((one) => suspects.has(one))))
+      return false
+    this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
   }
 
@@ -137,8 +141,20 @@ export class Attempts {
   }
 }
 
-function positionOf({ entries }: Track<Entry>): number {
-  return entries[0]?.record.position ?? Number.POSITIVE_INFINITY
+/** The one with the lowest position, unless there is the one that is wanted before all others. */
+function firstOf(
+  tracks: Iterable<Track<Entry>>,
+  fits: (entry: Entry) => boolean,
+  wanted?: number,
+): Track<Entry> | undefined {
+  let first: Track<Entry> | undefined
+  for (const track of tracks) {
+    const [entry] = track.entries
+    if (!entry || !fits(entry)) continue
+    if (entry.record.position === wanted) return track
+    if (!first || entry.record.position < (first.entries[0] as Entry).record.position) first = track
+  }
+  return first
 }
 
 function unknownType({ type }: Event): never {

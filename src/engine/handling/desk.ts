@@ -13,6 +13,7 @@ import { DueLanes } from './due-lanes.ts'
 import type { Entry } from './entry.ts'
 import { Flow } from './flow.ts'
 import { Ledger } from './ledger.ts'
+import { Suspects } from './suspects.ts'
 import { Tracer } from './tracer.ts'
 import { Tracks } from './tracks.ts'
 import { Window } from './window.ts'
@@ -39,6 +40,7 @@ export interface Desk {
   readonly waits: BreakerWaits
   readonly dedup: Dedup | undefined
   readonly suspicion: Suspicion
+  readonly suspects: Suspects
   readonly budget: Budget | undefined
   readonly tracer: Tracer
   readonly running: Map<Entry, Attempt>
@@ -59,7 +61,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     parts,
     handler,
     partition,
-    window: new Window(position),
+    window: new Window(position, state.marks),
     tracks: new Tracks(),
     ledger: new Ledger(partition.held, partition.now),
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
@@ -67,6 +69,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     waits: new BreakerWaits(handler, breakers, lanes(), partition.now),
     dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, runtime.clock),
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
+    suspects: new Suspects(state.tried ?? position, partition.held, partition.now()),
     budget: failure.budget && createBudget(failure.budget),
     tracer: new Tracer(parts),
     running: new Map(),

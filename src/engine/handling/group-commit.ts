@@ -27,7 +27,7 @@ export class GroupCommit {
   }
 
   async commit(trial: Trial | undefined): Promise<Step> {
-    const { parts, ledger, window } = this.#desk
+    const { parts, ledger, window, suspicion, suspects } = this.#desk
     const before = parts.tenure.checkpoint as Checkpoint
     const group = ledger.take()
     const { position, last } = window.done()
@@ -35,7 +35,8 @@ export class GroupCommit {
     const to = destination(before, isFurther ? position : before.position, isFurther ? last : undefined)
     const commit = parts.tenure.commitOf(group, to, {
       marks: window.marks(),
-      tried: window.through,
+      // Those that are not read again yet are suspects still, also for whoever comes next.
+      tried: Math.max(window.through, suspicion.isOver ? 0 : suspects.upTo),
       trial,
       endedTrials: group.endedTrials,
       inbox: group.inbox,

@@ -30,8 +30,6 @@ export class HandlerLoop implements Loop {
   readonly #drains: Drains
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
-  /** Up to where an owner before may have begun events. */
-  readonly #suspectUpTo: number
 
   constructor(parts: HandlerLoopParts, handler: Handler, partition: Partition) {
     const desk = createDesk(parts, handler, partition)
@@ -40,12 +38,15 @@ export class HandlerLoop implements Loop {
     this.#drains = new Drains(desk)
     this.#attempts = new Attempts(desk, new Verdicts(desk, this.#drains, () => parts.enter(this.standing())))
     this.#commits = new GroupCommit(desk, ({ trial }) => trial && this.#attempts.recorded(trial))
-    this.#suspectUpTo = parts.state.tried ?? parts.state.checkpoint.position
   }
 
   get isDue(): boolean {
     const { draining, due, partition } = this.#desk
     return draining.size > 0 || due.isDue(partition.now())
+  }
+
+  get mayHaveTrials(): boolean {
+    return this.#desk.suspicion.mayHaveTrials
   }
 
   appended(): void {
@@ -120,25 +121,12 @@ export class HandlerLoop implements Loop {
   abandon(): void {
     this.#desk.isOver = true
     this.#attempts.abandon()
-    if (!this.#desk.suspicion.isOver) void this.#acquit()
-  }
-
-  /** It lost its partition and is alive: nobody died over what it tried. */
-  async #acquit(): Promise<void> {
-    const { store, settings, logger, subscription } = this.#desk.parts
-    try {
-      await store.subscriptions.acquit(settings.instance)
-    } catch (error) {
-      logger.warn({ subscription: subscription.name, error }, 'a trial could not be taken back')
-    }
   }
 
   /** All that may have killed a process before has its outcome. */
   #endSuspicion(): void {
-    const { suspicion, running, window, ledger } = this.#desk
-    if (suspicion.isOver || running.size > 0 || this.isDue) return
-    const isRead = window.through >= this.#suspectUpTo || this.#intake.isAtEnd
-    if (isRead && !window.hasUnfinished(this.#suspectUpTo)) ledger.endTrials(suspicion.end())
+    const { suspicion, suspects, window, ledger } = this.#desk
+    if (!suspicion.isOver && suspects.areOver(window, this.#intake.isAtEnd)) ledger.endTrials(suspicion.end())
   }
 
   #hasToCommit(): boolean {

@@ -182,8 +182,10 @@ export class Verdicts {
 
   /** It is tried again, in its own turn; nothing counts. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
+    const { suspicion, ledger, tracks } = this.#desk
+    ledger.endTrials(suspicion.postponed(entry.record.position))
     track.entries.unshift(entry)
-    this.#desk.tracks.end(track, readyAt)
+    tracks.end(track, readyAt)
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {

@@ -14,10 +14,13 @@ export interface Slot {
  */
 export class Window {
   readonly #slots: Slot[] = []
+  readonly #before: readonly Range[]
   #through: number
 
-  constructor(through: number) {
+  /** `before` is what an owner before had finished above the checkpoint. */
+  constructor(through: number, before: readonly Range[] = []) {
     this.#through = through
+    this.#before = before
   }
 
   /** How far was read. */
@@ -69,6 +72,10 @@ export class Window {
       if (record.body !== '') this.#slots[i] = { record: { ...record, body: '', metadata: undefined }, isDone }
       if (open) open[1] = record.position
       else if (isAbove) ranges.push((open = [record.position, record.position]))
+    }
+    // What is not read yet is as finished as it was; left out, it would be begun again by whoever comes next.
+    for (const [from, to] of this.#before) {
+      if (to > this.#through) ranges.push([Math.max(from, this.#through + 1), to])
     }
     return ranges
   }
