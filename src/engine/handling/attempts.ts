@@ -30,12 +30,17 @@ export class Attempts {
     this.#wanted = undefined
   }
 
+  /** How many more may be begun. */
+  get room(): number {
+    const { running, flow, suspicion } = this.#desk
+    return Math.min(flow.limit(), suspicion.isAlone ? 1 : Number.POSITIVE_INFINITY) - running.size
+  }
+
   /** Called whenever something has changed. */
   pump(): void {
-    const { running, flow, suspicion, tracks, parts } = this.#desk
+    const { running, tracks, parts } = this.#desk
     if (this.#desk.isOver || parts.tenure.pause) return
-    const limit = suspicion.isAlone ? Math.min(1, flow.limit()) : flow.limit()
-    while (running.size < limit) {
+    while (this.room > 0) {
       const track = this.#next()
       const entry = track?.entries[0]
       if (!track || !entry || !this.#mayBegin(entry)) return

@@ -53,14 +53,18 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, due, waits, partition } = this.#desk
+    const { parts, flow, tracks, running, due, waits, partition } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
-    const isQuiet = tenure.seen === tenure.checkpoint?.position
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
-    if (!isQuiet) waitsMs.push(quietCommitMs)
+    // Whatever is due has to wait until it goes on.
+    if (tenure.pause) return Math.min(...waitsMs)
+    if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
-    for (const at of [flow.nextAt(), tracks.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
-    // Where there is no room for them, the end of something that runs is what wakes it.
+    const probeAt = flow.nextAt()
+    // Where there is no room, the end of something that runs is what wakes it: a time that is over would make it spin until then.
+    if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
+    const readyAt = this.#attempts.room > 0 ? tracks.nextAt() : undefined
+    if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - partition.now())
     return Math.max(0, Math.min(...waitsMs))
