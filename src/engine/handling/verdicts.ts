@@ -81,8 +81,13 @@ export class Verdicts {
     if (flow.standstill) {
       flow.probed(found.retryAfterMs)
       this.#tell()
-      return this.#putBack(track, entry)
     }
+    // It was the breaker's question, not the event's attempt. When to ask again, the breaker tells whoever asks next.
+    if (tried?.pass.entry === 'probe') {
+      const { name } = tried.pass.breaker
+      return this.defer(track, entry, handler.breaker?.key ? name : undefined, partition.now(), failure)
+    }
+    if (flow.standstill) return this.#putBack(track, entry)
     const alike = flow.failed(entry.lane, failure)
     if (!alike || !outage) return this.#decide(track, entry, found, failure)
     this.#stand('outage', failure, outage.backoff, alike.size)
@@ -108,7 +113,7 @@ export class Verdicts {
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
-  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number): void {
+  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number, failure?: Failure): void {
     const { handler, flow, waits, partition } = this.#desk
     if (breaker !== undefined && handler.order !== 'partition') {
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
@@ -116,7 +121,7 @@ export class Verdicts {
     }
     const waitMs = Math.max(0, retryAt - partition.now())
     if (flow.standstill) flow.probed(waitMs)
-    else this.#stand('breaker', undefined, patience, 0, waitMs)
+    else this.#stand('breaker', failure, patience, 0, waitMs)
     this.#putBack(track, entry)
   }
 
