@@ -1,6 +1,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
+import type { Random } from '../../runtime/ports.ts'
 import type { Trial } from '../../subscription/subscription-store.ts'
 import { Attempt } from './attempt.ts'
 import type { Desk } from './desk.ts'
@@ -67,7 +68,9 @@ export class Attempts {
     const { tracks, suspicion, flow, parts } = this.#desk
     const now = parts.runtime.clock.mono()
     if (!suspicion.isAlone && !flow.standstill) return tracks.peek(now)
-    // In order of position where it matters which is first: the one that failed is before those that were never tried.
+    // A probe is a sample: drawn by chance, so that no event that never goes through can keep everything standing still.
+    if (!suspicion.isAlone && flow.isAnybodys) return drawn([...tracks.ready(now)], parts.runtime.random)
+    // In order of position where it matters which is first.
     let first: Track<Entry> | undefined
     for (const track of tracks.ready(now)) if (!first || positionOf(track) < positionOf(first)) first = track
     return first
@@ -139,6 +142,10 @@ export class Attempts {
       logger: tracer.loggerOf(entry.record, entry.begun),
     }
   }
+}
+
+function drawn<T>(all: readonly T[], random: Random): T | undefined {
+  return all[Math.floor((random.u32() / 2 ** 32) * all.length)]
 }
 
 function positionOf({ entries }: Track<Entry>): number {

@@ -35,14 +35,13 @@ export class Intake {
   }
 
   async read(): Promise<void> {
-    const { parts, window, flow } = this.#desk
+    const { parts, window } = this.#desk
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
     if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
     const room = mostInWindow - window.size
     // In larger pieces, because each costs a question and a commit.
     if (!this.#mayHaveMore || room <= mostInWindow / 2 || window.bytes >= settings.pageBytes) return
-    if (flow.standstill && window.size > 0) return
     this.#mayHaveMore = false
     this.#readAt = now
     const before = window.through

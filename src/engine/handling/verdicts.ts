@@ -43,9 +43,10 @@ export class Verdicts {
   }
 
   succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
-    const { waits, tracer, dedup, ledger } = this.#desk
+    const { waits, tracer, dedup, ledger, flow } = this.#desk
     waits.report(pass, true)
     tracer.completed(entry.record, ctx.attempt, tookMs)
+    flow.settled(entry.lane, true)
     this.#answered()
     const mark = dedup?.end(event, true, value)
     this.#over(track, entry, {
@@ -62,7 +63,7 @@ export class Verdicts {
   }
 
   failed(track: Track<Entry>, entry: Entry, error: unknown, tried?: Tried): void {
-    const { handler, partition, tracer, waits, flow, dedup } = this.#desk
+    const { handler, partition, tracer, waits, flow, dedup, parts } = this.#desk
     const { rules, outage } = handler.failure
     const found = classify(error, rules, partition.now())
     const failure = describeFailure(error, found.class, found.rule, found.evidence)
@@ -87,10 +88,12 @@ export class Verdicts {
       const { name } = tried.pass.breaker
       return this.defer(track, entry, handler.breaker?.key ? name : undefined, partition.now(), failure)
     }
-    if (flow.standstill) return this.#putBack(track, entry)
-    const alike = flow.failed(entry.lane, failure)
+    if (flow.standstill) return this.#stepAside(track, entry)
+    const asked = tried?.pass.entry === 'closed' && handler.breaker?.key ? tried.pass.breaker.name : entry.lane
+    const alike = flow.failed(entry.lane, failure, asked)
     if (!alike || !outage) return this.#decide(track, entry, found, failure)
-    this.#stand('outage', failure, outage.backoff, alike.size)
+    const waitMs = Math.max(outage.backoff.delayMs(1, parts.runtime.random), found.retryAfterMs ?? 0)
+    this.#stand('outage', failure, outage.backoff, alike.size, waitMs)
     for (const lane of alike) this.#giveBack(lane)
     entry.tries = 0
     this.#putBack(track, entry)
@@ -131,12 +134,14 @@ export class Verdicts {
     const decision = decide(handler.failure, failing, parts.runtime.random)
     switch (decision.decision) {
       case 'stop':
-        this.#stand(decision.why, failure, decision.backoff, 0, found.retryAfterMs)
+        // Its backoff knows already how long the other side asked it to wait.
+        this.#stand(decision.why, failure, decision.backoff)
         return this.#putBack(track, entry)
       case 'skip':
         return this.#skip(track, entry, failure, decision.reason)
       case 'park':
         if (this.#blocksInstead(entry, failure)) return this.#putBack(track, entry)
+        flow.settled(entry.lane, false)
         tracer.parked(entry.record, failure)
         return this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
       case 'retry':
@@ -161,7 +166,8 @@ export class Verdicts {
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
-    const { tracer, ledger } = this.#desk
+    const { tracer, ledger, flow } = this.#desk
+    flow.settled(entry.lane, false)
     tracer.skipped(entry.record, reason)
     this.#over(track, entry, {
       live: () => ledger.skipped(entry, failure, reason),
@@ -189,6 +195,15 @@ export class Verdicts {
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
     track.entries.unshift(entry)
     this.#desk.tracks.end(track, readyAt)
+  }
+
+  /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
+  #stepAside(track: Track<Entry>, entry: Entry): void {
+    const { flow, tracks, draining, due, partition } = this.#desk
+    if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
+    tracks.clear(track)
+    draining.delete(entry.lane)
+    due.add(entry.lane, partition.now())
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
