@@ -69,11 +69,11 @@ export async function run(world: World, engine: Engine, ms: number): Promise<voi
  */
 export function calm({ runtime }: World): Partial<EngineOptions> {
   const beatMs = 250
-  const { sleep } = runtime.timers
+  const { timers } = runtime
   return {
     poll: '10m',
     lease: '30m',
-    timers: { ...runtime.timers, sleep: (ms, signal) => sleep(ms === beatMs ? 600_000 : ms, signal) },
+    timers: { ...timers, sleep: (ms, signal) => timers.sleep(ms === beatMs ? 600_000 : ms, signal) },
   }
 }
 
@@ -101,6 +101,31 @@ export function faulty(store: Store, next: () => Fault): Store {
         return outcome
       },
     },
+  }
+}
+
+/** The real store, none of whose parts answers while it is down. */
+export function unreachable(store: Store, isDown: () => boolean): Store {
+  const cut = <Part extends object>(part: Part): Part =>
+    new Proxy(part, {
+      get: (target, name, receiver) => {
+        const member: unknown = Reflect.get(target, name, receiver)
+        if (typeof member !== 'function' || name === 'onAppend' || name === 'onRelease') return member
+        return async (...args: unknown[]) => {
+          if (isDown()) throw away()
+          return (member as (...all: unknown[]) => unknown).apply(target, args)
+        }
+      },
+    })
+  const { log, subscriptions, letters, rows, inbox, breakers } = store
+  return {
+    ...store,
+    log: cut(log),
+    subscriptions: cut(subscriptions),
+    letters: cut(letters),
+    rows: cut(rows),
+    inbox: cut(inbox),
+    breakers: cut(breakers),
   }
 }
 

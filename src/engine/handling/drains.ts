@@ -27,28 +27,31 @@ export class Drains {
     const { partition, waits, due, ledger } = this.#desk
     const now = partition.now()
     const early: string[] = []
-    while (this.room > 0) {
-      const lane = waits.next(now) ?? due.take(now)
-      if (lane === undefined) break
-      // Only what was committed is there to load.
-      if (ledger.touches(lane)) early.push(lane)
-      else await this.#load(lane)
+    try {
+      while (this.room > 0) {
+        const lane = waits.next(now) ?? due.take(now)
+        if (lane === undefined) break
+        // Only what was committed is there to load.
+        if (ledger.touches(lane)) early.push(lane)
+        else await this.#load(lane)
+      }
+    } finally {
+      for (const lane of early) due.add(lane, 0)
     }
-    for (const lane of early) due.add(lane, 0)
   }
 
   async #load(lane: string): Promise<void> {
-    const { partition, draining, ledger, tracks, parts } = this.#desk
+    const { partition, draining, ledger, tracks, parts, due } = this.#desk
     const hold = partition.held.get(lane)
     if (!hold || hold.status === 'parked' || draining.has(lane)) return
+    const letters = await this.#queue(lane, lettersAtOnce).catch((error: unknown) => {
+      // Nobody else knows that it is due.
+      due.add(lane, 0)
+      throw error
+    })
+    // Nothing is there that could hold it up.
+    if (letters.length === 0) return ledger.advance(lane, undefined)
     draining.add(lane)
-    const letters = await this.#queue(lane, lettersAtOnce)
-    if (letters.length === 0) {
-      // Nothing is there that could hold it up.
-      draining.delete(lane)
-      ledger.advance(lane, undefined)
-      return
-    }
     for (const [i, letter] of letters.entries()) {
       const { event, sequence, logged, attempts } = letter
       const entry = await entryOf(this.#desk, event)

@@ -45,9 +45,14 @@ export class Intake {
     this.#mayHaveMore = false
     this.#readAt = now
     const before = window.through
-    const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
-    if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
-    await this.#sortOut(page)
+    try {
+      const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
+      await this.#sortOut(page)
+      if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
+    } catch (error) {
+      this.#mayHaveMore = true
+      throw error
+    }
   }
 
   async #sortOut({ events, through }: SourcePage): Promise<void> {

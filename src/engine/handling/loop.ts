@@ -84,7 +84,7 @@ export class HandlerLoop implements Loop {
     const { tenure } = parts
     await tenure.keep()
     if (!tenure.lease) return 'lost'
-    if (tenure.pause) return 'paused'
+    if (tenure.pause) return this.#keep()
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     await this.#drains.takeUp()
@@ -109,11 +109,18 @@ export class HandlerLoop implements Loop {
     const { tenure } = this.#desk.parts
     this.#desk.isOver = true
     await this.#attempts.ended()
-    if (tenure.pause || !tenure.lease) return
-    if ((await this.#commits.resolve()) !== 'worked') return
-    await this.#drains.finish()
+    if (!tenure.lease) return
     this.#desk.ledger.endTrials(this.#desk.suspicion.end())
-    await this.#commits.commit(undefined)
+    // It may find out only now that it is paused.
+    if ((await this.#keep({ isLast: true })) === 'paused') await this.#keep()
+  }
+
+  /** Writes down what was done. Nothing is begun. */
+  async #keep({ isLast = false } = {}): Promise<Step> {
+    const settled = await this.#commits.resolve()
+    if (settled !== 'worked') return settled
+    await this.#drains.finish()
+    return this.#desk.ledger.isEmpty && !isLast ? 'paused' : this.#commits.commit(undefined)
   }
 
   abandon(): void {
