@@ -37,7 +37,14 @@ export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
 export type { SubscriptionState } from './engine/state.ts'
-export type { EngineStatus, LaneStatus, PartitionStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
+export type {
+  BreakerStatus,
+  EngineStatus,
+  LaneStatus,
+  PartitionStatus,
+  StoredStatus,
+  SubscriptionStatus,
+} from './engine/status.ts'
 export type { Difference, Verification } from './engine/verify.ts'
 export {
   CommandConflictError,
@@ -128,7 +135,7 @@ export {
 } from './handler/handler.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Duration } from './runtime/duration.ts'
-export type { Clock, Random, Runtime, Timers } from './runtime/ports.ts'
+export type { Clock, Random, Runtime, Timers, Watchdog } from './runtime/ports.ts'
 export type { Share } from './source/share.ts'
 export type { Source, SourcePage } from './source/source.ts'
 export type { Store } from './store.ts'

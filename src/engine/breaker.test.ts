@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { countsOf, createWorld, heldOf } from '../../test/fixtures.ts'
-import { calm, fill, heard, keysOf, noting, type Options, run, stateOf } from '../../test/handlers.ts'
+import { calm, fill, heard, keysOf, noting, type Options, run, stateOf } from '../../test/noting.ts'
 import { createBreaker, definePolicy, defineSubscription, failure, fixed, park, retry } from '../index.ts'
 
 const minute = 60_000

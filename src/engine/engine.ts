@@ -8,7 +8,7 @@ import type { Projection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
@@ -17,6 +17,7 @@ import { EngineEmitter, type EngineEventName, type Listener, type Logger, warnin
 import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
 import { type EngineStatus, readStatus } from './status.ts'
+import { Sweeper } from './sweeper.ts'
 import { type Verification, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
 
@@ -35,6 +36,8 @@ export interface EngineOptions extends Partial<Runtime> {
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
   readonly cacheBytes?: number
   readonly logger?: Logger
+  /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
+  readonly watchdog?: Watchdog
 }
 
 export interface Engine extends AsyncDisposable {
@@ -75,6 +78,7 @@ const optionNames = [
   'page',
   'cacheBytes',
   'logger',
+  'watchdog',
   'clock',
   'timers',
   'random',
@@ -90,7 +94,7 @@ export function createEngine(options: EngineOptions): Engine {
   checkStore(options.store, 'createEngine')
   if (!Array.isArray(options.subscriptions))
     throw new HoldfastError('OPTION_INVALID', 'createEngine needs a list of subscriptions.')
-  const { store, logger = warningLogger } = options
+  const { store, logger = warningLogger, watchdog } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
   const emitter = new EngineEmitter(logger)
@@ -110,12 +114,13 @@ export function createEngine(options: EngineOptions): Engine {
     const look = () => attendance.look()
     runners.set(
       subscription.name,
-      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, look }),
+      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, watchdog, look }),
     )
   }
   const all = [...runners.values()]
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
   const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
+  const sweeper = all.some(remembers) ? new Sweeper(store.inbox, runtime, logger) : undefined
   let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
@@ -145,6 +150,11 @@ export function createEngine(options: EngineOptions): Engine {
     reset: async (name) => {
       const { subscription } = runnerOf(name)
       const { consumer } = subscription
+      if (consumer.kind === 'handler') {
+        throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
+          hint: 'For that, define it under another name.',
+        })
+      }
       if (consumer.kind === 'sql' && !consumer.reset) {
         throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
           hint: 'Give defineProjection a reset.',
@@ -193,7 +203,7 @@ export function createEngine(options: EngineOptions): Engine {
     }
     phase = phase === 'starting' ? 'running' : phase
     if (phase === 'running') namesOn(store).add(settings.owner)
-    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run()])
+    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run(), sweeper?.run()])
   }
 
   /** False when the store or the source could not be asked; it will be asked again. */
@@ -212,6 +222,7 @@ export function createEngine(options: EngineOptions): Engine {
     phase = 'stopped'
     attendance.stop()
     lookout.stop()
+    sweeper?.stop()
     namesOn(store).delete(settings.owner)
     const ending = all.map((runner) => runner.stop())
     if (!running) return { forced: false }
@@ -296,6 +307,11 @@ function cannotDrain(
     `${runner.subscription.name} can't be drained: ${why}.`,
     cause === undefined ? {} : { cause },
   )
+}
+
+/** Whether a subscription leaves marks in the store whose time can be over. */
+function remembers({ subscription: { consumer } }: Runner): boolean {
+  return consumer.kind === 'handler' && consumer.dedupe?.store === 'store' && Number.isFinite(consumer.dedupe.windowMs)
 }
 
 function tellBreaker(emitter: EngineEmitter, breaker: string, to: BreakerState): void {

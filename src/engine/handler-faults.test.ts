@@ -13,7 +13,7 @@ import {
   run,
   stateOf,
   unreachable,
-} from '../../test/handlers.ts'
+} from '../../test/noting.ts'
 import { definePolicy, failure, fixed, park, retry, type Store } from '../index.ts'
 import { createRandom } from '../testing/virtual.ts'
 
@@ -221,9 +221,12 @@ describe('an owner that lost its partition', () => {
     const third = world.engine([next.handler], { name: 'third' })
     await run(world, third, 60_000)
     expect(next.callsOf('a')).toEqual([1, 2])
-    expect(next.calls.map(({ ctx }) => ctx.idempotencyKey).slice(0, 2).toSorted()).toEqual(
-      slow.calls.map(({ ctx }) => ctx.idempotencyKey).toSorted(),
-    )
+    expect(
+      next.calls
+        .map(({ ctx }) => ctx.idempotencyKey)
+        .slice(0, 2)
+        .toSorted(),
+    ).toEqual(slow.calls.map(({ ctx }) => ctx.idempotencyKey).toSorted())
     expect(await third.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4 } })
   })
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { countsOf, createWorld, heldOf } from '../../test/fixtures.ts'
-import { calm, fill, heard, keysOf, noting, run, stateOf } from '../../test/handlers.ts'
+import { calm, fill, heard, keysOf, noting, run, stateOf } from '../../test/noting.ts'
 import { definePolicy, exponential, failure, fixed, park, pause, retry } from '../index.ts'
 
 const policy = definePolicy({

@@ -1,6 +1,6 @@
 import type { Breakers } from '../breaker/breakers.ts'
 import { HoldfastError } from '../errors.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { logSource, type Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -20,6 +20,7 @@ export interface RunnerParts {
   readonly emitter: EngineEmitter
   readonly logger: Logger
   readonly breakers: Breakers
+  readonly watchdog: Watchdog | undefined
   /** Asks to hear what the other processes do, now rather than later. */
   readonly look: () => void
 }
@@ -188,6 +189,10 @@ export class Runner {
   }
 
   setPause(pause: Pause | undefined): void {
+    const { emitter, subscription } = this.#parts
+    const { name } = subscription
+    if (pause && !this.#pause) emitter.emit('subscription.paused', { subscription: name, reason: pause.reason })
+    if (!pause && this.#pause) emitter.emit('subscription.resumed', { subscription: name, partition: undefined })
     this.#pause = pause
     for (const worker of this.#workers.values()) worker.setPause(pause)
   }

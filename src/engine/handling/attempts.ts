@@ -40,7 +40,7 @@ export class Attempts {
   /** Called whenever something has changed. */
   pump(): void {
     const { running, tracks, parts } = this.#desk
-    if (this.#desk.isOver || parts.tenure.pause) return
+    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
     while (this.room > 0) {
       const track = this.#next()
       const entry = track?.entries[0]
@@ -116,6 +116,7 @@ export class Attempts {
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
+    parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
     const { clock, timers } = parts.runtime
     const begun = clock.mono()
     const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)

@@ -111,16 +111,18 @@ export class HandlerLoop implements Loop {
     await this.#attempts.ended()
     if (!tenure.lease) return
     this.#desk.ledger.endTrials(this.#desk.suspicion.end())
-    // It may find out only now that it is paused.
-    if ((await this.#keep({ isLast: true })) === 'paused') await this.#keep()
+    // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
+    // are in the store.
+    for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
+    await this.#commits.commit(undefined)
   }
 
   /** Writes down what was done. Nothing is begun. */
-  async #keep({ isLast = false } = {}): Promise<Step> {
+  async #keep(): Promise<Step> {
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     await this.#drains.finish()
-    return this.#desk.ledger.isEmpty && !isLast ? 'paused' : this.#commits.commit(undefined)
+    return this.#desk.ledger.isEmpty ? 'paused' : this.#commits.commit(undefined)
   }
 
   abandon(): void {
