@@ -5,10 +5,10 @@ import type { Database, Statement } from './database.ts'
 import { upsertSql } from './rows.ts'
 import { fresh, prepared } from './statement.ts'
 
-const checkpointCount = 20
+const checkpointCount = 21
 
 export function checkpointValues(
-  { lease, leaseMs, from, to, at, counts, commits, marks, tried }: Commit,
+  { lease, leaseMs, from, to, at, counts, commits, marks, tried, evenPaused }: Commit,
   presence: number | undefined,
 ) {
   return [
@@ -32,6 +32,7 @@ export function checkpointValues(
     commits,
     marks && JSON.stringify(marks),
     tried,
+    evenPaused === true,
   ]
 }
 
@@ -69,6 +70,7 @@ function checkpointSql(db: Database): string {
       held = held + $16::bigint, discarded = discarded + $17::bigint, commits = commits + 1,
       marks = coalesce($19::text, marks), tried = coalesce($20::bigint, tried)
     WHERE subscription = $1::text AND partition = $2::integer AND epoch = $3::bigint AND owner = $4::text
-      AND position = $5::bigint AND commits = coalesce($18::bigint, commits) AND paused_at IS NULL
+      AND position = $5::bigint AND commits = coalesce($18::bigint, commits) 
+      AND (paused_at IS NULL OR $21::boolean)
     RETURNING 1`
 }

@@ -60,7 +60,7 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
     for (let tried = 1; ; tried++) {
       if ((await query(statement, values)).length === 1) return { outcome: 'committed' }
       const [row] = await query<StandingRow>(standing.look, [lease.subscription, lease.partition])
-      const why = barredBy(row, lease)
+      const why = barredBy(page.evenPaused && row ? { ...row, paused_at: null } : row, lease)
       if (why) return why
       if (row?.position !== page.from || row.commits !== (page.commits ?? row.commits) || tried === tries)
         return fencedBy(row)

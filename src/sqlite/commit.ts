@@ -29,7 +29,9 @@ class RowRejected extends Error {
 /** The one rule, in one transaction. */
 export function commitPage(db: Database, commit: Commit, now: number): CommitOutcome {
   try {
-    return db.transaction(() => barred(db, commit.lease) ?? writePage(db, commit, now))
+    return db.transaction(
+      () => (commit.evenPaused ? undefined : barred(db, commit.lease)) ?? writePage(db, commit, now),
+    )
   } catch (error) {
     return rejected(error)
   }

@@ -163,6 +163,8 @@ export interface Commit {
   readonly endedTrials?: readonly number[] | undefined
   /** What must not be done again, however it comes. */
   readonly inbox?: readonly InboxMark[] | undefined
+  /** It has happened outside already, and is only written down: a pause does not keep it out. */
+  readonly evenPaused?: true | undefined
 }
 
 export type CommitOutcome =

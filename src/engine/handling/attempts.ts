@@ -1,6 +1,7 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
+import type { Random } from '../../runtime/ports.ts'
 import type { Trial } from '../../subscription/subscription-store.ts'
 import { Attempt } from './attempt.ts'
 import type { Desk } from './desk.ts'
@@ -28,6 +29,12 @@ export class Attempts {
   recorded(trial: Trial): void {
     this.#desk.suspicion.recorded(trial)
     this.#wanted = undefined
+  }
+
+  /** How many more may be begun. */
+  get room(): number {
+    const { running, flow, suspicion } = this.#desk
+    return Math.min(flow.limit(), suspicion.isAlone ? 1 : Number.POSITIVE_INFINITY) - running.size
   }
 
   /** Called whenever something has changed. */
@@ -63,7 +70,10 @@ export class Attempts {
     const ready = tracks.ready(now)
     // In order of position where it matters which is first: the one that failed is before those that were never tried.
     const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
-    return suspect || (flow.standstill ? firstOf(ready, () => true) : tracks.peek(now))
+    if (suspect) return suspect
+    if (!flow.standstill) return tracks.peek(now)
+    // A probe is a sample: drawn by chance, so that no event that never goes through can keep everything standing still.
+    return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
   }
 
   #mayBegin(entry: Entry): boolean {
@@ -155,6 +165,10 @@ function firstOf(
     if (!first || entry.record.position < (first.entries[0] as Entry).record.position) first = track
   }
   return first
+}
+
+function drawn<T>(all: readonly T[], random: Random): T | undefined {
+  return all[Math.floor((random.u32() / 2 ** 32) * all.length)]
 }
 
 function unknownType({ type }: Event): never {

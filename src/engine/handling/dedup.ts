@@ -28,7 +28,7 @@ export class Dedup {
     this.#clock = clock
   }
 
-  /** The ids of those that the store says were done. In one question for a whole page. */
+  /** The ids of those that the store says were done, and from then on `isDone` knows it too. In one question for a whole page. */
   async known(events: readonly Event[]): Promise<ReadonlySet<string>> {
     const keys = new Map<string, string>()
     for (const event of events) {
@@ -41,6 +41,7 @@ export class Dedup {
     }
     if (this.#dedupe.store === 'memory' || keys.size === 0) return new Set()
     const found = await this.#inbox.find(this.#handler, [...new Set(keys.values())], this.#clock.now())
+    for (const { key, until = Number.POSITIVE_INFINITY } of found.values()) this.#remember(key, until)
     return new Set([...keys].filter(([, key]) => found.has(key)).map(([id]) => id))
   }
 
@@ -58,18 +59,23 @@ export class Dedup {
   end(event: Event, wasDone: boolean, result?: unknown): InboxMark | undefined {
     const key = this.#keyOf(event)
     if (key === undefined) return undefined
-    const mark = wasDone ? this.#remember(key, result) : undefined
+    const mark = wasDone ? this.#markOf(key, result) : undefined
     this.#underWay.delete(key)
     this.#ends.get(key)?.()
     this.#ends.delete(key)
     return mark
   }
 
-  #remember(key: string, result: unknown): InboxMark | undefined {
-    const until = this.#clock.now() + this.#dedupe.windowMs
+  #remember(key: string, until: number): void {
     this.#done.delete(key)
     this.#done.set(key, until)
-    if (this.#done.size > mostKeys) for (const oldest of this.#done.keys()) return void this.#done.delete(oldest)
+    const [oldest] = this.#done.keys()
+    if (this.#done.size > mostKeys && oldest !== undefined) this.#done.delete(oldest)
+  }
+
+  #markOf(key: string, result: unknown): InboxMark | undefined {
+    const until = this.#clock.now() + this.#dedupe.windowMs
+    this.#remember(key, until)
     if (this.#dedupe.store === 'memory') return undefined
     return { key, result: jsonOf(result), until: Number.isFinite(until) ? until : undefined }
   }

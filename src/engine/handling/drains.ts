@@ -27,35 +27,46 @@ export class Drains {
     const { partition, waits, due, ledger } = this.#desk
     const now = partition.now()
     const early: string[] = []
-    while (this.room > 0) {
-      const lane = waits.next(now) ?? due.take(now)
-      if (lane === undefined) break
-      // Only what was committed is there to load.
-      if (ledger.touches(lane)) early.push(lane)
-      else await this.#load(lane)
+    try {
+      while (this.room > 0) {
+        const lane = waits.next(now) ?? due.take(now)
+        if (lane === undefined) break
+        // Only what was committed is there to load.
+        if (ledger.touches(lane)) early.push(lane)
+        else await this.#load(lane)
+      }
+    } finally {
+      for (const lane of early) due.add(lane, 0)
     }
-    for (const lane of early) due.add(lane, 0)
   }
 
   async #load(lane: string): Promise<void> {
-    const { partition, draining, ledger, tracks, parts } = this.#desk
+    const { partition, draining, ledger, tracks, parts, due } = this.#desk
     const hold = partition.held.get(lane)
     if (!hold || hold.status === 'parked' || draining.has(lane)) return
+    const entries = await this.#entriesOf(lane, hold.tries).catch((error: unknown) => {
+      // Nobody else knows that it is due.
+      due.add(lane, 0)
+      throw error
+    })
+    // Nothing is there that could hold it up.
+    if (entries.length === 0) return ledger.advance(lane, undefined)
     draining.add(lane)
-    const letters = await this.#queue(lane, lettersAtOnce)
-    if (letters.length === 0) {
-      // Nothing is there that could hold it up.
-      draining.delete(lane)
-      ledger.advance(lane, undefined)
-      return
-    }
-    for (const [i, letter] of letters.entries()) {
-      const { event, sequence, logged, attempts } = letter
-      const entry = await entryOf(this.#desk, event)
-      const tries = i === 0 ? (hold.tries ?? 0) : 0
-      tracks.add(lane, { ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
-    }
+    for (const entry of entries) tracks.add(lane, entry)
     parts.changed()
+  }
+
+  async #entriesOf(lane: string, headTries = 0): Promise<Entry[]> {
+    const letters = await this.#queue(lane, lettersAtOnce)
+    const entries: Entry[] = []
+    for (const [i, { event, sequence, logged, attempts }] of letters.entries()) {
+      const entry = await entryOf(this.#desk, event)
+      const tries = i === 0 ? headTries : 0
+      entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
+    }
+    // It may have been done meanwhile, under another position.
+    await this.#desk.dedup?.known(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
+    return entries
   }
 
   async #queue(lane: string, events: number): Promise<readonly DeadLetter[]> {

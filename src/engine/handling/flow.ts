@@ -22,6 +22,18 @@ export interface Standstill {
 // Whoever failed alike in so many ways is no outage any more, and must not fill the memory.
 const mostFingerprints = 100
 
+/** Lanes that failed alike, and who did not answer them: each lane has its own, but several may go to one endpoint. */
+interface Alike {
+  readonly lanes: Set<string>
+  readonly unanswered: Set<string>
+}
+
+/** An outage was declared over these lanes; as long as none of them went through, it takes more to declare another one. */
+interface Doubt {
+  readonly accused: Set<string>
+  readonly lanes: number
+}
+
 /**
  * How many lanes may run. Poison or outage? One lane that fails is its own trouble. Several that fail alike, with no success
  * between, are not to blame:
@@ -29,12 +41,16 @@ const mostFingerprints = 100
  *     flowing ──several fail alike──► standing still ──probeAt──► one probe ──fails──► standing still, for longer
  *        ▲                                                           │
  *        └── 1, 2, 4, … lanes ◄──────────── succeeds ────────────────┘
+ *
+ * It may be wrong: several poisoned events can fail alike. So a probe is any lane's, and one that goes through ends it. If
+ * the same ones fail again then, it takes twice as many to stand still once more, until they have their verdicts.
  */
 export class Flow {
   readonly #outage: OutageSettings | undefined
   readonly #concurrency: number
   readonly #runtime: Runtime
-  readonly #failing = new Map<string, Set<string>>()
+  readonly #failing = new Map<string, Alike>()
+  readonly #doubts = new Map<string, Doubt>()
   #inARow = 0
   #ramp = Number.POSITIVE_INFINITY
   #standstill: Standstill | undefined
@@ -59,6 +75,11 @@ export class Flow {
     return Math.min(this.#concurrency, this.#ramp)
   }
 
+  /** Whether any event can tell that it is over. Where the policy wants it, the partition stands still at one event. */
+  get isAnybodys(): boolean {
+    return this.#standstill !== undefined && this.#standstill.why !== 'block' && this.#standstill.why !== 'order'
+  }
+
   /** When there is something to do again; undefined while it flows. */
   nextAt(): number | undefined {
     return this.#standstill?.probeAt
@@ -78,14 +99,31 @@ export class Flow {
     return false
   }
 
-  /** A lane failed, by no fault that is clearly its own. Gives the lanes that failed alike when they are too many to be to blame. */
-  failed(lane: string, { fingerprint }: Failure): ReadonlySet<string> | undefined {
+  /**
+   * A lane failed, by no fault that is clearly its own. Gives the lanes that failed alike when they are too many to be to blame.
+   * `asked` is who did not answer, where several lanes ask the same.
+   */
+  failed(lane: string, { fingerprint }: Failure, asked = lane): ReadonlySet<string> | undefined {
     this.#inARow++
     if (!this.#outage) return undefined
     if (this.#failing.size >= mostFingerprints) this.#failing.clear()
-    const lanes = this.#failing.get(fingerprint) ?? new Set()
-    this.#failing.set(fingerprint, lanes.add(lane))
-    return lanes.size >= this.#outage.lanes ? lanes : undefined
+    const alike = this.#failing.get(fingerprint) ?? { lanes: new Set(), unanswered: new Set() }
+    this.#failing.set(fingerprint, alike)
+    alike.lanes.add(lane)
+    alike.unanswered.add(asked)
+    const needed = this.#doubts.get(fingerprint)?.lanes ?? this.#outage.lanes
+    if (alike.unanswered.size < needed) return undefined
+    if (this.#doubts.size >= mostFingerprints) this.#doubts.clear()
+    this.#doubts.set(fingerprint, { accused: new Set(alike.lanes), lanes: needed * 2 })
+    return alike.lanes
+  }
+
+  /** A lane has its verdict: it went through, or will not be tried again. */
+  settled(lane: string, wentThrough: boolean): void {
+    for (const [fingerprint, { accused }] of this.#doubts) {
+      const wasAccused = accused.delete(lane)
+      if (wasAccused && (wentThrough || accused.size === 0)) this.#doubts.delete(fingerprint)
+    }
   }
 
   stand(why: StandstillReason, failure: Failure | undefined, backoff: Backoff, lanes = 0, waitMs?: number): void {

@@ -11,6 +11,8 @@ interface Pending {
   readonly begun: number
 }
 
+const afterwards = { evenPaused: true, tried: undefined, trial: undefined } as const
+
 /**
  * Writes what is in the ledger, with the checkpoint and the marks: one commit for all that came to an end since the last. When it is
  * not known whether one was made, the store is asked; what was done stays in memory until then, because an effect that was had must
@@ -62,12 +64,14 @@ export class GroupCommit {
 
   async #write(pending: Pending): Promise<Step> {
     const { tenure } = this.#desk.parts
-    const result = await tenure.commit(pending.commit)
+    // What was done is written down though it is paused by now; but nothing more may be begun.
+    const written = tenure.pause ? { ...pending, commit: { ...pending.commit, ...afterwards } } : pending
+    this.#pending = written
+    const result = await tenure.commit(written.commit)
     if (result.outcome === 'committed') {
-      this.#accept(pending)
+      this.#accept(written)
       return 'worked'
     }
-    // Paused: what was done stays in memory, and is written when it goes on.
     const step = tenure.refuse(result)
     return step === 'refused' ? 'paused' : step
   }

@@ -36,11 +36,11 @@ export class Intake {
   }
 
   async read(): Promise<void> {
-    const { parts, window, flow } = this.#desk
+    const { parts, window } = this.#desk
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
     if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
-    if (!this.#mayHaveMore || (flow.standstill && window.size > 0)) return
+    if (!this.#mayHaveMore) return
     const { events, bytes } = window.unfinished()
     const room = Math.min(mostUnfinished - events, mostInWindow - window.size)
     // In larger pieces, because each costs a question and a commit.
@@ -48,9 +48,14 @@ export class Intake {
     this.#mayHaveMore = false
     this.#readAt = now
     const before = window.through
-    const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
-    if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
-    await this.#sortOut(page)
+    try {
+      const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
+      await this.#sortOut(page)
+      if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
+    } catch (error) {
+      this.#mayHaveMore = true
+      throw error
+    }
   }
 
   async #sortOut({ events, through }: SourcePage): Promise<void> {

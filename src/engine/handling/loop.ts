@@ -54,14 +54,18 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, due, waits, partition } = this.#desk
+    const { parts, flow, tracks, running, due, waits, partition } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
-    const isQuiet = tenure.seen === tenure.checkpoint?.position
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
-    if (!isQuiet) waitsMs.push(quietCommitMs)
+    // Whatever is due has to wait until it goes on.
+    if (tenure.pause) return Math.min(...waitsMs)
+    if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
-    for (const at of [flow.nextAt(), tracks.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
-    // Where there is no room for them, the end of something that runs is what wakes it.
+    const probeAt = flow.nextAt()
+    // Where there is no room, the end of something that runs is what wakes it: a time that is over would make it spin until then.
+    if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
+    const readyAt = this.#attempts.room > 0 ? tracks.nextAt() : undefined
+    if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - partition.now())
     return Math.max(0, Math.min(...waitsMs))
@@ -81,7 +85,7 @@ export class HandlerLoop implements Loop {
     const { tenure } = parts
     await tenure.keep()
     if (!tenure.lease) return 'lost'
-    if (tenure.pause) return 'paused'
+    if (tenure.pause) return this.#keep()
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     await this.#drains.takeUp()
@@ -106,16 +110,20 @@ export class HandlerLoop implements Loop {
     const { tenure } = this.#desk.parts
     this.#desk.isOver = true
     await this.#attempts.ended()
-    if (tenure.pause || !tenure.lease) return
-    if ((await this.#commits.resolve()) !== 'worked') return
-    const { ledger, suspicion } = this.#desk
-    ledger.endTrials(suspicion.end())
-    // Twice, because whether a lane flows again is known when all of its letters are in the store.
-    for (let round = 0; round < 2; round++) {
-      if (!ledger.isEmpty && (await this.#commits.commit(undefined)) !== 'worked') return
-      await this.#drains.finish()
-    }
+    if (!tenure.lease) return
+    this.#desk.ledger.endTrials(this.#desk.suspicion.end())
+    // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
+    // are in the store.
+    for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
     await this.#commits.commit(undefined)
+  }
+
+  /** Writes down what was done. Nothing is begun. */
+  async #keep(): Promise<Step> {
+    const settled = await this.#commits.resolve()
+    if (settled !== 'worked') return settled
+    await this.#drains.finish()
+    return this.#desk.ledger.isEmpty ? 'paused' : this.#commits.commit(undefined)
   }
 
   abandon(): void {

@@ -43,9 +43,10 @@ export class Verdicts {
   }
 
   succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
-    const { waits, tracer, dedup, ledger } = this.#desk
+    const { waits, tracer, dedup, ledger, flow } = this.#desk
     waits.report(pass, true)
     tracer.completed(entry.record, ctx.attempt, tookMs)
+    flow.settled(entry.lane, true)
     this.#answered()
     const mark = dedup?.end(event, true, value)
     this.#over(track, entry, {
@@ -62,7 +63,7 @@ export class Verdicts {
   }
 
   failed(track: Track<Entry>, entry: Entry, error: unknown, tried?: Tried): void {
-    const { handler, partition, tracer, waits, flow, dedup } = this.#desk
+    const { handler, partition, tracer, waits, flow, dedup, parts } = this.#desk
     const { rules, outage } = handler.failure
     const found = classify(error, rules, partition.now())
     const failure = describeFailure(error, found.class, found.rule, found.evidence)
@@ -81,11 +82,18 @@ export class Verdicts {
     if (flow.standstill) {
       flow.probed(found.retryAfterMs)
       this.#tell()
-      return this.#putBack(track, entry)
     }
-    const alike = flow.failed(entry.lane, failure)
+    // It was the breaker's question, not the event's attempt. When to ask again, the breaker tells whoever asks next.
+    if (tried?.pass.entry === 'probe') {
+      const { name } = tried.pass.breaker
+      return this.defer(track, entry, handler.breaker?.key ? name : undefined, partition.now(), failure)
+    }
+    if (flow.standstill) return this.#stepAside(track, entry)
+    const asked = tried?.pass.entry === 'closed' && handler.breaker?.key ? tried.pass.breaker.name : entry.lane
+    const alike = flow.failed(entry.lane, failure, asked)
     if (!alike || !outage) return this.#decide(track, entry, found, failure)
-    this.#stand('outage', failure, outage.backoff, alike.size)
+    const waitMs = Math.max(outage.backoff.delayMs(1, parts.runtime.random), found.retryAfterMs ?? 0)
+    this.#stand('outage', failure, outage.backoff, alike.size, waitMs)
     for (const lane of alike) this.#giveBack(lane)
     entry.tries = 0
     this.#putBack(track, entry)
@@ -108,7 +116,7 @@ export class Verdicts {
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
-  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number): void {
+  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number, failure?: Failure): void {
     const { handler, flow, waits, partition } = this.#desk
     if (breaker !== undefined && handler.order !== 'partition') {
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
@@ -116,7 +124,7 @@ export class Verdicts {
     }
     const waitMs = Math.max(0, retryAt - partition.now())
     if (flow.standstill) flow.probed(waitMs)
-    else this.#stand('breaker', undefined, patience, 0, waitMs)
+    else this.#stand('breaker', failure, patience, 0, waitMs)
     this.#putBack(track, entry)
   }
 
@@ -126,12 +134,14 @@ export class Verdicts {
     const decision = decide(handler.failure, failing, parts.runtime.random)
     switch (decision.decision) {
       case 'stop':
-        this.#stand(decision.why, failure, decision.backoff, 0, found.retryAfterMs)
+        // Its backoff knows already how long the other side asked it to wait.
+        this.#stand(decision.why, failure, decision.backoff)
         return this.#putBack(track, entry)
       case 'skip':
         return this.#skip(track, entry, failure, decision.reason)
       case 'park':
         if (this.#blocksInstead(entry, failure)) return this.#putBack(track, entry)
+        flow.settled(entry.lane, false)
         tracer.parked(entry.record, failure)
         return this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
       case 'retry':
@@ -156,7 +166,8 @@ export class Verdicts {
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
-    const { tracer, ledger } = this.#desk
+    const { tracer, ledger, flow } = this.#desk
+    flow.settled(entry.lane, false)
     tracer.skipped(entry.record, reason)
     this.#over(track, entry, {
       live: () => ledger.skipped(entry, failure, reason),
@@ -186,6 +197,15 @@ export class Verdicts {
     ledger.endTrials(suspicion.postponed(entry.record.position))
     track.entries.unshift(entry)
     tracks.end(track, readyAt)
+  }
+
+  /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
+  #stepAside(track: Track<Entry>, entry: Entry): void {
+    const { flow, tracks, draining, due, partition } = this.#desk
+    if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
+    tracks.clear(track)
+    draining.delete(entry.lane)
+    due.add(entry.lane, partition.now())
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {

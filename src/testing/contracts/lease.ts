@@ -179,4 +179,16 @@ export const leaseCases: Record<string, Case> = {
     assert.equal((await subscriptions.load('s', 0))?.pause, undefined)
     await assert.rejects(subscriptions.pause('unknown', { reason: 'x', at: 1 }), { code: 'SUBSCRIPTION_UNKNOWN' })
   },
+
+  'writes down what has happened already even while it is paused, for its owner alone': async ({ subscriptions }) => {
+    const lease = await begin(subscriptions)
+    await subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    const commit = { ...commitOf(lease), to: at(3), evenPaused: true } as const
+    const past = { ...lease, epoch: lease.epoch - 1 }
+    assert.equal((await subscriptions.commit({ ...commit, lease: past })).outcome, 'fenced')
+    assert.deepEqual(await subscriptions.commit(commit), { outcome: 'committed' })
+    const state = await subscriptions.load('s', 0)
+    assert.equal(state?.checkpoint.position, 3)
+    assert.deepEqual(state?.pause, { reason: 'a bug', at: 5 })
+  },
 }

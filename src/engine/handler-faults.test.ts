@@ -1,0 +1,336 @@
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import { countsOf, createWorld, heldOf, type World } from '../../test/fixtures.ts'
+import {
+  away,
+  calm,
+  type Fault,
+  faulty,
+  fill,
+  heard,
+  keysOf,
+  noting,
+  run,
+  stateOf,
+  unreachable,
+} from '../../test/noting.ts'
+import { definePolicy, failure, fixed, park, retry, type Store } from '../index.ts'
+import { createRandom } from '../testing/virtual.ts'
+
+const quick = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
+
+/** How often each event was handled, by key and amount. */
+function timesOf(calls: readonly { readonly key: string; readonly amount: number }[]): Record<string, number> {
+  const times: Record<string, number> = {}
+  for (const { key, amount } of calls) times[`${key}/${amount}`] = (times[`${key}/${amount}`] ?? 0) + 1
+  return times
+}
+
+describe('while the store is away', () => {
+  it.for(['its commits fail', 'nothing of it answers'])(
+    'an effect that was had is not had again: %s',
+    async (which) => {
+      await using world = await createWorld()
+      await fill(world, keysOf(5), 4)
+      let isDown = false
+      const { handler, calls } = noting(world, () => world.runtime.timers.sleep(500))
+      const store =
+        which === 'its commits fail'
+          ? faulty(world.store, () => (isDown ? 'before' : undefined))
+          : unreachable(world.store, () => isDown)
+      const engine = world.engine([handler], { store })
+      await run(world, engine, 700)
+      expect(calls.length).toBeGreaterThan(5)
+      isDown = true
+      await world.runtime.advance(20 * 60_000)
+      expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'store' })
+      expect(await world.store.letters.summary('notify', 1)).toMatchObject({ letters: 0 })
+      isDown = false
+      await world.runtime.advance(30_000)
+      expect(calls).toHaveLength(20)
+      expect(Object.values(timesOf(calls))).toEqual(Array.from({ length: 20 }, () => 1))
+      expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 20, held: 0 } })
+    },
+  )
+
+  it('a held lane is not forgotten because its letters could not be read', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    let isDown = true
+    const { handler, callsOf } = noting(
+      world,
+      () => {
+        if (isDown) throw failure.transient('not now')
+      },
+      { failure: quick },
+    )
+    let failures = 0
+    const store: Store = {
+      ...world.store,
+      letters: {
+        ...world.store.letters,
+        queue: async (...args) => {
+          if (failures++ < 3) throw away()
+          return world.store.letters.queue(...args)
+        },
+      },
+    }
+    const engine = world.engine([handler], { store })
+    await run(world, engine, 1_000)
+    isDown = false
+    await world.runtime.advance(30_000)
+    expect(failures).toBeGreaterThan(3)
+    for (const key of ['a', 'b']) expect(callsOf(key)).toEqual([1, 1, 2])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4, held: 0 } })
+  })
+
+  it('nothing is overlooked because a page could not be read, or its marks could not be asked for', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 5)
+    const failures = { read: 0, find: 0 }
+    const { log, inbox } = world.store
+    const store: Store = {
+      ...world.store,
+      log: {
+        ...log,
+        readAll: (...args) => (failures.read++ < 2 ? Promise.reject(away()) : log.readAll(...args)),
+      },
+      inbox: {
+        ...inbox,
+        find: (...args) => (failures.find++ < 2 ? Promise.reject(away()) : inbox.find(...args)),
+      },
+    }
+    const { handler, callsOf } = noting(world, undefined, { dedupe: { by: 'id' } })
+    const engine = world.engine([handler], { store, ...calm(world) })
+    await engine.start()
+    for (let i = 0; i < 60; i++) await world.runtime.advance(1_000)
+    expect(callsOf('a')).toEqual([1, 2, 3, 4, 5])
+    expect(Math.min(failures.read, failures.find)).toBeGreaterThan(2)
+  })
+})
+
+describe('commits whose end is not known', () => {
+  it.for(['before', 'after'] as const)('do nothing twice when they fail %s their effect', async (fault) => {
+    await using world = await createWorld()
+    await fill(world, keysOf(6), 5)
+    let commits = 0
+    const { handler, calls, callsOf } = noting(
+      world,
+      ({ key, amount, ctx }) => {
+        // One that goes through at its third try, and one that never does.
+        if (key === 'key-1' && amount === 2 && ctx.attempt < 3) throw failure.transient('not yet')
+        if (key === 'key-2' && amount === 3) throw failure.permanent('never')
+        return world.runtime.timers.sleep(10 * amount)
+      },
+      { failure: quick },
+    )
+    const engine = world.engine([handler], { store: faulty(world.store, () => (++commits % 2 ? undefined : fault)) })
+    await run(world, engine, 60_000)
+    expect(commits).toBeGreaterThan(8)
+    const times = timesOf(calls)
+    expect(times).toMatchObject({ 'key-1/2': 3, 'key-2/3': 1 })
+    delete times['key-1/2']
+    expect(new Set(Object.values(times))).toEqual(new Set([1]))
+    expect(callsOf('key-1')).toEqual([1, 2, 2, 2, 3, 4, 5])
+    expect(callsOf('key-2')).toEqual([1, 2, 3])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 27, held: 3 } })
+    const attempts = (await engine.letters({ subscription: 'notify', lane: 'key-1' })).map((one) => one.attempts.length)
+    expect(attempts.filter((count) => count > 0)).toEqual([2])
+  })
+
+  it.for(Array.from({ length: 12 }, (_, i) => i + 1))(
+    'change nothing about what comes of it, whichever of them fail: seed %i',
+    async (seed) => {
+      await using world = await createWorld()
+      const { below } = createRandom(seed)
+      const keys = keysOf(8)
+      await fill(world, keys, 4)
+      // What each event does is drawn beforehand, so that the order of the calls does not matter.
+      const fates = new Map(keys.flatMap((key) => [1, 2, 3, 4].map((n) => [`${key}/${n}`, below(12)] as const)))
+      const done: string[] = []
+      const { handler } = noting(
+        world,
+        async ({ key, amount, ctx }) => {
+          const fate = fates.get(`${key}/${amount}`) ?? 0
+          await world.runtime.timers.sleep(fate * 7)
+          if (fate === 0) throw failure.permanent('never')
+          if (fate === 1) throw failure.skip('not needed')
+          if (fate === 2 && ctx.attempt < 3) throw failure.transient('later')
+          if (fate === 3) throw failure.transient('in vain')
+          done.push(`${key}/${amount}`)
+        },
+        { failure: quick },
+      )
+      const fault = (): Fault => (['before', 'after', undefined, undefined] as const)[below(4)]
+      const engine = world.engine([handler], { store: faulty(world.store, fault) })
+      await run(world, engine, 120_000)
+      const expected = keys.flatMap((key) => {
+        const amounts = [1, 2, 3, 4].map((n) => ({ name: `${key}/${n}`, fate: fates.get(`${key}/${n}`) }))
+        const end = amounts.findIndex(({ fate }) => fate === 0 || fate === 3)
+        return amounts.slice(0, end < 0 ? 4 : end).filter(({ fate }) => fate !== 1)
+      })
+      expect(done.toSorted()).toEqual(expected.map(({ name }) => name))
+      for (const key of keys) {
+        const own = done.filter((name) => name.startsWith(`${key}/`))
+        expect(own).toEqual(own.toSorted())
+      }
+      expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: done.length } })
+    },
+  )
+
+  it('are found out about when the process stops over one, as far as the store tells', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(4), 1)
+    let commits = 0
+    const failing = noting(world)
+    const store = faulty(world.store, () => (++commits === 2 ? 'after' : undefined))
+    const first = world.engine([failing.handler], { store })
+    await run(world, first, 0)
+    expect(commits).toBe(2)
+    await first.stop()
+    const after = noting(world)
+    const second = world.engine([after.handler])
+    await run(world, second, 20_000)
+    expect(after.calls).toEqual([])
+    expect(await second.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4 } })
+  })
+})
+
+describe('an owner that lost its partition', () => {
+  it('tells its attempts to give up, and is deaf to what comes of them', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    const ends: (() => void)[] = []
+    const slow = noting(world, () => new Promise<void>((resolve) => ends.push(resolve)), { timeout: '1h' })
+    const first = world.engine([slow.handler], { name: 'first' })
+    const told = heard(first, 'partition.fenced', 'handler.completed', 'message.acked')
+    await run(world, first, 1_000)
+    expect(slow.calls).toHaveLength(2)
+    takeOver(world, 'second')
+    await world.runtime.advance(5_000)
+    expect(told).toMatchObject([{ name: 'partition.fenced', epoch: 1, newEpoch: 2, owner: 'second' }])
+    expect(slow.calls.map(({ ctx }) => ctx.signal.aborted)).toEqual([true, true])
+    for (const end of ends) end()
+    await world.runtime.advance(1_000)
+    expect(told).toHaveLength(1)
+    expect(await countsOf(first, 'notify')).toMatchObject({ applied: 0 })
+    await first.stop()
+    // Whoever has it now does all of it, since nobody can know how far the first one came.
+    await world.runtime.advance(60_000)
+    const next = noting(world)
+    const third = world.engine([next.handler], { name: 'third' })
+    await run(world, third, 60_000)
+    expect(next.callsOf('a')).toEqual([1, 2])
+    expect(
+      next.calls
+        .map(({ ctx }) => ctx.idempotencyKey)
+        .slice(0, 2)
+        .toSorted(),
+    ).toEqual(slow.calls.map(({ ctx }) => ctx.idempotencyKey).toSorted())
+    expect(await third.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4 } })
+  })
+
+  it('does not write what it did after it was fenced, though it comes back to it', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 3)
+    const first = noting(world, () => world.runtime.timers.sleep(3_000))
+    const engine = world.engine([first.handler], { name: 'first' })
+    await run(world, engine, 1_000)
+    takeOver(world, 'second', -1)
+    // The lease of the second has run out, so the first one takes the partition again, with a new epoch.
+    await world.runtime.advance(60_000)
+    expect(await world.store.subscriptions.load('notify', 0)).toMatchObject({ owner: 'first', epoch: 3 })
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 3 })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+    expect(first.callsOf('a').slice(-3)).toEqual([1, 2, 3])
+  })
+})
+
+describe('a stop', () => {
+  it('waits for what is under way, and keeps it', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(3), 2)
+    const slow = noting(world, () => world.runtime.timers.sleep(2_000))
+    const first = world.engine([slow.handler])
+    await run(world, first, 1_000)
+    const stopped = first.stop()
+    await world.runtime.advance(5_000)
+    expect(await stopped).toEqual({ forced: false })
+    expect(slow.calls).toHaveLength(3)
+    const next = noting(world)
+    const second = world.engine([next.handler])
+    await run(world, second, 5_000)
+    expect(next.calls.map(({ amount }) => amount)).toEqual([2, 2, 2])
+    expect(await second.verify('notify')).toMatchObject({ ok: true, counts: { applied: 6 } })
+  })
+})
+
+describe('a pause', () => {
+  it('lets what is under way end, begins nothing, and keeps what was done', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(3), 2)
+    const { handler, calls } = noting(world, () => world.runtime.timers.sleep(2_000))
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    await engine.pause('notify', 'a test')
+    await world.runtime.advance(600_000)
+    expect(calls).toHaveLength(3)
+    expect(calls.every(({ ctx }) => !ctx.signal.aborted)).toBe(true)
+    expect(await stateOf(engine)).toMatchObject({ state: 'paused', reason: 'a test' })
+    await engine.resume('notify')
+    await world.runtime.advance(10_000)
+    expect(Object.values(timesOf(calls))).toEqual([1, 1, 1, 1, 1, 1])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 6 } })
+  })
+
+  it('keeps what is due waiting, without going round in circles', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 1)
+    let isDown = true
+    const { handler, calls } = noting(
+      world,
+      () => {
+        if (isDown) throw failure.transient('not now')
+      },
+      { failure: quick },
+    )
+    const engine = world.engine([handler], calm(world))
+    await run(world, engine, 1_000)
+    expect(await heldOf(engine, 'notify')).toMatchObject([{ status: 'retrying' }])
+    await engine.pause('notify', 'a test')
+    isDown = false
+    await world.runtime.advance(3_600_000)
+    expect(calls).toHaveLength(1)
+    await engine.resume('notify')
+    await world.runtime.advance(10_000)
+    expect(calls).toHaveLength(2)
+  })
+
+  it('does not make it do again what was done before it was stopped', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(3), 1)
+    const slow = noting(world, () => world.runtime.timers.sleep(2_000))
+    const first = world.engine([slow.handler])
+    await run(world, first, 1_000)
+    await first.pause('notify', 'a test')
+    const stopped = first.stop()
+    await world.runtime.advance(5_000)
+    await stopped
+    const next = noting(world)
+    const second = world.engine([next.handler])
+    await run(world, second, 1_000)
+    await second.resume('notify')
+    await world.runtime.advance(5_000)
+    expect(next.calls).toEqual([])
+    expect(await countsOf(second, 'notify')).toMatchObject({ applied: 3 })
+  })
+})
+
+/** Behind the engine's back: somebody else owns the partition now. */
+function takeOver(world: World, owner: string, leaseMs = 20_000): void {
+  const db = new DatabaseSync(world.store.file)
+  db.exec(
+    `UPDATE holdfast_partitions SET epoch = epoch + 1, owner = '${owner}', lease_until = ${world.runtime.clock.now() + leaseMs}`,
+  )
+  db.close()
+}

@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest'
+import { countsOf, createWorld, heldOf } from '../../test/fixtures.ts'
+import { calm, fill, heard, keysOf, noting, run, stateOf } from '../../test/noting.ts'
+import { definePolicy, exponential, failure, fixed, park, pause, retry } from '../index.ts'
+
+const policy = definePolicy({
+  transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park),
+  outage: { lanes: 3, backoff: exponential('1s', { cap: '30s' }) },
+})
+
+describe('events that fail alike and are not an outage', () => {
+  it.for([
+    [3, 10_000],
+    [30, 240_000],
+  ] as const)('%i of them are parked, and the others wait for a probe at the most', async ([poisoned, ms]) => {
+    await using world = await createWorld()
+    const [bad, well] = [keysOf(poisoned, 'bad'), keysOf(10, 'well')]
+    await fill(world, [...bad, ...well], 2)
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (key.startsWith('bad')) throw failure.transient('no')
+      },
+      { failure: policy },
+    )
+    const engine = world.engine([handler], calm(world))
+    await engine.start()
+    for (let i = 0; i < ms; i += 1_000) await world.runtime.advance(1_000)
+    for (const key of well) expect(callsOf(key)).toEqual([1, 2])
+    // As long as something goes through now and then, they come to their verdicts.
+    for (let i = 0; i < 60; i++) {
+      await fill(world, ['well'], 1)
+      await world.runtime.advance(10_000)
+    }
+    expect(callsOf('well')).toHaveLength(60)
+    const held = await heldOf(engine, 'notify')
+    expect(held.filter(({ status }) => status === 'parked')).toHaveLength(poisoned)
+    expect(held.filter(({ status }) => status === 'queued')).toHaveLength(poisoned)
+    expect(await stateOf(engine)).toMatchObject({ state: 'live' })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('does not keep what comes later waiting, either', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(3, 'bad'), 2)
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (key.startsWith('bad')) throw failure.transient('no')
+      },
+      { failure: policy },
+    )
+    const engine = world.engine([handler], calm(world))
+    await run(world, engine, 600_000)
+    // There was nobody who could have shown that it is no outage.
+    expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'outage' })
+    await fill(world, ['well'], 1)
+    await world.runtime.advance(240_000)
+    expect(callsOf('well')).toEqual([1])
+    await world.runtime.advance(60_000)
+    expect((await heldOf(engine, 'notify')).filter(({ status }) => status === 'parked')).toHaveLength(3)
+  })
+})
+
+describe('an outage', () => {
+  it('is known for one the second time as well', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(5)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(
+      world,
+      () => {
+        if (isDown) throw failure.transient('no answer')
+      },
+      { failure: policy },
+    )
+    const engine = world.engine([handler], calm(world))
+    const told = heard(engine, 'subscription.blocked', 'subscription.resumed', 'message.dlq')
+    await engine.start()
+    for (const time of [1, 2, 3]) {
+      isDown = true
+      await fill(world, keys, 1)
+      const before = calls.length
+      await world.runtime.advance(3_600_000)
+      expect(calls.length - before).toBeLessThan(150)
+      expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'outage' })
+      isDown = false
+      for (let i = 0; i < 60; i++) await world.runtime.advance(1_000)
+      expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 5 * time, held: 0 })
+    }
+    for (const key of keys) expect(callsOf(key).length).toBeGreaterThan(3)
+    expect(told.map(({ name }) => name)).toEqual(
+      [1, 2, 3].flatMap(() => ['subscription.blocked', 'subscription.resumed']),
+    )
+  })
+
+  it('waits as long as the other side asked it to', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(10), 1)
+    const busy = () => Object.assign(new Error('too many'), { status: 429, headers: { 'retry-after': '90' } })
+    const { handler, calls } = noting(world, () => Promise.reject(busy()), { failure: policy, concurrency: 1 })
+    const engine = world.engine([handler])
+    await run(world, engine, 80_000)
+    expect(calls).toHaveLength(3)
+    await world.runtime.advance(20_000)
+    expect(calls).toHaveLength(4)
+  })
+
+  it('waits as long as its policy wants, where that is longer than what the other side asked for', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(10), 1)
+    const { handler, calls } = noting(
+      world,
+      () => Promise.reject(failure.dependency('the bank', 'closed', { retryAfter: '2s' })),
+      { failure: definePolicy({ dependency: pause({ failures: 2, for: '1m' }), outage: false }), concurrency: 1 },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 50_000)
+    expect(calls).toHaveLength(2)
+    await world.runtime.advance(20_000)
+    expect(calls).toHaveLength(3)
+  })
+})
+
+describe('what stands still', () => {
+  it.for([
+    ['a pause', { failure: definePolicy({ dependency: pause({ failures: 3, for: '5s' }), outage: false }) }],
+    [
+      'an open breaker',
+      {
+        failure: definePolicy({ dependency: retry({ unlimited: true, backoff: fixed('1s') }), outage: false }),
+        breaker: { opens: { failures: 3 }, cooldown: '5s' },
+      },
+    ],
+  ] as const)('is not kept so by one event that never goes through: %s', async ([, options]) => {
+    await using world = await createWorld()
+    await fill(world, ['bad', ...keysOf(10)], 1)
+    let isDown = true
+    const { handler, calls } = noting(
+      world,
+      ({ key }) => {
+        if (isDown || key === 'bad') throw failure.dependency('the bank')
+      },
+      options,
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 60_000)
+    expect(calls.length).toBeLessThan(40)
+    isDown = false
+    await world.runtime.advance(60_000)
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 10, held: 1 })
+  })
+})
