@@ -37,7 +37,14 @@ export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
 export type { SubscriptionState } from './engine/state.ts'
-export type { EngineStatus, LaneStatus, PartitionStatus, StoredStatus, SubscriptionStatus } from './engine/status.ts'
+export type {
+  BreakerStatus,
+  EngineStatus,
+  LaneStatus,
+  PartitionStatus,
+  StoredStatus,
+  SubscriptionStatus,
+} from './engine/status.ts'
 export type { Difference, Verification } from './engine/verify.ts'
 export {
   CommandConflictError,
@@ -83,7 +90,6 @@ export {
   type Jitter,
   linear,
 } from './failure/backoff.ts'
-export { type Budget, createBudget } from './failure/budget.ts'
 export { type Classified, classify } from './failure/classify.ts'
 export { type Failure, type FailureClass, failureClasses } from './failure/failure.ts'
 export {

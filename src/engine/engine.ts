@@ -17,6 +17,7 @@ import { EngineEmitter, type EngineEventName, type Listener, type Logger, warnin
 import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
 import { type EngineStatus, readStatus } from './status.ts'
+import { Sweeper } from './sweeper.ts'
 import { type Verification, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
 
@@ -116,6 +117,7 @@ export function createEngine(options: EngineOptions): Engine {
   const all = [...runners.values()]
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
   const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
+  const sweeper = all.some(remembers) ? new Sweeper(store.inbox, runtime, logger) : undefined
   let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
@@ -193,7 +195,7 @@ export function createEngine(options: EngineOptions): Engine {
     }
     phase = phase === 'starting' ? 'running' : phase
     if (phase === 'running') namesOn(store).add(settings.owner)
-    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run()])
+    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run(), sweeper?.run()])
   }
 
   /** False when the store or the source could not be asked; it will be asked again. */
@@ -212,6 +214,7 @@ export function createEngine(options: EngineOptions): Engine {
     phase = 'stopped'
     attendance.stop()
     lookout.stop()
+    sweeper?.stop()
     namesOn(store).delete(settings.owner)
     const ending = all.map((runner) => runner.stop())
     if (!running) return { forced: false }
@@ -296,6 +299,11 @@ function cannotDrain(
     `${runner.subscription.name} can't be drained: ${why}.`,
     cause === undefined ? {} : { cause },
   )
+}
+
+/** Whether a subscription leaves marks in the store whose time can be over. */
+function remembers({ subscription: { consumer } }: Runner): boolean {
+  return consumer.kind === 'handler' && consumer.dedupe?.store === 'store' && Number.isFinite(consumer.dedupe.windowMs)
 }
 
 function tellBreaker(emitter: EngineEmitter, breaker: string, to: BreakerState): void {

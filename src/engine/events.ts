@@ -1,6 +1,6 @@
 import type { Failure } from '../failure/failure.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
-import type { StandstillReason } from './flow.ts'
+import type { StandstillReason } from './handling/flow.ts'
 import type { SubscriptionState } from './state.ts'
 
 /** What every trace of an event tells. Never what is in it. */

@@ -188,6 +188,10 @@ export class Runner {
   }
 
   setPause(pause: Pause | undefined): void {
+    const { emitter, subscription } = this.#parts
+    const { name } = subscription
+    if (pause && !this.#pause) emitter.emit('subscription.paused', { subscription: name, reason: pause.reason })
+    if (!pause && this.#pause) emitter.emit('subscription.resumed', { subscription: name, partition: undefined })
     this.#pause = pause
     for (const worker of this.#workers.values()) worker.setPause(pause)
   }

@@ -1,4 +1,4 @@
-import type { StandstillReason } from './flow.ts'
+import type { StandstillReason } from './handling/flow.ts'
 
 /**
  * What a subscription is doing. `starting` until this process owns it (`owner` says who does), then `catching-up` until it

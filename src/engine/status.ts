@@ -1,3 +1,4 @@
+import type { BreakerState } from '../breaker/breaker.ts'
 import type { HeldSummary, LaneSummary } from '../dead-letter/letter-store.ts'
 import type { Gap } from '../log/log-store.ts'
 import type { Clock } from '../runtime/ports.ts'
@@ -13,6 +14,13 @@ export interface EngineStatus {
   readonly subscriptions: readonly SubscriptionStatus[]
   /** Why readers of the log wait, if they do: a transaction that appended and has not ended. */
   readonly gap: Gap | undefined
+  /** The breakers that are not closed, of all processes; those of a handler begin with its name. */
+  readonly breakers: readonly BreakerStatus[]
+}
+
+export interface BreakerStatus {
+  readonly name: string
+  readonly state: BreakerState
 }
 
 /** A held lane, with what it waits for and for how long. */
@@ -63,7 +71,12 @@ const shownLanes = 20
 export async function readStatus(store: Store, runners: readonly Runner[], clock: Clock): Promise<EngineStatus> {
   const gap = store.log.gap().catch(() => undefined)
   const subscriptions = await Promise.all(runners.map((runner) => subscriptionStatus(store, runner, clock)))
-  return { at: clock.now(), subscriptions, gap: await gap }
+  return { at: clock.now(), subscriptions, gap: await gap, breakers: await breakersOf(store) }
+}
+
+async function breakersOf(store: Store): Promise<BreakerStatus[]> {
+  const breakers = await store.breakers.list().catch(() => [])
+  return breakers.filter(({ state }) => state.state !== 'closed').map(({ name, state }) => ({ name, state }))
 }
 
 async function subscriptionStatus(store: Store, runner: Runner, clock: Clock): Promise<SubscriptionStatus> {

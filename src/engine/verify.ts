@@ -10,7 +10,7 @@ import { addCounts, type Counts, type MutableCounts, noCounts, outcomes } from '
 import type { Subscription } from '../subscription/subscription.ts'
 import type { PartitionState } from '../subscription/subscription-store.ts'
 import { handlerLane } from '../handler/handler.ts'
-import { isMarked } from './window.ts'
+import { isMarked } from './handling/window.ts'
 import { readEvent, relevanceOf } from './interpret.ts'
 
 export type Difference =

@@ -57,6 +57,14 @@ describe('a failure', () => {
     expect(failed(Object.assign(new Error('no'), { code: {} })).code).toBeNull()
   })
 
+  it('keeps what decided its class, shortened, and none for those that have none', () => {
+    expect(describeFailure('no', 'transient', 'http', 'HTTP 503').evidence).toBe('HTTP 503')
+    expect(describeFailure('no', 'transient', 'own', 'x'.repeat(999)).evidence).toBe(`${'x'.repeat(100)}…`)
+    expect(failed('no').evidence).toBeNull()
+    // Incidents from before there was evidence stay the same incidents.
+    expect(describeFailure('no', 'transient', 'http', 'HTTP 503').fingerprint).toBe(fingerprint('no', 'http'))
+  })
+
   it('keeps causes in order, eight at the most, and leaves a circle once', () => {
     const chain = (length: number): Error =>
       new Error(`cause ${length}`, length > 0 ? { cause: chain(length - 1) } : {})

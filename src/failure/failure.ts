@@ -1,5 +1,5 @@
 import { sha256Hex } from '../event/sha256.ts'
-import { cut, field, text } from './peek.ts'
+import { cut, field, printed, text } from './peek.ts'
 
 export { disarm } from './peek.ts'
 
@@ -79,14 +79,6 @@ function causesOf(thrown: unknown): { errorType: string; message: string }[] {
     cause = field(cause, 'cause')
   }
   return causes
-}
-
-function printed(value: unknown): string {
-  try {
-    return String(value).toWellFormed()
-  } catch {
-    return 'something that can not be shown as text'
-  }
 }
 
 /**

@@ -15,6 +15,14 @@ export function text(value: unknown): string | undefined {
   return typeof value === 'string' ? value.toWellFormed() : undefined
 }
 
+export function printed(value: unknown): string {
+  try {
+    return String(value).toWellFormed()
+  } catch {
+    return 'something that can not be shown as text'
+  }
+}
+
 export function cut(value: string, longest: number): string {
   return value.length > longest ? `${value.slice(0, longest).toWellFormed()}…` : value
 }

@@ -1,7 +1,7 @@
 import { type Duration, toMs } from '../runtime/duration.ts'
 import type { Classified } from './classify.ts'
 import { sound } from './rules.ts'
-import { field } from './peek.ts'
+import { field, printed } from './peek.ts'
 
 /** Registered, so that an error of another copy of this package is understood too. */
 const brand = Symbol.for('holdfast.failure')
@@ -17,7 +17,7 @@ export class FailureError extends Error {
   readonly [brand]: Omit<Classified, 'rule' | 'evidence'>
 
   constructor(message: string, told: Omit<Classified, 'rule' | 'evidence'>, options: SaidOptions = {}) {
-    super(message, options?.cause === undefined ? undefined : { cause: options.cause })
+    super(printed(message), options?.cause === undefined ? undefined : { cause: options.cause })
     this.name = 'FailureError'
     const retryAfterMs = waitOf(options?.retryAfter)
     this[brand] = retryAfterMs === undefined ? told : { ...told, retryAfterMs }
@@ -38,11 +38,12 @@ export const failure = {
     new FailureError(message, { class: 'permanent' }, { cause: options?.cause }),
 
   /** Somebody we call is out of order, and the event is not to blame. */
-  dependency: (name: string, message = `${name} is out of order`, options: SaidOptions = {}): FailureError =>
-    new FailureError(message, { class: 'dependency', dependency: name }, options),
+  dependency: (name: string, message = `${printed(name)} is out of order`, options: SaidOptions = {}): FailureError =>
+    new FailureError(message, { class: 'dependency', dependency: printed(name) }, options),
 
   /** There is nothing to do about this event: it is recorded, with the reason, and passed over. */
-  skip: (reason: string): FailureError => new FailureError(reason, { class: 'permanent', skip: reason || 'no reason' }),
+  skip: (reason: string): FailureError =>
+    new FailureError(reason, { class: 'permanent', skip: printed(reason) || 'no reason' }),
 } as const
 
 /** What a handler said outright. */

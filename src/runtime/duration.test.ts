@@ -1,6 +1,6 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { HoldfastError } from '../errors.ts'
-import { type Duration, toMs } from './duration.ts'
+import { type Duration, fromMs, toMs } from './duration.ts'
 
 describe('a duration', () => {
   it.for([
@@ -57,4 +57,20 @@ describe('a duration', () => {
     expectTypeOf<'15 seconds'>().not.toExtend<Duration>()
     expectTypeOf<string>().not.toExtend<Duration>()
   })
+})
+
+it.for([
+  [0, '0s'],
+  [1, '1ms'],
+  [250, '250ms'],
+  [1_000, '1s'],
+  [1_100, '1.1s'],
+  [1_234, '1234ms'],
+  [90_000, '1.5m'],
+  [120_000, '2m'],
+  [3_600_000, '1h'],
+  [366 * 86_400_000, '366d'],
+] as const)('%d ms is %s for people', ([ms, text]) => {
+  expect(fromMs(ms)).toBe(text)
+  expect(toMs(text, 'it')).toBe(ms)
 })

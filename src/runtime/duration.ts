@@ -20,7 +20,8 @@ export function toMs(duration: Duration, what: string): number {
 
 /** As a person would write it: `1500` is `1.5s`, `120000` is `2m`. */
 export function fromMs(ms: number): string {
+  if (ms === 0) return '0s'
   const units = Object.entries(unitMs).toReversed()
-  const [unit, one] = units.find(([, size]) => ms >= size && Number.isInteger((ms / size) * 10)) ?? ['ms', 1]
+  const [unit, one] = units.find(([, size]) => ms >= size && Number.isInteger((ms * 10) / size)) ?? ['ms', 1]
   return `${ms / one}${unit}`
 }

@@ -13,7 +13,7 @@ import { startCommand, startEngineProcess } from './run.ts'
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-command-'))
 const file = join(folder, 'original.db')
 const nowhere = 'postgres://nobody:secret@127.0.0.1:1/nothing'
-const counts = { subscription: 4, event: 13, row: 11, lane: 8, letter: 18 }
+const counts = { subscription: 5, event: 13, row: 11, lane: 11, letter: 22, mark: 122, breaker: 2 }
 
 beforeAll(async () => {
   await makeOriginal(file)
@@ -94,7 +94,7 @@ describeServers('holdfast copy', (server) => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
-        'Copied and compared: 4 subscriptions, 13 events, 11 rows, 8 lanes, 18 letters.\n' +
+        'Copied and compared: 5 subscriptions, 13 events, 11 rows, 11 lanes, 22 letters, 122 marks, 2 breakers.\n' +
         'journal is SQL of your own: it begins anew there; make its tables first.\n',
     })
     expect(stderr).toMatch(/^copying: 0 events/m)

@@ -29,10 +29,49 @@ describeServers('a copy of a store', (server) => {
     await using from = original.from
     await using to = await schemas.open(schemas.newSchema())
     expect(await copyStore({ from, to })).toEqual({
-      counts: { subscription: 4, event: 13, row: 11, lane: 8, letter: 18 },
+      counts: { subscription: 5, event: 13, row: 11, lane: 11, letter: 22, mark: 122, breaker: 2 },
       left: ['journal'],
     })
     expect(await contentOf(to, engineOn(to, source))).toEqual(await contentOf(from, engineOn(from, source)))
+  })
+
+  test('goes on with handlers where they were, and does nothing again', async () => {
+    const { from: original } = await openOriginal()
+    await using from = original
+    await using to = await schemas.open(schemas.newSchema())
+    await copyStore({ from, to })
+    expect(await to.subscriptions.load('mails', 0)).toMatchObject({
+      owner: undefined,
+      checkpoint: { position: 2 },
+      marks: [
+        [4, 6],
+        [9, 9],
+      ],
+      tried: 11,
+      trials: [{ position: 10, instance: 'process ☃' }],
+    })
+    const common = { since: 5, done: undefined, head: 1, headPosition: 1 }
+    expect(await to.letters.heldLanes('mails', 0)).toStrictEqual([
+      { lane: 'due', status: 'retrying', ...common, dueAt: 1e12, tries: 2 },
+      { lane: 'plain', status: 'parked', ...common },
+      { lane: 'shut', status: 'waiting', ...common, tries: 1, breaker: 'smtp' },
+    ])
+    const letters = await to.letters.list({ subscription: 'mails' })
+    expect(letters.map(({ status, endedBy, endedReason }) => [status, endedBy, endedReason])).toEqual([
+      ['discarded', 'ada', 'a test'],
+      ['retrying', undefined, undefined],
+      ['discarded', 'policy', 'nobody to write to ☃'],
+      ['discarded', 'policy', 'nobody to write to ☃'],
+    ])
+    const keys = ['', 'a\u{1f600}', 'mail-119', 'mail-120']
+    expect(await to.inbox.find('mails', keys, 0)).toEqual(await from.inbox.find('mails', keys, 0))
+    expect((await to.inbox.find('mails', keys, 0)).size).toBe(3)
+    expect(await to.breakers.list()).toMatchObject([
+      { name: 'pay', revision: 1 },
+      { name: 'smtp', revision: 2, state: { state: 'open', openings: 3 }, record: '{"failures":2}' },
+    ])
+    const handler = { name: 'mails', kind: 'handler', table: undefined, start: 0, partitions: undefined } as const
+    expect(await to.subscriptions.register(handler)).toEqual({ partitions: 1 })
   })
 
   test('goes on from the same checkpoints, as the original would have', async () => {
@@ -81,7 +120,7 @@ describeServers('a copy of a store', (server) => {
   test('can be made of a store that nothing was written to', async () => {
     await using from = await createSqliteStore({ file: newFile() })
     await using to = await schemas.open(schemas.newSchema())
-    const counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0 }
+    const counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0, mark: 0, breaker: 0 }
     expect(await copyStore({ from, to })).toEqual({ counts, left: [] })
     await createLog({ store: to }).append('k', [{ type: 'First', data: {} }])
     expect(await to.log.head()).toBe(1)
@@ -90,6 +129,7 @@ describeServers('a copy of a store', (server) => {
   test.each([
     ['an event', (to: Store) => createLog({ store: to }).append('k', [{ type: 'Mine', data: {} }])],
     ['a subscription', (to: Store) => createEngine({ store: to, subscriptions: [accounts] }).prepare()],
+    ['a breaker', (to: Store) => to.breakers.save({ name: 'smtp', state: { state: 'closed' }, record: '{}' }, 0)],
   ])('is not put where there is %s already', async (_, write) => {
     const { from: original } = await openOriginal()
     await using from = original

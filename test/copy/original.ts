@@ -14,6 +14,8 @@ import {
 import { createSqliteStore } from 'holdfast/sqlite'
 import { createScriptedSource, type ScriptedSource } from 'holdfast/testing'
 import { z } from 'zod'
+import type { HeldLane, NewLetter } from '../../src/dead-letter/letter.ts'
+import { describeFailure } from '../../src/failure/failure.ts'
 
 // A store with one of everything that can be in it.
 
@@ -146,7 +148,67 @@ export async function makeOriginal(file: string): Promise<ScriptedSource> {
   const engine = engineOn(store, source, [journal])
   await settle(engine)
   await engine.pause('totals', 'the month is being closed ☃')
+  await handle(store)
   return source
+}
+
+/** As a handler leaves it that was killed in the middle of its work. */
+async function handle({ subscriptions, log, breakers }: Store): Promise<void> {
+  await subscriptions.register({ name: 'mails', kind: 'handler', table: undefined, start: 0, partitions: 1 })
+  const claim = await subscriptions.claim({ subscription: 'mails', partition: 0, owner: 'dead', leaseMs: 1 })
+  if (claim.outcome !== 'claimed') throw new Error('owned')
+  const { events } = await log.readAll(0, { events: 4, bytes: 10_000 })
+  const failure = describeFailure(new Error('no\u0000'), 'permanent', 'sql')
+  const ending = { by: 'policy', reason: 'nobody to write to ☃' }
+  const held = events.map((event, i): NewLetter => {
+    const own = { lane: event.key, sequence: event.version as number, logged: true, event, failure: undefined }
+    if (i < 2) return { ...own, status: 'queued' }
+    return { ...own, status: 'discarded', failure: i === 2 ? failure : undefined, ending }
+  })
+  const [first, second] = events.map(({ position }) => position)
+  const lane = (name: string, status: HeldLane['status'], more: Partial<HeldLane>) => {
+    const hold = { lane: name, status, since: 5, done: undefined, head: 1, headPosition: 1, ...more }
+    return { lane: name, hold, done: undefined }
+  }
+  await subscriptions.commit({
+    lease: claim.lease,
+    leaseMs: 1,
+    from: 0,
+    commits: undefined,
+    to: { position: 2, eventId: undefined, eventType: undefined, eventTime: undefined },
+    at: 7,
+    counts: { applied: 0, duplicate: 0, filtered: 0, held: 1, discarded: 3 },
+    table: undefined,
+    rows: [],
+    held,
+    letters: [
+      { change: 'discarded', position: first as number, ending: { by: 'ada', reason: 'a test' } },
+      { change: 'failed', position: second as number, status: 'retrying', failure },
+    ],
+    lanes: [
+      lane('due', 'retrying', { dueAt: 1e12, tries: 2 }),
+      lane('shut', 'waiting', { tries: 1, breaker: 'smtp' }),
+      lane('plain', 'parked', {}),
+    ],
+    marks: [
+      [4, 6],
+      [9, 9],
+    ],
+    tried: 11,
+    trial: { position: 10, instance: 'process ☃' },
+    // More than one part of an archive has.
+    inbox: [
+      { key: '', result: null, until: undefined },
+      { key: 'a\u{1f600}', result: '{"n": "\\u0000"}', until: 1e12 },
+      ...Array.from({ length: 120 }, (_, i) => ({ key: `mail-${i}`, result: String(i), until: undefined })),
+    ],
+  })
+  await breakers.save({ name: 'smtp', state: { state: 'closed' }, record: '{"failures":1}' }, 0)
+  await breakers.save(
+    { name: 'smtp', state: { state: 'open', openedAt: 1, reopensAt: 2, openings: 3 }, record: '{"failures":2}' },
+    1,
+  )
+  await breakers.save({ name: 'pay', state: { state: 'closed' }, record: '{}' }, 0)
 }
 
 /** What comes after the copy, on either side. */

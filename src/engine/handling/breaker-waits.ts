@@ -1,8 +1,8 @@
-import type { Breaker, BreakerEntry } from '../breaker/breaker.ts'
-import type { Breakers } from '../breaker/breakers.ts'
-import type { HeldLane } from '../dead-letter/letter.ts'
-import type { Event } from '../event/event.ts'
-import type { Handler } from '../handler/handler.ts'
+import type { Breaker, BreakerEntry } from '../../breaker/breaker.ts'
+import type { Breakers } from '../../breaker/breakers.ts'
+import type { HeldLane } from '../../dead-letter/letter.ts'
+import type { Event } from '../../event/event.ts'
+import type { Handler } from '../../handler/handler.ts'
 
 /** Whether an event may be tried, as far as its breaker is concerned. */
 export type Pass =

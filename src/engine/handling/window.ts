@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../event/event.ts'
-import type { Range } from '../subscription/subscription-store.ts'
+import type { RecordedEvent } from '../../event/event.ts'
+import type { Range } from '../../subscription/subscription-store.ts'
 
 /** An event on its way, from when it was read until the checkpoint has passed it. */
 export interface Slot {

@@ -1,9 +1,9 @@
-import { parseMetadata, type Event, type RecordedEvent } from '../event/event.ts'
-import type { Failure } from '../failure/failure.ts'
-import type { ErrorHook, HandlerContext, HandlerLogger } from '../handler/handler.ts'
-import type { EngineEmitter, EngineEventName, EngineEvents, Logger, Traced } from './events.ts'
+import { parseMetadata, type Event, type RecordedEvent } from '../../event/event.ts'
+import type { Failure } from '../../failure/failure.ts'
+import type { ErrorHook, HandlerContext, HandlerLogger } from '../../handler/handler.ts'
+import type { EngineEmitter, EngineEventName, EngineEvents, Logger, Traced } from '../events.ts'
 import type { Standstill } from './flow.ts'
-import type { WorkerParts } from './worker.ts'
+import type { WorkerParts } from '../worker.ts'
 
 /** Says what a handler does: to listeners each step, to the log what needs a person. Payloads never leave here. */
 export class Tracer {

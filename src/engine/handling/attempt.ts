@@ -1,6 +1,6 @@
-import type { Event } from '../event/event.ts'
-import type { HandlerContext, HandlerFunction } from '../handler/handler.ts'
-import type { Timers } from '../runtime/ports.ts'
+import type { Event } from '../../event/event.ts'
+import type { HandlerContext, HandlerFunction } from '../../handler/handler.ts'
+import type { Timers } from '../../runtime/ports.ts'
 
 export type AttemptResult =
   | { readonly result: 'succeeded'; readonly value: unknown }

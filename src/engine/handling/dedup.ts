@@ -1,7 +1,7 @@
-import type { Event } from '../event/event.ts'
-import type { Dedupe } from '../handler/handler.ts'
-import type { InboxMark, InboxStore } from '../handler/inbox-store.ts'
-import type { Clock } from '../runtime/ports.ts'
+import type { Event } from '../../event/event.ts'
+import type { Dedupe } from '../../handler/handler.ts'
+import type { InboxMark, InboxStore } from '../../handler/inbox-store.ts'
+import type { Clock } from '../../runtime/ports.ts'
 
 /** What is remembered in memory at the most; the oldest goes first. */
 const mostKeys = 100_000

@@ -1,11 +1,11 @@
-import type { HeldLane, NewLetter } from '../dead-letter/letter.ts'
-import type { RecordedEvent } from '../event/event.ts'
-import type { Failure } from '../failure/failure.ts'
-import type { InboxMark } from '../handler/inbox-store.ts'
-import { type MutableCounts, noCounts, totalOf } from '../subscription/checkpoint.ts'
-import type { LaneWrite, LetterChange } from '../subscription/subscription-store.ts'
-import type { StoppedLane } from './page.ts'
-import type { Written } from './tenure.ts'
+import type { HeldLane, NewLetter } from '../../dead-letter/letter.ts'
+import type { RecordedEvent } from '../../event/event.ts'
+import type { Failure } from '../../failure/failure.ts'
+import type { InboxMark } from '../../handler/inbox-store.ts'
+import { type MutableCounts, noCounts, totalOf } from '../../subscription/checkpoint.ts'
+import type { LaneWrite, LetterChange } from '../../subscription/subscription-store.ts'
+import type { StoppedLane } from '../page.ts'
+import type { Written } from '../tenure.ts'
 
 /** How a lane is to be held. */
 export type Holding =

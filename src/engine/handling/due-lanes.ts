@@ -1,4 +1,4 @@
-import type { HeldLane } from '../dead-letter/letter.ts'
+import type { HeldLane } from '../../dead-letter/letter.ts'
 
 interface Item {
   readonly lane: string

@@ -1,7 +1,7 @@
-import type { Backoff } from '../failure/backoff.ts'
-import type { Failure } from '../failure/failure.ts'
-import type { OutageSettings } from '../failure/policy.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Backoff } from '../../failure/backoff.ts'
+import type { Failure } from '../../failure/failure.ts'
+import type { OutageSettings } from '../../failure/policy.ts'
+import type { Runtime } from '../../runtime/ports.ts'
 
 /** Why nothing is begun: several lanes fail alike, the policy says so, or the handler's own breaker is open. */
 export type StandstillReason = 'outage' | 'block' | 'pause' | 'breaker' | 'order'

@@ -1,0 +1,145 @@
+import { HoldfastError } from '../../errors.ts'
+import type { Event } from '../../event/event.ts'
+import type { HandlerContext } from '../../handler/handler.ts'
+import type { Trial } from '../../subscription/subscription-store.ts'
+import { Attempt } from './attempt.ts'
+import type { Desk } from './desk.ts'
+import { type Entry, notSubscribed } from './entry.ts'
+import type { Track } from './tracks.ts'
+import type { Verdicts } from './verdicts.ts'
+
+/** Begins whatever may be begun, and hands what came of it to the verdicts. */
+export class Attempts {
+  readonly #desk: Desk
+  readonly #verdicts: Verdicts
+  readonly #ends = new Map<Entry, Promise<void>>()
+  /** What has to be recorded before the next one may begin. */
+  #wanted: Trial | undefined
+
+  constructor(desk: Desk, verdicts: Verdicts) {
+    this.#desk = desk
+    this.#verdicts = verdicts
+  }
+
+  get wanted(): Trial | undefined {
+    return this.#wanted
+  }
+
+  recorded(trial: Trial): void {
+    this.#desk.suspicion.recorded(trial)
+    this.#wanted = undefined
+  }
+
+  /** Called whenever something has changed. */
+  pump(): void {
+    const { running, flow, suspicion, tracks, parts } = this.#desk
+    if (this.#desk.isOver || parts.tenure.pause) return
+    const limit = suspicion.isAlone ? Math.min(1, flow.limit()) : flow.limit()
+    while (running.size < limit) {
+      const track = this.#next()
+      const entry = track?.entries[0]
+      if (!track || !entry || !this.#mayBegin(entry)) return
+      track.entries.shift()
+      tracks.begin(track)
+      const attempt = new Attempt()
+      running.set(entry, attempt)
+      this.#ends.set(entry, this.#run(track, entry, attempt))
+    }
+  }
+
+  /** Resolves when nothing is under way any more. */
+  async ended(): Promise<void> {
+    while (this.#desk.running.size > 0) await Promise.all(this.#ends.values())
+  }
+
+  abandon(): void {
+    const reason = new HoldfastError('ENGINE_STATE', 'This process does not run the partition any more.')
+    for (const attempt of this.#desk.running.values()) attempt.abandon(reason)
+    this.#desk.running.clear()
+  }
+
+  #next(): Track<Entry> | undefined {
+    const { tracks, suspicion, flow, parts } = this.#desk
+    const now = parts.runtime.clock.mono()
+    if (!suspicion.isAlone && !flow.standstill) return tracks.peek(now)
+    // In order of position where it matters which is first: the one that failed is before those that were never tried.
+    let first: Track<Entry> | undefined
+    for (const track of tracks.ready(now)) if (!first || positionOf(track) < positionOf(first)) first = track
+    return first
+  }
+
+  #mayBegin({ record, isLetter }: Entry): boolean {
+    if (!isLetter && record.position > this.#desk.tried) return false
+    this.#wanted = this.#desk.suspicion.trialOf(record.position)
+    return this.#wanted === undefined
+  }
+
+  /** Never rejects. */
+  async #run(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<void> {
+    const { running, parts, handler } = this.#desk
+    const settle = await this.#try(track, entry, attempt).catch(
+      (error: unknown) => () => this.#verdicts.failed(track, entry, error),
+    )
+    this.#ends.delete(entry)
+    // Somebody else's by now: whatever came of it, it is theirs to find out.
+    if (!running.delete(entry)) return
+    try {
+      settle()
+    } catch (error) {
+      parts.logger.error({ subscription: handler.name, error }, 'an outcome could not be taken')
+    }
+    this.pump()
+    parts.wake()
+  }
+
+  /** Gives what has to be done about it when it is over. */
+  async #try(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<() => void> {
+    const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
+    const { read, record } = entry
+    const verdicts = this.#verdicts
+    const deaths = suspicion.deathsOver(record.position)
+    if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
+    if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
+    const { event } = read
+    if (await dedup?.isDone(event)) return () => verdicts.repeated(track, entry)
+    const pass = await waits.enter(event)
+    if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
+    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)
+    if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
+    const ctx = this.#contextOf(entry, event, attempt)
+    tracer.started(record, ctx.attempt)
+    const { clock, timers } = parts.runtime
+    const begun = clock.mono()
+    const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)
+    const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
+    if (!running.has(entry)) {
+      waits.report(pass, undefined)
+      dedup?.end(event, false)
+      return () => undefined
+    }
+    if (result.result === 'succeeded') return () => verdicts.succeeded(track, entry, tried, result.value)
+    return () => verdicts.failed(track, entry, result.error, tried)
+  }
+
+  #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {
+    const { parts, handler, tracer } = this.#desk
+    const { subscription, runtime } = parts
+    entry.begun++
+    return {
+      subscription: subscription.name,
+      signal: attempt.signal,
+      attempt: entry.begun,
+      idempotencyKey: `${subscription.name}/${event.id}`,
+      deadline: runtime.clock.now() + handler.timeoutMs,
+      logger: tracer.loggerOf(entry.record, entry.begun),
+    }
+  }
+}
+
+function positionOf({ entries }: Track<Entry>): number {
+  return entries[0]?.record.position ?? Number.POSITIVE_INFINITY
+}
+
+function unknownType({ type }: Event): never {
+  throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The handler has no function for ${JSON.stringify(type)}.`)
+}

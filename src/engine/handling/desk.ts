@@ -1,0 +1,77 @@
+import { type Budget, createBudget } from '../../failure/budget.ts'
+import type { Handler } from '../../handler/handler.ts'
+import type { PartitionState } from '../../subscription/subscription-store.ts'
+import type { Partition } from '../partition.ts'
+import type { NextState } from '../state.ts'
+import { Suspicion } from '../suspicion.ts'
+import type { Tenure } from '../tenure.ts'
+import type { WorkerParts } from '../worker.ts'
+import type { Attempt } from './attempt.ts'
+import { BreakerWaits } from './breaker-waits.ts'
+import { Dedup } from './dedup.ts'
+import { DueLanes } from './due-lanes.ts'
+import type { Entry } from './entry.ts'
+import { Flow } from './flow.ts'
+import { Ledger } from './ledger.ts'
+import { Tracer } from './tracer.ts'
+import { Tracks } from './tracks.ts'
+import { Window } from './window.ts'
+
+export interface HandlerLoopParts extends WorkerParts {
+  readonly tenure: Tenure
+  readonly stopping: AbortSignal
+  readonly state: PartitionState
+  readonly isInherited: boolean
+  readonly enter: (next: NextState) => void
+  readonly wake: () => void
+}
+
+/** What the parts of a handler's loop work on together: everything that is under way in a partition. */
+export interface Desk {
+  readonly parts: HandlerLoopParts
+  readonly handler: Handler
+  readonly partition: Partition
+  readonly window: Window
+  readonly tracks: Tracks<Entry>
+  readonly ledger: Ledger
+  readonly flow: Flow
+  readonly due: DueLanes
+  readonly waits: BreakerWaits
+  readonly dedup: Dedup | undefined
+  readonly suspicion: Suspicion
+  readonly budget: Budget | undefined
+  readonly tracer: Tracer
+  readonly running: Map<Entry, Attempt>
+  /** Lanes whose letters are being worked off. */
+  readonly draining: Set<string>
+  /** Up to where events may be begun: a commit has said so. */
+  tried: number
+  /** It stops, or is not the owner any more: nothing is begun. */
+  isOver: boolean
+}
+
+export function createDesk(parts: HandlerLoopParts, handler: Handler, partition: Partition): Desk {
+  const { runtime, state, settings, store, breakers } = parts
+  const { failure, dedupe, order } = handler
+  const { position } = state.checkpoint
+  const lanes = () => partition.held.values()
+  return {
+    parts,
+    handler,
+    partition,
+    window: new Window(position),
+    tracks: new Tracks(),
+    ledger: new Ledger(partition.held, partition.now),
+    flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
+    due: new DueLanes(lanes()),
+    waits: new BreakerWaits(handler, breakers, lanes(), partition.now),
+    dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, runtime.clock),
+    suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
+    budget: failure.budget && createBudget(failure.budget),
+    tracer: new Tracer(parts),
+    running: new Map(),
+    draining: new Set(),
+    tried: position,
+    isOver: false,
+  }
+}

@@ -1,0 +1,92 @@
+import type { DeadLetter } from '../../dead-letter/letter.ts'
+import type { Desk } from './desk.ts'
+import { type Entry, entryOf } from './entry.ts'
+
+const lettersAtOnce = 50
+
+/**
+ * Works off held lanes whose time has come. Everything of such a lane is in the store, and what still comes from the source is put
+ * behind it there; so its letters are loaded, a few at a time, and when none is left the lane flows again.
+ */
+export class Drains {
+  readonly #desk: Desk
+  /** Lanes of which the last letter that was loaded is over, with what that means for the ledger. */
+  readonly #finishing = new Map<string, () => void>()
+
+  constructor(desk: Desk) {
+    this.#desk = desk
+  }
+
+  /** How many lanes more could be taken up. */
+  get room(): number {
+    const { flow, running, draining } = this.#desk
+    return flow.limit() - running.size - draining.size
+  }
+
+  async takeUp(): Promise<void> {
+    const { partition, waits, due, ledger } = this.#desk
+    const now = partition.now()
+    const early: string[] = []
+    while (this.room > 0) {
+      const lane = waits.next(now) ?? due.take(now)
+      if (lane === undefined) break
+      // Only what was committed is there to load.
+      if (ledger.touches(lane)) early.push(lane)
+      else await this.#load(lane)
+    }
+    for (const lane of early) due.add(lane, 0)
+  }
+
+  async #load(lane: string): Promise<void> {
+    const { partition, draining, ledger, tracks, parts } = this.#desk
+    const hold = partition.held.get(lane)
+    if (!hold || hold.status === 'parked' || draining.has(lane)) return
+    draining.add(lane)
+    const letters = await this.#queue(lane, lettersAtOnce)
+    if (letters.length === 0) {
+      // Nothing is there that could hold it up.
+      draining.delete(lane)
+      ledger.advance(lane, undefined)
+      return
+    }
+    for (const [i, letter] of letters.entries()) {
+      const { event, sequence, logged, attempts } = letter
+      const entry = await entryOf(this.#desk, event)
+      const tries = i === 0 ? (hold.tries ?? 0) : 0
+      tracks.add(lane, { ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
+    }
+    parts.changed()
+  }
+
+  async #queue(lane: string, events: number): Promise<readonly DeadLetter[]> {
+    const { store, subscription, share, settings } = this.#desk.parts
+    const limits = { events, bytes: settings.pageBytes }
+    return (await store.letters.queue(subscription.name, share.partition, lane, limits)).letters
+  }
+
+  /** A letter is over: the next one of its lane is the head. Which that is, the store knows if it is none of those at hand. */
+  advance(entry: Entry, record: () => void): void {
+    const { tracks, ledger } = this.#desk
+    const next = tracks.get(entry.lane)?.entries[0]
+    entry.isDone = true
+    if (!next) return void this.#finishing.set(entry.lane, record)
+    record()
+    ledger.advance(entry.lane, { sequence: next.sequence, position: next.record.position })
+  }
+
+  /** Lets lanes flow again of which nothing is left. */
+  async finish(): Promise<void> {
+    const { ledger, draining, due } = this.#desk
+    for (const [lane, record] of this.#finishing) {
+      // Letters that are not in the store yet would be overlooked, and be overtaken.
+      if (ledger.touches(lane)) continue
+      // The one that is over is still there.
+      const [, next] = await this.#queue(lane, 2)
+      this.#finishing.delete(lane)
+      draining.delete(lane)
+      record()
+      ledger.advance(lane, next && { sequence: next.sequence, position: next.event.position })
+      if (next) due.add(lane, 0)
+    }
+  }
+}

@@ -1,0 +1,97 @@
+import { type Checkpoint, totalOf } from '../../subscription/checkpoint.ts'
+import type { Commit, Trial } from '../../subscription/subscription-store.ts'
+import { destination, type Step } from '../tenure.ts'
+import type { Desk } from './desk.ts'
+import type { Group } from './ledger.ts'
+
+/** A commit that was sent. Until its end is known, it is the only one. */
+interface Pending {
+  readonly commit: Commit
+  readonly group: Group
+  readonly begun: number
+}
+
+/**
+ * Writes what is in the ledger, with the checkpoint and the marks: one commit for all that came to an end since the last. When it is
+ * not known whether one was made, the store is asked; what was done stays in memory until then, because an effect that was had must
+ * not be had again.
+ */
+export class GroupCommit {
+  readonly #desk: Desk
+  readonly #accepted: (commit: Commit) => void
+  #pending: Pending | undefined
+
+  constructor(desk: Desk, accepted: (commit: Commit) => void) {
+    this.#desk = desk
+    this.#accepted = accepted
+  }
+
+  async commit(trial: Trial | undefined): Promise<Step> {
+    const { parts, ledger, window } = this.#desk
+    const before = parts.tenure.checkpoint as Checkpoint
+    const group = ledger.take()
+    const { position, last } = window.done()
+    const isFurther = position > before.position
+    const to = destination(before, isFurther ? position : before.position, isFurther ? last : undefined)
+    const commit = parts.tenure.commitOf(group, to, {
+      marks: window.marks(),
+      tried: window.through,
+      trial,
+      endedTrials: group.endedTrials,
+      inbox: group.inbox,
+    })
+    this.#pending = { commit, group, begun: parts.runtime.clock.mono() }
+    return this.#write(this.#pending)
+  }
+
+  /** Finds out about a commit whose end is not known, and makes it if it was not made. */
+  async resolve(): Promise<Step> {
+    const pending = this.#pending
+    if (!pending) return 'worked'
+    const { store, subscription, share, tenure } = this.#desk.parts
+    const state = await store.subscriptions.load(subscription.name, share.partition)
+    if (!state || state.epoch !== pending.commit.lease.epoch) {
+      tenure.lost(state)
+      return 'lost'
+    }
+    if (state.checkpoint.commits === pending.commit.commits) return this.#write(pending)
+    this.#accept(pending)
+    return 'worked'
+  }
+
+  async #write(pending: Pending): Promise<Step> {
+    const { tenure } = this.#desk.parts
+    const result = await tenure.commit(pending.commit)
+    if (result.outcome === 'committed') {
+      this.#accept(pending)
+      return 'worked'
+    }
+    // Paused: what was done stays in memory, and is written when it goes on.
+    const step = tenure.refuse(result)
+    return step === 'refused' ? 'paused' : step
+  }
+
+  #accept({ commit, group, begun }: Pending): void {
+    const { parts, window, tracer } = this.#desk
+    const { runtime, rate, teller, changed, emitter, subscription, share, tenure } = parts
+    this.#pending = undefined
+    tenure.accept(commit)
+    window.pass(commit.to.position)
+    this.#desk.tried = Math.max(this.#desk.tried, commit.tried ?? 0)
+    this.#accepted(commit)
+    const ended = runtime.clock.mono()
+    const events = Math.max(totalOf(group.counts), group.applied.length)
+    rate.add(begun, ended, events)
+    emitter.emit('page.committed', {
+      subscription: subscription.name,
+      partition: share.partition,
+      position: commit.to.position,
+      events,
+      counts: group.counts,
+      durationMs: ended - begun,
+    })
+    for (const record of group.applied) tracer.acked(record)
+    teller.tell(group)
+    changed()
+  }
+}

@@ -1,0 +1,78 @@
+import type { SourcePage } from '../../source/source.ts'
+import type { Range } from '../../subscription/subscription-store.ts'
+import { Reading } from '../reading.ts'
+import type { Desk } from './desk.ts'
+import { type Entry, entryOf } from './entry.ts'
+import { isMarked } from './window.ts'
+
+/** As many events as may be read and not yet passed by the checkpoint. */
+const mostInWindow = 1_000
+
+/** Reads the source into the window, and puts every event where it belongs. */
+export class Intake {
+  readonly #desk: Desk
+  readonly #reading: Reading
+  /** What an owner before had finished above its checkpoint. */
+  readonly #marks: readonly Range[]
+  #mayHaveMore = true
+  #readAt = Number.NEGATIVE_INFINITY
+
+  constructor(desk: Desk) {
+    this.#desk = desk
+    const { source, share, subscription, stopping, state } = desk.parts
+    this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
+    this.#marks = state.marks
+  }
+
+  /** Everything there was is read, and the checkpoint has passed it. */
+  get isAtEnd(): boolean {
+    return !this.#mayHaveMore && this.#desk.window.size === 0
+  }
+
+  /** Something may be there to read. */
+  appended(): void {
+    this.#mayHaveMore = true
+  }
+
+  async read(): Promise<void> {
+    const { parts, window, flow } = this.#desk
+    const { settings, runtime, subscription } = parts
+    const now = runtime.clock.mono()
+    if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
+    const room = mostInWindow - window.size
+    // In larger pieces, because each costs a question and a commit.
+    if (!this.#mayHaveMore || room <= mostInWindow / 2 || window.bytes >= settings.pageBytes) return
+    if (flow.standstill && window.size > 0) return
+    this.#mayHaveMore = false
+    this.#readAt = now
+    const before = window.through
+    const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
+    if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
+    await this.#sortOut(page)
+  }
+
+  async #sortOut({ events, through }: SourcePage): Promise<void> {
+    const { dedup, window } = this.#desk
+    const entries = await Promise.all(events.map((record) => entryOf(this.#desk, record)))
+    const known = await dedup?.known(entries.flatMap(({ work, read }) => (work && read?.event ? [read.event] : [])))
+    for (const entry of entries) this.#place(entry, known?.has(entry.record.id) === true)
+    window.add(entries, through)
+  }
+
+  #place(entry: Entry, isDuplicate: boolean): void {
+    const { ledger, partition, tracks, handler, tracer } = this.#desk
+    const { record, lane, read, isUnknown } = entry
+    if (isMarked(this.#marks, record.position)) entry.isDone = true
+    else if (!read) this.#end(entry, () => ledger.filtered(record, isUnknown))
+    else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))
+    else if (isDuplicate) {
+      tracer.skipped(record, 'duplicate')
+      this.#end(entry, () => ledger.duplicate())
+    } else tracks.add(handler.order === 'partition' ? '' : lane, entry)
+  }
+
+  #end(entry: Entry, record: () => void): void {
+    record()
+    entry.isDone = true
+  }
+}

@@ -1,0 +1,233 @@
+import { HoldfastError } from '../../errors.ts'
+import type { Event } from '../../event/event.ts'
+import { exponential } from '../../failure/backoff.ts'
+import { type Classified, classify } from '../../failure/classify.ts'
+import { describeFailure, type Failure } from '../../failure/failure.ts'
+import { decide } from '../../failure/policy.ts'
+import type { HandlerContext } from '../../handler/handler.ts'
+import type { Pass } from './breaker-waits.ts'
+import type { Desk } from './desk.ts'
+import type { Drains } from './drains.ts'
+import type { Entry } from './entry.ts'
+import type { Flow } from './flow.ts'
+import type { Holding } from './ledger.ts'
+import type { Track } from './tracks.ts'
+
+/** An attempt that was made. */
+export interface Tried {
+  readonly event: Event
+  readonly ctx: HandlerContext
+  readonly pass: Pass
+  readonly tookMs: number
+}
+
+/** A retry that is due so soon is not worth a letter; but only so often, because until then nothing of it is in the store. */
+const inPlaceMs = 250
+const mostInPlace = 2
+const patience = exponential('1s', { factor: 2, cap: '1m' })
+
+/**
+ * What becomes of an event that was tried, or could not be. Every way ends in exactly one of: it is over (and in the ledger), its
+ * lane is held (and in the ledger), or it goes back to its track, to be tried again with nothing counted.
+ */
+export class Verdicts {
+  readonly #desk: Desk
+  readonly #drains: Drains
+  /** Told when the partition stands still, and when it goes on. */
+  readonly #tell: () => void
+
+  constructor(desk: Desk, drains: Drains, tell: () => void) {
+    this.#desk = desk
+    this.#drains = drains
+    this.#tell = tell
+  }
+
+  succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
+    const { waits, tracer, dedup, ledger } = this.#desk
+    waits.report(pass, true)
+    tracer.completed(entry.record, ctx.attempt, tookMs)
+    this.#answered()
+    const mark = dedup?.end(event, true, value)
+    this.#over(track, entry, {
+      live: () => ledger.applied(entry.record, mark),
+      letter: () => ledger.resolved(entry, mark),
+    })
+  }
+
+  /** It was done before, under another position. */
+  repeated(track: Track<Entry>, entry: Entry): void {
+    const { tracer, ledger } = this.#desk
+    tracer.skipped(entry.record, 'duplicate')
+    this.#over(track, entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
+  }
+
+  failed(track: Track<Entry>, entry: Entry, error: unknown, tried?: Tried): void {
+    const { handler, partition, tracer, waits, flow, dedup } = this.#desk
+    const { rules, outage } = handler.failure
+    const found = classify(error, rules, partition.now())
+    const failure = describeFailure(error, found.class, found.rule, found.evidence)
+    // What is permanent is the event's own: whoever was asked has answered.
+    const isOwn = found.class === 'permanent' || found.skip !== undefined
+    if (tried) {
+      dedup?.end(tried.event, false)
+      tracer.failed(entry.record, tried.ctx.attempt, tried.tookMs, failure)
+      tracer.hook(handler.onError, error, tried.event, tried.ctx)
+      waits.report(tried.pass, isOwn)
+    }
+    if (isOwn) {
+      this.#answered()
+      return this.#decide(track, entry, found, failure)
+    }
+    if (flow.standstill) {
+      flow.probed(found.retryAfterMs)
+      this.#tell()
+      return this.#putBack(track, entry)
+    }
+    const alike = flow.failed(entry.lane, failure)
+    if (!alike || !outage) return this.#decide(track, entry, found, failure)
+    this.#stand('outage', failure, outage.backoff, alike.size)
+    for (const lane of alike) this.#giveBack(lane)
+    entry.tries = 0
+    this.#putBack(track, entry)
+  }
+
+  unreadable(track: Track<Entry>, entry: Entry, failure: Failure): void {
+    const { class: failureClass, rule, evidence = null } = failure
+    this.#decide(track, entry, { class: failureClass, rule, evidence }, failure)
+  }
+
+  /** Processes died over it. */
+  blame(track: Track<Entry>, entry: Entry, deaths: number): void {
+    const error = new HoldfastError('EVENT_DEADLY', `${deaths} processes died while they handled this event.`, {
+      hint: 'Find out what its handler does with it: it exits, takes all memory, or never gives the thread back.',
+    })
+    const failure = describeFailure(error, 'permanent', 'crash')
+    this.#desk.tracer.parked(entry.record, failure)
+    this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
+    this.#desk.ledger.endTrials([entry.record.position])
+  }
+
+  /** Its breaker is open: it waits, and nothing else about it changes. */
+  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number): void {
+    const { handler, flow, waits, partition } = this.#desk
+    if (breaker !== undefined && handler.order !== 'partition') {
+      this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
+      return waits.postpone(breaker, retryAt)
+    }
+    const waitMs = Math.max(0, retryAt - partition.now())
+    if (flow.standstill) flow.probed(waitMs)
+    else this.#stand('breaker', undefined, patience, 0, waitMs)
+    this.#putBack(track, entry)
+  }
+
+  #decide(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
+    const { handler, parts, flow, tracer } = this.#desk
+    const failing = { failure: found, type: entry.record.type, tries: entry.tries + 1, inARow: flow.inARow }
+    const decision = decide(handler.failure, failing, parts.runtime.random)
+    switch (decision.decision) {
+      case 'stop':
+        this.#stand(decision.why, failure, decision.backoff, 0, found.retryAfterMs)
+        return this.#putBack(track, entry)
+      case 'skip':
+        return this.#skip(track, entry, failure, decision.reason)
+      case 'park':
+        if (this.#blocksInstead(entry, failure)) return this.#putBack(track, entry)
+        tracer.parked(entry.record, failure)
+        return this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
+      case 'retry':
+        return this.#retry(track, entry, decision.delayMs, failure)
+      default:
+        decision satisfies never
+    }
+  }
+
+  #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
+    const { parts, budget, tracer } = this.#desk
+    const { clock } = parts.runtime
+    const waitMs = Math.max(delayMs, budget?.take(clock.mono()) ?? 0)
+    entry.tries++
+    tracer.nacked(entry.record, failure, waitMs)
+    if (this.#blocksInstead(entry, failure, waitMs)) return this.#putBack(track, entry)
+    if (waitMs <= inPlaceMs && entry.inPlace < mostInPlace) {
+      entry.inPlace++
+      return this.#putBack(track, entry, clock.mono() + waitMs)
+    }
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + waitMs }, failure)
+  }
+
+  #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
+    const { tracer, ledger } = this.#desk
+    tracer.skipped(entry.record, reason)
+    this.#over(track, entry, {
+      live: () => ledger.skipped(entry, failure, reason),
+      letter: () => ledger.discarded(entry, reason),
+    })
+  }
+
+  /** Where the whole partition is kept in order, nothing goes on without it. */
+  #blocksInstead(entry: Entry, failure: Failure, waitMs?: number): boolean {
+    if (this.#desk.handler.order !== 'partition' || entry.isLetter) return false
+    this.#stand('order', failure, patience, 0, waitMs)
+    return true
+  }
+
+  #over(track: Track<Entry>, entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
+    const { suspicion, ledger, tracks } = this.#desk
+    if (entry.isLetter) this.#drains.advance(entry, record.letter)
+    else record.live()
+    entry.isDone = true
+    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    tracks.end(track)
+  }
+
+  /** It is tried again, in its own turn; nothing counts. */
+  #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
+    track.entries.unshift(entry)
+    this.#desk.tracks.end(track, readyAt)
+  }
+
+  #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
+    const { suspicion, ledger, tracks, draining, due, waits } = this.#desk
+    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
+    const behind = tracks.clear(track)
+    entry.isDone = true
+    if (entry.isLetter) {
+      draining.delete(entry.lane)
+      ledger.heldOn(entry, holding, failure)
+    } else {
+      ledger.hold(entry, holding, failure)
+      for (const one of behind) {
+        ledger.queued(one)
+        one.isDone = true
+      }
+    }
+    if (holding.status === 'retrying') due.add(entry.lane, holding.dueAt)
+    if (holding.status === 'waiting') waits.add(holding.breaker, entry.lane)
+  }
+
+  /** What counted against a lane was not its own fault. */
+  #giveBack(lane: string): void {
+    const { ledger, partition, due, tracks } = this.#desk
+    const now = partition.now()
+    ledger.giveBack(lane, now)
+    if (partition.held.get(lane)?.status === 'retrying') due.add(lane, now)
+    const waiting = tracks.get(lane)
+    if (!waiting) return
+    for (const entry of waiting.entries) entry.tries = 0
+    tracks.rouse(waiting)
+  }
+
+  #stand(...standing: Parameters<Flow['stand']>): void {
+    const { flow, tracer } = this.#desk
+    flow.stand(...standing)
+    tracer.stood(standing[0], standing[1])
+    this.#tell()
+  }
+
+  #answered(): void {
+    if (!this.#desk.flow.answered()) return
+    this.#desk.tracer.resumed()
+    this.#tell()
+  }
+}
