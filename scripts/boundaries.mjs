@@ -1,7 +1,7 @@
 // Who may import whom, and what the core may not touch. `npm run lint` runs this over `src`.
 //
 //   core      decides. It imports only itself, and learns about time, chance and the outside through its arguments.
-//   adapters  speak to one system each (sqlite, postgres, …). They know the core, but not each other.
+//   adapters  speak to one system each (sqlite, postgres, the process itself). They know the core, but not each other.
 //   outer     (telemetry, server, cli, testing) is built on both, and neither leans on it.
 //
 // A folder that is not named here counts as core, so that a new one starts under the strict rules.
@@ -10,7 +10,7 @@ import { posix, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseSync } from 'vite'
 
-const adapters = ['sqlite', 'postgres', 'kafka', 'redis', 'webhook']
+const adapters = ['sqlite', 'postgres', 'kafka', 'redis', 'webhook', 'watchdog']
 const outer = ['telemetry', 'server', 'cli', 'testing']
 const closedToAdapters = ['server', 'cli', 'testing']
 

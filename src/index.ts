@@ -135,7 +135,7 @@ export {
 } from './handler/handler.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Duration } from './runtime/duration.ts'
-export type { Clock, Random, Runtime, Timers } from './runtime/ports.ts'
+export type { Clock, Random, Runtime, Timers, Watchdog } from './runtime/ports.ts'
 export type { Share } from './source/share.ts'
 export type { Source, SourcePage } from './source/source.ts'
 export type { Store } from './store.ts'

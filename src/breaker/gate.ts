@@ -84,7 +84,8 @@ export class Gate implements Breaker {
   async report(entry: BreakerEntry, succeeded: boolean): Promise<void> {
     if (!isOnce(entry)) return
     const verdict = succeeded ? 'success' : 'failure'
-    if (entry.probe?.of === 'all') await this.#endProbe(this.#verdict(verdict, entry.era, entry.probe.id))
+    const { era, probe } = entry
+    if (probe?.of === 'all') await this.#endProbe(probe.id, (own) => this.#verdict(verdict, own ?? era, probe.id))
     else await this.#endCall(entry, verdict)
     this.#announce()
   }
@@ -92,7 +93,7 @@ export class Gate implements Breaker {
   async forget(entry: BreakerEntry): Promise<void> {
     if (!isOnce(entry) || !entry.probe) return
     const input = { input: 'forget', probe: entry.probe.id } as const
-    if (entry.probe.of === 'all') await this.#endProbe(input)
+    if (entry.probe.of === 'all') await this.#endProbe(entry.probe.id, () => input)
     else this.#stepOwn(input)
   }
 
@@ -164,10 +165,10 @@ export class Gate implements Breaker {
     return probe ? { entry: 'probe', ...eras, probe } : { entry: 'closed', ...eras }
   }
 
-  async #endProbe(input: Input): Promise<void> {
-    await this.#mirror.act((circuit, now) => step(circuit, input, this.#options.settings, now))
-    // Then the own circuit is the shared one as it was, with this probe in it.
-    if (this.#mirror.isDown) this.#stepOwn(input)
+  async #endProbe(id: string, inputOf: (ownEra?: number) => Input): Promise<void> {
+    await this.#mirror.act((circuit, now) => step(circuit, inputOf(), this.#options.settings, now))
+    // The store failed, and the own circuit has taken over from the shared one, with this probe in it.
+    if (this.#mirror.isDown && holdsProbe(this.#own, id)) this.#stepOwn(inputOf(this.#own.era))
   }
 
   async #endCall({ era, ownEra, probe }: BreakerPass, verdict: 'success' | 'failure'): Promise<void> {
@@ -223,7 +224,7 @@ export class Gate implements Breaker {
 
   #takeOver(): void {
     const { circuit } = this.#mirror
-    if (circuit.state === 'open' || circuit.state === 'half-open') this.#own = circuit
+    if (circuit.state === 'open' || circuit.state === 'half-open') this.#own = { ...circuit, era: this.#own.era + 1 }
     this.#announce()
   }
 

@@ -8,7 +8,7 @@ import type { Projection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
@@ -36,6 +36,8 @@ export interface EngineOptions extends Partial<Runtime> {
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
   readonly cacheBytes?: number
   readonly logger?: Logger
+  /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
+  readonly watchdog?: Watchdog
 }
 
 export interface Engine extends AsyncDisposable {
@@ -76,6 +78,7 @@ const optionNames = [
   'page',
   'cacheBytes',
   'logger',
+  'watchdog',
   'clock',
   'timers',
   'random',
@@ -91,7 +94,7 @@ export function createEngine(options: EngineOptions): Engine {
   checkStore(options.store, 'createEngine')
   if (!Array.isArray(options.subscriptions))
     throw new HoldfastError('OPTION_INVALID', 'createEngine needs a list of subscriptions.')
-  const { store, logger = warningLogger } = options
+  const { store, logger = warningLogger, watchdog } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
   const emitter = new EngineEmitter(logger)
@@ -111,7 +114,7 @@ export function createEngine(options: EngineOptions): Engine {
     const look = () => attendance.look()
     runners.set(
       subscription.name,
-      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, look }),
+      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, watchdog, look }),
     )
   }
   const all = [...runners.values()]
@@ -147,6 +150,11 @@ export function createEngine(options: EngineOptions): Engine {
     reset: async (name) => {
       const { subscription } = runnerOf(name)
       const { consumer } = subscription
+      if (consumer.kind === 'handler') {
+        throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
+          hint: 'For that, define it under another name.',
+        })
+      }
       if (consumer.kind === 'sql' && !consumer.reset) {
         throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
           hint: 'Give defineProjection a reset.',

@@ -117,6 +117,7 @@ export class PageLoop implements Loop {
     const [due] = this.#due
     if (due !== undefined) {
       const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
+      this.#announce(`the held lane ${JSON.stringify(due)}`)
       const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
       const result = await this.#tenure.commit(this.#commitOf(outcome))
       if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
@@ -127,6 +128,7 @@ export class PageLoop implements Loop {
     const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
     const { events: records } = page
     if (records.length === 0) return this.#pass(partition, page)
+    this.#announce(`${records.length} events from position ${records[0]?.position} on`)
     const [outcome, result] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
     const done = await this.#settle(partition, outcome, result, begun, page)
@@ -135,6 +137,11 @@ export class PageLoop implements Loop {
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
     return done === 'worked' && page.isEnd && this.#due.size === 0 ? 'idle' : done
+  }
+
+  /** For the case that the user's code never ends. */
+  #announce(what: string): void {
+    this.#parts.watchdog?.began(`${this.#parts.subscription.name}, ${what}`)
   }
 
   #limits() {

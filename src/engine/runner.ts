@@ -1,6 +1,6 @@
 import type { Breakers } from '../breaker/breakers.ts'
 import { HoldfastError } from '../errors.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { logSource, type Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -20,6 +20,7 @@ export interface RunnerParts {
   readonly emitter: EngineEmitter
   readonly logger: Logger
   readonly breakers: Breakers
+  readonly watchdog: Watchdog | undefined
   /** Asks to hear what the other processes do, now rather than later. */
   readonly look: () => void
 }

@@ -124,6 +124,12 @@ export class Tenure {
     }
   }
 
+  /** Whether the lease can still be ours. While the store can't be asked it runs out there, and somebody else may begin. */
+  isCurrent(): boolean {
+    const { runtime, settings } = this.#parts
+    return this.lease !== undefined && runtime.clock.mono() - this.renewedAt < settings.leaseMs
+  }
+
   /** Commits renew the lease; this is for when there are none. */
   async keep(): Promise<void> {
     const { store, subscription, settings, runtime } = this.#parts

@@ -1,6 +1,6 @@
 import type { Breakers } from '../breaker/breakers.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
-import type { Runtime } from '../runtime/ports.ts'
+import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import type { Share } from '../source/share.ts'
 import type { Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
@@ -38,6 +38,7 @@ export interface WorkerParts {
   readonly settings: WorkerSettings
   readonly emitter: EngineEmitter
   readonly logger: Logger
+  readonly watchdog: Watchdog | undefined
   readonly teller: Teller
   readonly rate: Rate
   readonly breakers: Breakers

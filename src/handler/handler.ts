@@ -50,7 +50,7 @@ export interface HandlerContext {
   readonly subscription: string
   /** Aborted when the time is up, when the partition is lost, and when the engine is forced to stop. Hand it on. */
   readonly signal: AbortSignal
-  /** 1 at first. Counts what was begun, also by a process that died over it. */
+  /** 1 at first. Counts every attempt whose end is known; one that a process died over is not. */
   readonly attempt: number
   /** The same for every attempt at this event by this handler, for ever. Give it to whoever you call. */
   readonly idempotencyKey: string

@@ -26,3 +26,12 @@ export interface Runtime {
   readonly timers: Timers
   readonly random: Random
 }
+
+/**
+ * Notices when the program stands still in somebody's code. It watches from outside; whoever is about to run such code only tells it
+ * what. `startWatchdog` of `holdfast/watchdog` makes one.
+ */
+export interface Watchdog {
+  /** Such as `handler notify-partner, event 0198c7a2-…`. It is shown if what begins here never comes to a pause. */
+  began(what: string): void
+}

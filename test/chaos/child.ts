@@ -21,9 +21,9 @@ export class Child<Report, Command> {
   readonly #listeners = new Set<(report: Report) => void>()
   #errors = ''
 
-  constructor(script: `${string}.ts`) {
+  constructor(script: `${string}.ts` | URL, nodeOptions: readonly string[] = []) {
     const file = fileURLToPath(new URL(script, import.meta.url))
-    this.#process = spawn(process.execPath, ['--conditions=@holdfast/source', file], {
+    this.#process = spawn(process.execPath, ['--conditions=@holdfast/source', ...nodeOptions, file], {
       stdio: ['ignore', 'inherit', 'pipe', 'ipc'],
       // The second and all later processes start several times faster.
       env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'holdfast-chaos-compile-cache') },

@@ -56,6 +56,17 @@ describe('installed in an empty folder', () => {
     expect(names).not.toEqual([])
   })
 
+  it('the watchdog finds its thread, and ends a loop that never does', async () => {
+    const script = `
+      import { startWatchdog } from 'holdfast/watchdog'
+      startWatchdog({ after: '500ms' }).began('the loop of a user')
+      for (;;);`
+    await writeFile(join(consumer, 'loop.mjs'), script)
+    const { signal, stderr } = spawnSync(process.execPath, ['loop.mjs'], { cwd: consumer, encoding: 'utf8' })
+    expect(signal).toBe('SIGKILL')
+    expect(stderr).toContain('Begun last: the loop of a user.')
+  })
+
   it('type-checks for a program in strict mode, declarations included', async () => {
     const imports = doors.map((door, i) => `import * as door${i} from '${door}'`)
     const uses = doors.map((_, i) => `export const names${i}: string[] = Object.keys(door${i})`)

@@ -33,7 +33,7 @@ export class Attempts {
   /** Called whenever something has changed. */
   pump(): void {
     const { running, flow, suspicion, tracks, parts } = this.#desk
-    if (this.#desk.isOver || parts.tenure.pause) return
+    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
     const limit = suspicion.isAlone ? Math.min(1, flow.limit()) : flow.limit()
     while (running.size < limit) {
       const track = this.#next()
@@ -108,6 +108,7 @@ export class Attempts {
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
+    parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
     const { clock, timers } = parts.runtime
     const begun = clock.mono()
     const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)

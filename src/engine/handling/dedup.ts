@@ -32,8 +32,12 @@ export class Dedup {
   async known(events: readonly Event[]): Promise<ReadonlySet<string>> {
     const keys = new Map<string, string>()
     for (const event of events) {
-      const key = this.#keyOf(event)
-      if (key !== undefined) keys.set(event.id, key)
+      try {
+        const key = this.#keyOf(event)
+        if (key !== undefined) keys.set(event.id, key)
+      } catch {
+        // It is its own trouble, and will be found out when it is its turn.
+      }
     }
     if (this.#dedupe.store === 'memory' || keys.size === 0) return new Set()
     const found = await this.#inbox.find(this.#handler, [...new Set(keys.values())], this.#clock.now())

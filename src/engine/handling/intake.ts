@@ -5,8 +5,9 @@ import type { Desk } from './desk.ts'
 import { type Entry, entryOf } from './entry.ts'
 import { isMarked } from './window.ts'
 
-/** As many events as may be read and not yet passed by the checkpoint. */
-const mostInWindow = 1_000
+/** As many events as may be unfinished at once, and as many as may wait for the checkpoint to pass them. */
+const mostUnfinished = 1_000
+const mostInWindow = 20_000
 
 /** Reads the source into the window, and puts every event where it belongs. */
 export class Intake {
@@ -39,10 +40,11 @@ export class Intake {
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
     if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
-    const room = mostInWindow - window.size
+    if (!this.#mayHaveMore || (flow.standstill && window.size > 0)) return
+    const { events, bytes } = window.unfinished()
+    const room = Math.min(mostUnfinished - events, mostInWindow - window.size)
     // In larger pieces, because each costs a question and a commit.
-    if (!this.#mayHaveMore || room <= mostInWindow / 2 || window.bytes >= settings.pageBytes) return
-    if (flow.standstill && window.size > 0) return
+    if (room < mostUnfinished / 2 || bytes >= settings.pageBytes) return
     this.#mayHaveMore = false
     this.#readAt = now
     const before = window.through

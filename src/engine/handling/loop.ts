@@ -107,8 +107,13 @@ export class HandlerLoop implements Loop {
     await this.#attempts.ended()
     if (tenure.pause || !tenure.lease) return
     if ((await this.#commits.resolve()) !== 'worked') return
-    await this.#drains.finish()
-    this.#desk.ledger.endTrials(this.#desk.suspicion.end())
+    const { ledger, suspicion } = this.#desk
+    ledger.endTrials(suspicion.end())
+    // Twice, because whether a lane flows again is known when all of its letters are in the store.
+    for (let round = 0; round < 2; round++) {
+      if (!ledger.isEmpty && (await this.#commits.commit(undefined)) !== 'worked') return
+      await this.#drains.finish()
+    }
     await this.#commits.commit(undefined)
   }
 

@@ -198,6 +198,11 @@ export class Verdicts {
     } else {
       ledger.hold(entry, holding, failure)
       for (const one of behind) {
+        // Where the whole partition is one track, other lanes are in it too.
+        if (one.lane !== entry.lane) {
+          tracks.add(track.name, one)
+          continue
+        }
         ledger.queued(one)
         one.isDone = true
       }

@@ -15,7 +15,6 @@ export interface Slot {
 export class Window {
   readonly #slots: Slot[] = []
   #through: number
-  #bytes = 0
 
   constructor(through: number) {
     this.#through = through
@@ -30,15 +29,20 @@ export class Window {
     return this.#slots.length
   }
 
-  get bytes(): number {
-    return this.#bytes
+  /** How many are unfinished, and how large they are. */
+  unfinished(): { readonly events: number; readonly bytes: number } {
+    let events = 0
+    let bytes = 0
+    for (const { record, isDone } of this.#slots) {
+      if (isDone) continue
+      events++
+      bytes += record.body.length
+    }
+    return { events, bytes }
   }
 
   add(slots: readonly Slot[], through: number): void {
-    for (const slot of slots) {
-      this.#slots.push(slot)
-      this.#bytes += slot.record.body.length
-    }
+    for (const slot of slots) this.#slots.push(slot)
     this.#through = Math.max(this.#through, through)
   }
 
@@ -55,10 +59,15 @@ export class Window {
     const ranges: [number, number][] = []
     let open: [number, number] | undefined
     let isAbove = false
-    for (const { record, isDone } of this.#slots) {
+    for (const [i, { record, isDone }] of this.#slots.entries()) {
       isAbove ||= !isDone
-      if (!isDone) open = undefined
-      else if (open) open[1] = record.position
+      if (!isDone) {
+        open = undefined
+        continue
+      }
+      // One slow event may hold up the checkpoint for long: of what is done meanwhile, nothing but its place is kept.
+      if (record.body !== '') this.#slots[i] = { record: { ...record, body: '', metadata: undefined }, isDone }
+      if (open) open[1] = record.position
       else if (isAbove) ranges.push((open = [record.position, record.position]))
     }
     return ranges
@@ -71,9 +80,7 @@ export class Window {
   /** The checkpoint is here. */
   pass(position: number): void {
     const first = this.#slots.findIndex(({ record }) => record.position > position)
-    for (const { record } of this.#slots.splice(0, first < 0 ? this.#slots.length : first)) {
-      this.#bytes -= record.body.length
-    }
+    this.#slots.splice(0, first < 0 ? this.#slots.length : first)
   }
 }
 

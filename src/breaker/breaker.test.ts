@@ -1,0 +1,238 @@
+import { describe, expect, it } from 'vitest'
+import { createBreakerWorld, entryOf, probeOf } from '../../test/breaker/world.ts'
+import { createMemoryBreakerStore } from '../testing/breaker-store.ts'
+import { BreakerOpenError, type CreateBreakerOptions, createBreaker } from '../index.ts'
+
+const down = new Error('connection refused')
+const broken = () => Promise.reject(down)
+
+describe('a call', () => {
+  it('goes through while it is closed, with its result and its error', async () => {
+    const { breaker } = createBreakerWorld().start('a')
+    await expect(breaker.call(() => 7)).resolves.toBe(7)
+    await expect(breaker.call(async () => 8)).resolves.toBe(8)
+    await expect(breaker.call(broken)).rejects.toBe(down)
+  })
+
+  it('is not made while it is open, and the error says when it may be', async () => {
+    const world = createBreakerWorld({ opens: { failures: 2 }, cooldown: '60s' })
+    const { breaker } = world.start('a')
+    for (const _ of [1, 2]) await expect(breaker.call(broken)).rejects.toBe(down)
+    await world.advance(20_000)
+    let isCalled = false
+    const error = await breaker.call(() => void (isCalled = true)).catch((thrown: unknown) => thrown)
+    expect(isCalled).toBe(false)
+    expect(error).toBeInstanceOf(BreakerOpenError)
+    expect(error).toMatchObject({
+      name: 'BreakerOpenError',
+      code: 'BREAKER_OPEN',
+      breaker: 'mail',
+      state: 'open',
+      retryAt: world.runtime.clock.now() + 40_000,
+      afterMs: 40_000,
+      message: 'The breaker "mail" is open: nothing was called. Try again in 40 s.',
+    })
+  })
+
+  it('closes it again when it succeeds as a probe', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '60s' })
+    const { breaker, changes } = world.start('a')
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    await world.advance(60_000)
+    await expect(breaker.call(() => 'up')).resolves.toBe('up')
+    expect(await breaker.state()).toEqual({ state: 'closed' })
+    expect(changes).toEqual(['closed → open', 'open → half-open', 'half-open → closed'])
+  })
+
+  it('counts thrown errors as failures, but for those that `counts` leaves out', async () => {
+    const counts = (error: unknown) => !(error instanceof RangeError)
+    const { breaker } = createBreakerWorld({ opens: { failures: 2 }, counts }).start('a')
+    const outOfRange = () => Promise.reject(new RangeError('no such page'))
+    for (let i = 0; i < 5; i++) await expect(breaker.call(outOfRange)).rejects.toThrow('no such page')
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    // No verdict is no success either: the row goes on.
+    await expect(breaker.call(outOfRange)).rejects.toThrow('no such page')
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    expect(await breaker.state()).toMatchObject({ state: 'open' })
+  })
+
+  it('counts an error when `counts` itself fails', async () => {
+    const counts = () => {
+      throw new Error('a bug')
+    }
+    const { breaker } = createBreakerWorld({ opens: { failures: 1 }, counts }).start('a')
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    expect(await breaker.state()).toMatchObject({ state: 'open' })
+  })
+
+  it('blames nobody when it is cancelled, and gives its probe back', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '1s' })
+    const { breaker } = world.start('a')
+    const cancel = new AbortController()
+    const cancelled = breaker.call(
+      (signal) => new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new Error('cancelled')))),
+      { signal: cancel.signal },
+    )
+    await world.advance(0)
+    cancel.abort()
+    await expect(cancelled).rejects.toThrow('cancelled')
+    expect(await breaker.state()).toEqual({ state: 'closed' })
+
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    await world.advance(1_000)
+    const again = new AbortController()
+    const probe = breaker.call(
+      () => {
+        again.abort()
+        throw new Error('cancelled')
+      },
+      { signal: again.signal },
+    )
+    await expect(probe).rejects.toThrow('cancelled')
+    expect(await entryOf(breaker)).toBe('probe')
+    await expect(breaker.call(() => 1, { signal: again.signal })).rejects.toThrow('abort')
+  })
+
+  it('does not blame this one when one further in is open', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 } })
+    const outer = world.start('a').breaker
+    const inner = world.start('a', { name: 'smtp' }).breaker
+    await inner.isolate('ada', 'maintenance')
+    await expect(outer.call(() => inner.call(() => 1))).rejects.toMatchObject({ breaker: 'smtp', state: 'isolated' })
+    expect(await outer.state()).toEqual({ state: 'closed' })
+  })
+})
+
+describe('an entry', () => {
+  it('counts once, however often it is reported', async () => {
+    const { breaker } = createBreakerWorld({ opens: { failures: 2 } }).start('a')
+    const entry = await breaker.enter()
+    for (let i = 0; i < 5; i++) await breaker.report(entry, false)
+    await breaker.forget(entry)
+    expect(await breaker.state()).toEqual({ state: 'closed' })
+  })
+
+  it('that was refused says nothing', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
+    const { breaker, fail } = world.start('a')
+    await fail()
+    const refused = await breaker.enter()
+    expect(refused).toEqual({
+      entry: 'open',
+      state: 'open',
+      retryAt: world.runtime.clock.now() + 10_000,
+      afterMs: 10_000,
+    })
+    await breaker.report(refused, true)
+    await breaker.forget(refused)
+    expect(await breaker.state()).toMatchObject({ state: 'open' })
+  })
+
+  it('that comes back late, when it has opened since, changes nothing', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
+    const { breaker, fail } = world.start('a')
+    const [slow, slower, slowest] = [await breaker.enter(), await breaker.enter(), await breaker.enter()]
+    await fail()
+    await breaker.report(slow, true)
+    expect(await breaker.state()).toMatchObject({ state: 'open', openings: 1 })
+    await world.advance(10_000)
+    const probe = await probeOf(breaker)
+    await breaker.report(slower, false)
+    expect(await breaker.state()).toMatchObject({ state: 'half-open', successes: 0 })
+    await breaker.report(probe, true)
+    await breaker.report(slowest, false)
+    expect(await breaker.state()).toEqual({ state: 'closed' })
+  })
+
+  it('can be forgotten: somebody else may probe', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
+    const { breaker, fail } = world.start('a')
+    await fail()
+    await world.advance(10_000)
+    const probe = await probeOf(breaker)
+    expect(await breaker.enter()).toMatchObject({ entry: 'open', state: 'half-open', afterMs: 1_000 })
+    await breaker.forget(probe)
+    await probeOf(breaker)
+  })
+
+  it('is a probe for as many as may probe, of many who ask at once', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s', probes: 3, successes: 3 })
+    const { breaker, fail } = world.start('a')
+    await fail()
+    await world.advance(10_000)
+    const entries = await Promise.all(Array.from({ length: 32 }, () => breaker.enter()))
+    expect(entries.filter(({ entry }) => entry === 'probe')).toHaveLength(3)
+    expect(entries.filter(({ entry }) => entry === 'open')).toHaveLength(29)
+  })
+})
+
+describe('a person', () => {
+  it('isolates it until a person resets it', async () => {
+    const world = createBreakerWorld()
+    const { breaker, changes } = world.start('a')
+    await breaker.isolate('ada', 'they asked us to')
+    const since = world.runtime.clock.now()
+    expect(await breaker.state()).toEqual({ state: 'isolated', since, by: 'ada', reason: 'they asked us to' })
+    await world.advance(3_600_000)
+    expect(await breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated', afterMs: 10_000 })
+    await expect(breaker.call(() => 1)).rejects.toThrow('until a person resets it')
+    await breaker.reset('bob')
+    expect(await breaker.state()).toEqual({ state: 'closed', reset: { by: 'bob', at: world.runtime.clock.now() } })
+    expect(await entryOf(breaker)).toBe('closed')
+    expect(changes).toEqual(['closed → isolated', 'isolated → closed'])
+  })
+
+  it('has to say who and why', async () => {
+    const { breaker } = createBreakerWorld().start('a')
+    await expect(breaker.isolate('', 'why')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(breaker.isolate('ada', ' ')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(breaker.reset('x'.repeat(3_000))).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  })
+})
+
+describe('a breaker by rate', () => {
+  it('opens by the share of all calls, though successes are not told to the store', async () => {
+    const world = createBreakerWorld({ opens: { rate: 0.5, window: '1m', minimumCalls: 10 } })
+    const { breaker, succeed, fail, calls } = world.start('a')
+    await succeed(8)
+    await fail(7)
+    expect(await breaker.state()).toEqual({ state: 'closed' })
+    await fail(1)
+    expect(await breaker.state()).toMatchObject({ state: 'open' })
+    expect(calls.save).toBe(8)
+  })
+})
+
+describe('createBreaker', () => {
+  const store = { breakers: createMemoryBreakerStore() }
+
+  it('works with the clock of the machine, and a process that it makes up', async () => {
+    const breaker = createBreaker({ store, name: 'https://example.com/hook', opens: { failures: 1 } })
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    expect(await breaker.state()).toMatchObject({ state: 'open' })
+    await breaker.close()
+  })
+
+  it.for([
+    [{ store, name: '' }, 'NAME_INVALID'],
+    [{ store, name: 'x'.repeat(501) }, 'NAME_INVALID'],
+    [{ store, name: 'a\nb' }, 'NAME_INVALID'],
+    [{ store, name: 7 }, 'NAME_INVALID'],
+    [{ store, name: null }, 'NAME_INVALID'],
+    [{ name: 'mail' }, 'OPTION_INVALID'],
+    [{ name: 'mail', store: Promise.resolve(store) }, 'OPTION_INVALID'],
+    [{ name: 'mail', store, probes: 0 }, 'OPTION_INVALID'],
+    [{ name: 'mail', store, failures: 5 }, 'OPTION_INVALID'],
+  ] as const)('refuses what it can not use: %o', ([options, code]) => {
+    expect(() => createBreaker(options as unknown as CreateBreakerOptions)).toThrow(expect.objectContaining({ code }))
+  })
+
+  it('does not suffer from a listener that throws', async () => {
+    const onChange = () => {
+      throw new Error('a bug')
+    }
+    const { breaker, fail } = createBreakerWorld({ opens: { failures: 1 }, onChange }).start('a')
+    await fail()
+    expect(await breaker.state()).toMatchObject({ state: 'open' })
+  })
+})

@@ -1,0 +1,79 @@
+import { describe, expect, it } from 'vitest'
+import { createMemoryBreakerStore } from '../testing/breaker-store.ts'
+import { createVirtualRuntime } from '../testing/virtual.ts'
+import { type BreakersOptions, createBreakers } from './breakers.ts'
+import { breakerSettings } from './settings.ts'
+
+const settings = breakerSettings({ opens: { failures: 2 } })
+
+function createWorld(options: Partial<BreakersOptions> = {}) {
+  const runtime = createVirtualRuntime()
+  const store = { breakers: createMemoryBreakerStore(runtime) }
+  const changes: string[] = []
+  const onChange: BreakersOptions['onChange'] = (name, from, to) => changes.push(`${name}: ${from.state} → ${to.state}`)
+  const breakers = createBreakers({ store, runtime, processId: 'a', onChange, ...options })
+  const fail = async (name: string) => {
+    const breaker = breakers.get(name, settings)
+    await breaker.report(await breaker.enter(), false)
+  }
+  return { runtime, store, breakers, changes, fail }
+}
+
+describe('the breakers of a process', () => {
+  it('are one for each name', async () => {
+    const { breakers, fail, changes } = createWorld()
+    expect(breakers.get('one', settings)).toBe(breakers.get('one', settings))
+    for (const name of ['one', 'two', 'one']) await fail(name)
+    expect(await breakers.get('one', settings).state()).toMatchObject({ state: 'open' })
+    expect(await breakers.get('two', settings).state()).toEqual({ state: 'closed' })
+    expect(changes).toEqual(['one: closed → open'])
+  })
+
+  it('forget those that nobody asked for the longest, and find them again in the store', async () => {
+    const { breakers, fail, changes } = createWorld({ most: 2 })
+    await fail('one')
+    const first = breakers.get('one', settings)
+    await fail('two')
+    expect(breakers.get('one', settings)).toBe(first)
+    await fail('three')
+    expect(breakers.get('one', settings)).toBe(first)
+    await fail('two')
+    expect(breakers.get('one', settings)).toBe(first)
+    await fail('three')
+    expect(changes).toEqual(['two: closed → open', 'three: closed → open'])
+  })
+
+  it('take back an entry of one that was forgotten meanwhile', async () => {
+    const { runtime, breakers, fail } = createWorld({ most: 1 })
+    await fail('one')
+    await fail('one')
+    await runtime.advance(30_000)
+    const entry = await breakers.get('one', settings).enter()
+    expect(entry.entry).toBe('probe')
+    breakers.get('two', settings)
+    await breakers.get('one', settings).report(entry, true)
+    expect(await breakers.get('one', settings).state()).toEqual({ state: 'closed' })
+  })
+
+  it('may be ten thousand and more, with a memory that has an end', async () => {
+    const { store, breakers, fail } = createWorld()
+    for (let i = 0; i < 12_000; i++) breakers.get(`https://example.com/${i}`, settings)
+    for (let i = 0; i < 12_000; i += 100) await fail(`https://example.com/${i}`)
+    expect(await store.breakers.list()).toHaveLength(120)
+  })
+
+  it('refuse a name that can not be one', () => {
+    expect(() => createWorld().breakers.get('', settings)).toThrow(expect.objectContaining({ code: 'NAME_INVALID' }))
+  })
+
+  it('are of no more use once they are closed, and leave the store alone', async () => {
+    const { store, breakers, fail } = createWorld()
+    await fail('one')
+    const one = breakers.get('one', settings)
+    const entry = await one.enter()
+    await breakers.close()
+    await one.report(entry, false)
+    expect((await store.breakers.load('one')).breaker?.revision).toBe(1)
+    expect(() => breakers.get('one', settings)).toThrow(expect.objectContaining({ code: 'ENGINE_STATE' }))
+  })
+})

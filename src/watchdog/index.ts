@@ -1,0 +1,1 @@
+export { type RunningWatchdog, startWatchdog, type WatchdogOptions } from './watchdog.ts'
