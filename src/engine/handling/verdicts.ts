@@ -76,7 +76,8 @@ export class Verdicts {
       waits.report(tried.pass, isOwn)
     }
     if (isOwn) {
-      this.#answered()
+      // Where the order is kept, it is this event that everything waits for.
+      if (flow.standstill?.why !== 'order') this.#answered()
       return this.#decide(track, entry, found, failure)
     }
     if (flow.standstill) {
@@ -177,13 +178,18 @@ export class Verdicts {
 
   /** Where the whole partition is kept in order, nothing goes on without it. */
   #blocksInstead(entry: Entry, failure: Failure, waitMs?: number): boolean {
-    if (this.#desk.handler.order !== 'partition' || entry.isLetter) return false
-    this.#stand('order', failure, patience, 0, waitMs)
+    const { handler, flow } = this.#desk
+    if (handler.order !== 'partition' || entry.isLetter) return false
+    if (flow.standstill?.why === 'order') {
+      flow.probed(waitMs)
+      this.#tell()
+    } else this.#stand('order', failure, patience, 0, waitMs)
     return true
   }
 
   #over(track: Track<Entry>, entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { suspicion, ledger, tracks } = this.#desk
+    const { suspicion, ledger, tracks, flow } = this.#desk
+    if (flow.standstill?.why === 'order') this.#answered()
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else record.live()
     entry.isDone = true
