@@ -153,17 +153,16 @@ export class Verdicts {
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
-    const { parts, budget, tracer } = this.#desk
+    const { parts, tracer } = this.#desk
     const { clock } = parts.runtime
-    const waitMs = Math.max(delayMs, budget?.take(clock.mono()) ?? 0)
     entry.tries++
-    tracer.nacked(entry.record, failure, waitMs)
-    if (this.#blocksInstead(entry, failure, waitMs)) return this.#putBack(track, entry)
-    if (waitMs <= inPlaceMs && entry.inPlace < mostInPlace) {
+    tracer.nacked(entry.record, failure, delayMs)
+    if (this.#blocksInstead(entry, failure, delayMs)) return this.#putBack(track, entry)
+    if (delayMs <= inPlaceMs && entry.inPlace < mostInPlace) {
       entry.inPlace++
-      return this.#putBack(track, entry, clock.mono() + waitMs)
+      return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + waitMs }, failure)
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + delayMs }, failure)
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
