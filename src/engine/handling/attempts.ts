@@ -45,6 +45,11 @@ export class Attempts {
       const track = this.#next()
       const entry = track?.entries[0]
       if (!track || !entry || !this.#mayBegin(entry)) return
+      const waitMs = this.#waitMs(entry)
+      if (waitMs > 0) {
+        tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
+        continue
+      }
       track.entries.shift()
       tracks.begin(track)
       const attempt = new Attempt()
@@ -86,6 +91,12 @@ export class Attempts {
       return false
     this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
+  }
+
+  /** How long a retry has to wait for its turn. Asked when it would begin: booked beforehand, all that wait would come at once. */
+  #waitMs({ tries }: Entry): number {
+    const { budget, flow, parts } = this.#desk
+    return tries > 0 && budget && !flow.standstill ? budget.take(parts.runtime.clock.mono()) : 0
   }
 
   /** Never rejects. */
