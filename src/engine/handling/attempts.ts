@@ -2,7 +2,8 @@ import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import type { Random } from '../../runtime/ports.ts'
-import type { Trial } from '../../subscription/subscription-store.ts'
+import type { Commit, Trial } from '../../subscription/subscription-store.ts'
+import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
@@ -14,41 +15,53 @@ export class Attempts {
   readonly #desk: Desk
   readonly #verdicts: Verdicts
   readonly #ends = new Map<Entry, Promise<void>>()
+  /** Those that run beside others; whoever is tried alone is not among them. */
+  readonly #beside = new Set<Entry>()
+  readonly #asking: Asking
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
 
   constructor(desk: Desk, verdicts: Verdicts) {
     this.#desk = desk
     this.#verdicts = verdicts
+    this.#asking = { wake: () => desk.parts.wake() }
   }
 
   get wanted(): Trial | undefined {
     return this.#wanted
   }
 
-  recorded(trial: Trial): void {
-    this.#desk.suspicion.recorded(trial)
-    this.#wanted = undefined
+  committed(commit: Commit): void {
+    this.#desk.suspicion.committed(commit)
+    if (commit.trial) this.#wanted = undefined
   }
 
   /** How many more may be begun. */
   get room(): number {
-    const { running, flow, suspicion } = this.#desk
-    return Math.min(flow.limit(), suspicion.isAlone ? 1 : Number.POSITIVE_INFINITY) - running.size
+    const { running, flow } = this.#desk
+    return flow.limit() - running.size
   }
 
   /** Called whenever something has changed. */
   pump(): void {
-    const { running, flow, tracks, parts } = this.#desk
-    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
-    while (running.size < flow.limit()) {
+    const { tracks, parts, running, suspicion, ledger } = this.#desk
+    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()
+    let isSuspect = false
+    while (this.room > 0) {
       const track = this.#next()
       const entry = track?.entries[0]
-      if (!track || !entry || !this.#mayBegin(entry)) return
+      if (!track || !entry) break
+      isSuspect = this.#isSuspect(entry)
+      if (!this.#mayBegin(entry, isSuspect)) break
       const waitMs = this.#waitMs(entry)
       if (waitMs > 0) {
+        if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
         tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
         continue
+      }
+      if (!isSuspect || !suspicion.isAlone) {
+        if (!parts.solitude.begin(this.#asking)) break
+        this.#beside.add(entry)
       }
       track.entries.shift()
       tracks.begin(track)
@@ -56,6 +69,16 @@ export class Attempts {
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
+    if (!isSuspect) this.#comeForth()
+  }
+
+  /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */
+  suspend(): void {
+    const { suspicion, running, ledger } = this.#desk
+    const { trying } = suspicion
+    if (trying !== undefined && running.size === 0) ledger.endTrials(suspicion.over(trying))
+    this.#wanted = undefined
+    this.#comeForth()
   }
 
   /** Resolves when nothing is under way any more. */
@@ -67,6 +90,18 @@ export class Attempts {
     const reason = new HoldfastError('ENGINE_STATE', 'This process does not run the partition any more.')
     for (const attempt of this.#desk.running.values()) attempt.abandon(reason)
     this.#desk.running.clear()
+    for (const entry of this.#beside) this.#free(entry)
+    this.#desk.parts.solitude.leave(this.#asking)
+  }
+
+  /** Others may go on, unless somebody is on trial. */
+  #comeForth(): void {
+    const { suspicion, parts } = this.#desk
+    if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)
+  }
+
+  #free(entry: Entry): void {
+    if (this.#beside.delete(entry)) this.#desk.parts.solitude.end()
   }
 
   #next(): Track<Entry> | undefined {
@@ -81,14 +116,16 @@ export class Attempts {
     return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
   }
 
-  #mayBegin(entry: Entry): boolean {
-    const { running, suspicion, suspects, tried } = this.#desk
-    const { record, isLetter } = entry
+  #isSuspect(entry: Entry): boolean {
+    const { suspicion, suspects } = this.#desk
+    return !suspicion.isOver && suspects.has(entry)
+  }
+
+  #mayBegin({ record, isLetter }: Entry, isSuspect: boolean): boolean {
+    const { running, suspicion, parts, tried } = this.#desk
     if (!isLetter && record.position > tried) return false
-    const isSuspect = !suspicion.isOver && suspects.has(entry)
-    // Who is tried alone has nobody beside it: it waits for those that run, and the others wait for it.
-    if (suspicion.isAlone && running.size > 0 && (isSuspect || running.keys().some((one) => suspects.has(one))))
-      return false
+    // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
+    if (isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)) return false
     this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
   }
@@ -106,6 +143,7 @@ export class Attempts {
       (error: unknown) => () => this.#verdicts.failed(track, entry, error),
     )
     this.#ends.delete(entry)
+    this.#free(entry)
     // Somebody else's by now: whatever came of it, it is theirs to find out.
     if (!running.delete(entry)) return
     try {

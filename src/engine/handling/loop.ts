@@ -37,7 +37,7 @@ export class HandlerLoop implements Loop {
     this.#intake = new Intake(desk)
     this.#drains = new Drains(desk)
     this.#attempts = new Attempts(desk, new Verdicts(desk, this.#drains, () => parts.enter(this.standing())))
-    this.#commits = new GroupCommit(desk, ({ trial }) => trial && this.#attempts.recorded(trial))
+    this.#commits = new GroupCommit(desk, (commit) => this.#attempts.committed(commit))
   }
 
   get isDue(): boolean {
@@ -85,7 +85,10 @@ export class HandlerLoop implements Loop {
     const { tenure } = parts
     await tenure.keep()
     if (!tenure.lease) return 'lost'
-    if (tenure.pause) return this.#keep()
+    if (tenure.pause) {
+      this.#attempts.suspend()
+      return this.#keep()
+    }
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     await this.#drains.takeUp()

@@ -113,7 +113,6 @@ export class Verdicts {
     const failure = describeFailure(error, 'permanent', 'crash')
     this.#desk.tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
-    this.#desk.ledger.endTrials([entry.record.position])
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
@@ -192,14 +191,14 @@ export class Verdicts {
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else record.live()
     entry.isDone = true
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    ledger.endTrials(suspicion.over(entry.record.position))
     tracks.end(track)
   }
 
   /** It is tried again, in its own turn; nothing counts. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
     const { suspicion, ledger, tracks } = this.#desk
-    ledger.endTrials(suspicion.postponed(entry.record.position))
+    ledger.endTrials(suspicion.over(entry.record.position))
     track.entries.unshift(entry)
     tracks.end(track, readyAt)
   }
@@ -215,7 +214,7 @@ export class Verdicts {
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
     const { suspicion, ledger, tracks, draining, due, waits } = this.#desk
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
     entry.isDone = true
