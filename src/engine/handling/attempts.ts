@@ -164,7 +164,10 @@ export class Attempts {
     if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
-    if (await dedup?.isDone(event)) return () => verdicts.repeated(track, entry)
+    if (await dedup?.isDone(event)) {
+      const result = tracer.isHeard('handler.skipped') ? await dedup?.resultOf(event).catch(() => null) : undefined
+      return () => verdicts.repeated(track, entry, result)
+    }
     const pass = await waits.enter(event)
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)

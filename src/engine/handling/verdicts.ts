@@ -56,9 +56,9 @@ export class Verdicts {
   }
 
   /** It was done before, under another position. */
-  repeated(track: Track<Entry>, entry: Entry): void {
+  repeated(track: Track<Entry>, entry: Entry, result: string | null | undefined): void {
     const { tracer, ledger } = this.#desk
-    tracer.skipped(entry.record, 'duplicate')
+    tracer.skipped(entry.record, 'duplicate', result)
     this.#over(track, entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
   }
 
