@@ -16,6 +16,7 @@ export class Attempts {
   readonly #ends = new Map<Entry, Promise<void>>()
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
+  #isBarred = false
 
   constructor(desk: Desk, verdicts: Verdicts) {
     this.#desk = desk
@@ -24,6 +25,11 @@ export class Attempts {
 
   get wanted(): Trial | undefined {
     return this.#wanted
+  }
+
+  /** Something could be begun if a commit had said so. */
+  get isBarred(): boolean {
+    return this.#isBarred
   }
 
   recorded(trial: Trial): void {
@@ -40,6 +46,7 @@ export class Attempts {
   /** Called whenever something has changed. */
   pump(): void {
     const { running, flow, tracks, parts } = this.#desk
+    this.#isBarred = false
     if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
     while (running.size < flow.limit()) {
       const track = this.#next()
@@ -77,9 +84,10 @@ export class Attempts {
   }
 
   #mayBegin(entry: Entry): boolean {
-    const { running, suspicion, suspects, tried } = this.#desk
+    const { running, suspicion, suspects, permit, parts } = this.#desk
     const { record, isLetter } = entry
-    if (!isLetter && record.position > tried) return false
+    this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
+    if (this.#isBarred) return false
     const isSuspect = !suspicion.isOver && suspects.has(entry)
     // Who is tried alone has nobody beside it: it waits for those that run, and the others wait for it.
     if (suspicion.isAlone && running.size > 0 && (isSuspect || running.keys().some((one) => suspects.has(one))))

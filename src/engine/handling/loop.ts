@@ -138,9 +138,8 @@ export class HandlerLoop implements Loop {
   }
 
   #hasToCommit(): boolean {
-    const { ledger, window, tracks, parts, tried } = this.#desk
-    if (!ledger.isEmpty || this.#attempts.wanted) return true
-    if (window.through > tried && tracks.size > 0) return true
+    const { ledger, window, parts } = this.#desk
+    if (!ledger.isEmpty || this.#attempts.wanted || this.#attempts.isBarred) return true
     const { tenure, runtime } = parts
     const isBehind = window.done().position > (tenure.checkpoint as Checkpoint).position
     return isBehind && runtime.clock.mono() - tenure.committedAt >= quietCommitMs
