@@ -12,6 +12,7 @@ export class Drains {
   readonly #desk: Desk
   /** Lanes of which the last letter that was loaded is over, with what that means for the ledger. */
   readonly #finishing = new Map<string, () => void>()
+  #isBarred = false
 
   constructor(desk: Desk) {
     this.#desk = desk
@@ -21,6 +22,11 @@ export class Drains {
   get room(): number {
     const { flow, running, draining } = this.#desk
     return flow.limit() - running.size - draining.size
+  }
+
+  /** A lane's time has come, and only a commit keeps it from being taken up. */
+  get isBarred(): boolean {
+    return this.#isBarred
   }
 
   async takeUp(): Promise<void> {
@@ -37,6 +43,7 @@ export class Drains {
       }
     } finally {
       for (const lane of early) due.add(lane, 0)
+      this.#isBarred = early.length > 0
     }
   }
 

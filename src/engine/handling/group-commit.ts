@@ -14,6 +14,10 @@ interface Pending {
   readonly begun: number
 }
 
+/** A commit takes the store's time, and on SQLite the thread's, however little is in it; so much of the time is left without. */
+const restFactor = 8
+const mostRestMs = 50
+
 const afterwards = { evenPaused: true, tried: undefined, trial: undefined } as const
 
 /**
@@ -25,10 +29,16 @@ export class GroupCommit {
   readonly #desk: Desk
   readonly #accepted: (commit: Commit) => void
   #pending: Pending | undefined
+  #restsUntil = Number.NEGATIVE_INFINITY
 
   constructor(desk: Desk, accepted: (commit: Commit) => void) {
     this.#desk = desk
     this.#accepted = accepted
+  }
+
+  /** Until then what there is to commit can wait for more, if nothing waits for it; by the monotonic clock. */
+  get restsUntil(): number {
+    return this.#restsUntil
   }
 
   async commit(trial: Trial | undefined): Promise<Step> {
@@ -87,6 +97,7 @@ export class GroupCommit {
     tenure.accept(commit)
     window.pass(commit.to.position)
     const ended = runtime.clock.mono()
+    this.#restsUntil = ended + Math.min(restFactor * (ended - begun), mostRestMs)
     if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
     this.#accepted(commit)
     const events = Math.max(totalOf(group.counts), group.applied.length)

@@ -30,6 +30,11 @@ export class Intake {
     return !this.#mayHaveMore && this.#desk.window.size === 0
   }
 
+  /** Only when the checkpoint has passed something there will be room. */
+  get isFull(): boolean {
+    return this.#desk.window.size > mostInWindow - mostUnfinished / 2
+  }
+
   /** Something may be there to read. */
   appended(): void {
     this.#mayHaveMore = true

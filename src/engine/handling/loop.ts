@@ -54,13 +54,14 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, partition } = this.#desk
+    const { parts, flow, tracks, running, due, waits, partition, ledger } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // Whatever is due has to wait until it goes on.
     if (tenure.pause) return Math.min(...waitsMs)
     if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
+    if (!ledger.isEmpty) waitsMs.push(this.#commits.restsUntil - now)
     const probeAt = flow.nextAt()
     // Where there is no room, the end of something that runs is what wakes it: a time that is over would make it spin until then.
     if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
@@ -97,6 +98,7 @@ export class HandlerLoop implements Loop {
       this.#see()
       return 'idle'
     }
+    if (this.#canWait()) return 'idle'
     const done = await this.#commits.commit(this.#attempts.wanted)
     if (done !== 'worked') return done
     parts.enter(this.standing())
@@ -143,6 +145,11 @@ export class HandlerLoop implements Loop {
     const { tenure, runtime } = parts
     const isBehind = window.done().position > (tenure.checkpoint as Checkpoint).position
     return isBehind && runtime.clock.mono() - tenure.committedAt >= quietCommitMs
+  }
+
+  #canWait(): boolean {
+    if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
+    return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
   }
 
   /** Everything that was done is in the store; what was read beyond that was for others. */
