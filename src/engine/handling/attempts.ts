@@ -13,14 +13,17 @@ import type { Verdicts } from './verdicts.ts'
 export class Attempts {
   readonly #desk: Desk
   readonly #verdicts: Verdicts
+  /** Told when one is over. */
+  readonly #over: () => void
   readonly #ends = new Map<Entry, Promise<void>>()
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
   #isBarred = false
 
-  constructor(desk: Desk, verdicts: Verdicts) {
+  constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
     this.#desk = desk
     this.#verdicts = verdicts
+    this.#over = over
   }
 
   get wanted(): Trial | undefined {
@@ -111,7 +114,7 @@ export class Attempts {
       parts.logger.error({ subscription: handler.name, error }, 'an outcome could not be taken')
     }
     this.pump()
-    parts.wake()
+    this.#over()
   }
 
   /** Gives what has to be done about it when it is over. */

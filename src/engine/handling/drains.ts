@@ -29,6 +29,14 @@ export class Drains {
     return this.#isBarred
   }
 
+  /** A lane's time has come, and there is room for it. */
+  get canTakeUp(): boolean {
+    const { partition, waits, due } = this.#desk
+    if (this.room <= 0) return false
+    const now = partition.now()
+    return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
+  }
+
   async takeUp(): Promise<void> {
     const { partition, waits, due, ledger } = this.#desk
     const now = partition.now()
@@ -86,7 +94,6 @@ export class Drains {
   advance(entry: Entry, record: () => void): void {
     const { tracks, ledger } = this.#desk
     const next = tracks.get(entry.lane)?.entries[0]
-    entry.isDone = true
     if (!next) return void this.#finishing.set(entry.lane, record)
     record()
     ledger.advance(entry.lane, { sequence: next.sequence, position: next.record.position })
