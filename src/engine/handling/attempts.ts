@@ -4,6 +4,7 @@ import type { HandlerContext } from '../../handler/handler.ts'
 import type { Random } from '../../runtime/ports.ts'
 import type { Trial } from '../../subscription/subscription-store.ts'
 import { Attempt } from './attempt.ts'
+import { Deadlines } from './deadlines.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
 import type { Track } from './tracks.ts'
@@ -15,6 +16,7 @@ export class Attempts {
   readonly #verdicts: Verdicts
   /** Told when one is over. */
   readonly #over: () => void
+  readonly #deadlines: Deadlines
   readonly #ends = new Map<Entry, Promise<void>>()
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
@@ -24,6 +26,7 @@ export class Attempts {
     this.#desk = desk
     this.#verdicts = verdicts
     this.#over = over
+    this.#deadlines = new Deadlines(desk.handler.timeoutMs, desk.parts.runtime)
   }
 
   get wanted(): Trial | undefined {
@@ -70,8 +73,9 @@ export class Attempts {
 
   abandon(): void {
     const reason = new HoldfastError('ENGINE_STATE', 'This process does not run the partition any more.')
-    for (const attempt of this.#desk.running.values()) attempt.abandon(reason)
+    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)
     this.#desk.running.clear()
+    this.#deadlines.close()
   }
 
   #next(): Track<Entry> | undefined {
@@ -134,9 +138,11 @@ export class Attempts {
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
-    const { clock, timers } = parts.runtime
+    const { clock } = parts.runtime
     const begun = clock.mono()
-    const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)
+    this.#deadlines.add(attempt)
+    const result = await attempt.run(entry.work ?? unknownType, event, ctx)
+    this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
     if (!running.has(entry)) {
       waits.report(pass, undefined)
@@ -153,7 +159,9 @@ export class Attempts {
     entry.begun++
     return {
       subscription: subscription.name,
-      signal: attempt.signal,
+      get signal() {
+        return attempt.signal
+      },
       attempt: entry.begun,
       idempotencyKey: `${subscription.name}/${event.id}`,
       deadline: runtime.clock.now() + handler.timeoutMs,
