@@ -75,7 +75,11 @@ export interface EngineEvents {
   'handler.completed': Traced & { readonly attempt: number; readonly durationMs: number }
   'handler.failed': Traced & { readonly attempt: number; readonly durationMs: number; readonly failure: Failure }
   /** It was not tried, or not any more: a duplicate, or what its policy passes over. */
-  'handler.skipped': Traced & { readonly reason: string }
+  'handler.skipped': Traced & {
+    readonly reason: string
+    /** Of a duplicate: what the handler gave the first time, in JSON; null where that was not kept. */
+    readonly result: string | null | undefined
+  }
   /** That an event was handled is in the store. */
   'message.acked': Traced
   /** It will be tried again. */

@@ -67,7 +67,7 @@ describe('the reference', () => {
 
   it('has one entry for every event and every state of the engine', async () => {
     const reference = await text('docs/reference/engine.md')
-    const events = [...(await text('src/engine/events.ts')).matchAll(/^ {2}'([a-z.]+)':/gm)].map(([, name]) => name)
+    const events = [...(await text('src/engine/events.ts')).matchAll(/^ {2}'([a-z._]+)':/gm)].map(([, name]) => name)
     const states = [...(await text('src/engine/state.ts')).matchAll(/readonly state: '([a-z-]+)'/g)].map(
       ([, name]) => name,
     )

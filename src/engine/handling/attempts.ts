@@ -58,6 +58,11 @@ export class Attempts {
       const track = this.#next()
       const entry = track?.entries[0]
       if (!track || !entry || !this.#mayBegin(entry)) return
+      const waitMs = this.#waitMs(entry)
+      if (waitMs > 0) {
+        tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
+        continue
+      }
       track.entries.shift()
       tracks.begin(track)
       const attempt = new Attempt()
@@ -103,6 +108,12 @@ export class Attempts {
     return this.#wanted === undefined
   }
 
+  /** How long a retry has to wait for its turn. Asked when it would begin: booked beforehand, all that wait would come at once. */
+  #waitMs({ tries }: Entry): number {
+    const { budget, flow, parts } = this.#desk
+    return tries > 0 && budget && !flow.standstill ? budget.take(parts.runtime.clock.mono()) : 0
+  }
+
   /** Never rejects. */
   async #run(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<void> {
     const { running, parts, handler } = this.#desk
@@ -130,7 +141,10 @@ export class Attempts {
     if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
-    if (await dedup?.isDone(event)) return () => verdicts.repeated(track, entry)
+    if (await dedup?.isDone(event)) {
+      const result = tracer.isHeard('handler.skipped') ? await dedup?.resultOf(event).catch(() => null) : undefined
+      return () => verdicts.repeated(track, entry, result)
+    }
     const pass = await waits.enter(event)
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)

@@ -80,7 +80,7 @@ export class Drains {
       entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
     }
     // It may have been done meanwhile, under another position.
-    await this.#desk.dedup?.known(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
+    await this.#desk.dedup?.learn(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
     return entries
   }
 

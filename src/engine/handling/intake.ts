@@ -73,21 +73,18 @@ export class Intake {
   async #sortOut({ events, through }: SourcePage): Promise<void> {
     const { dedup, window } = this.#desk
     const entries = await Promise.all(events.map((record) => entryOf(this.#desk, record)))
-    const known = await dedup?.known(entries.flatMap(({ work, read }) => (work && read?.event ? [read.event] : [])))
-    for (const entry of entries) this.#place(entry, known?.has(entry.record.id) === true)
+    await dedup?.learn(entries.flatMap(({ work, read }) => (work && read?.event ? [read.event] : [])))
+    for (const entry of entries) this.#place(entry)
     window.add(entries, through)
   }
 
-  #place(entry: Entry, isDuplicate: boolean): void {
-    const { ledger, partition, tracks, handler, tracer } = this.#desk
+  #place(entry: Entry): void {
+    const { ledger, partition, tracks, handler } = this.#desk
     const { record, lane, read, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
     else if (!read) this.#end(entry, () => ledger.filtered(record, isUnknown))
     else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))
-    else if (isDuplicate) {
-      tracer.skipped(record, 'duplicate')
-      this.#end(entry, () => ledger.duplicate())
-    } else tracks.add(handler.order === 'partition' ? '' : lane, entry)
+    else tracks.add(handler.order === 'partition' ? '' : lane, entry)
   }
 
   #end(entry: Entry, record: () => void): void {

@@ -57,6 +57,13 @@ export class Tracks<Entry> {
     else this.#ready.add(track)
   }
 
+  /** It could begin, but must not before a time. */
+  postpone(track: Track<Entry>, readyAt: number): void {
+    this.#ready.delete(track)
+    track.readyAt = readyAt
+    this.#sleeping.add(track)
+  }
+
   rouse(track: Track<Entry>): void {
     if (this.#sleeping.delete(track)) this.#ready.add(track)
   }

@@ -56,9 +56,9 @@ export class Verdicts {
   }
 
   /** It was done before, under another position. */
-  repeated(track: Track<Entry>, entry: Entry): void {
+  repeated(track: Track<Entry>, entry: Entry, result: string | null | undefined): void {
     const { tracer, ledger } = this.#desk
-    tracer.skipped(entry.record, 'duplicate')
+    tracer.skipped(entry.record, 'duplicate', result)
     this.#over(track, entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
   }
 
@@ -76,7 +76,8 @@ export class Verdicts {
       waits.report(tried.pass, isOwn)
     }
     if (isOwn) {
-      this.#answered()
+      // Where the order is kept, it is this event that everything waits for.
+      if (flow.standstill?.why !== 'order') this.#answered()
       return this.#decide(track, entry, found, failure)
     }
     if (flow.standstill) {
@@ -152,17 +153,16 @@ export class Verdicts {
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
-    const { parts, budget, tracer } = this.#desk
+    const { parts, tracer } = this.#desk
     const { clock } = parts.runtime
-    const waitMs = Math.max(delayMs, budget?.take(clock.mono()) ?? 0)
     entry.tries++
-    tracer.nacked(entry.record, failure, waitMs)
-    if (this.#blocksInstead(entry, failure, waitMs)) return this.#putBack(track, entry)
-    if (waitMs <= inPlaceMs && entry.inPlace < mostInPlace) {
+    tracer.nacked(entry.record, failure, delayMs)
+    if (this.#blocksInstead(entry, failure, delayMs)) return this.#putBack(track, entry)
+    if (delayMs <= inPlaceMs && entry.inPlace < mostInPlace) {
       entry.inPlace++
-      return this.#putBack(track, entry, clock.mono() + waitMs)
+      return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + waitMs }, failure)
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + delayMs }, failure)
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
@@ -177,13 +177,18 @@ export class Verdicts {
 
   /** Where the whole partition is kept in order, nothing goes on without it. */
   #blocksInstead(entry: Entry, failure: Failure, waitMs?: number): boolean {
-    if (this.#desk.handler.order !== 'partition' || entry.isLetter) return false
-    this.#stand('order', failure, patience, 0, waitMs)
+    const { handler, flow } = this.#desk
+    if (handler.order !== 'partition' || entry.isLetter) return false
+    if (flow.standstill?.why === 'order') {
+      flow.probed(waitMs)
+      this.#tell()
+    } else this.#stand('order', failure, patience, 0, waitMs)
     return true
   }
 
   #over(track: Track<Entry>, entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { suspicion, ledger, tracks, window } = this.#desk
+    const { suspicion, ledger, tracks, flow, window } = this.#desk
+    if (flow.standstill?.why === 'order') this.#answered()
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else {
       record.live()

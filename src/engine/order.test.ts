@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest'
+import { bank, countsOf, createWorld, credited, heldOf } from '../../test/fixtures.ts'
+import { calm, fill, heard, noting, type Options, run, stateOf } from '../../test/noting.ts'
+import { createLog, definePolicy, failure, fixed, park, retry } from '../index.ts'
+
+const quick = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('5s') }).then(park), outage: false })
+const inOrder = { order: 'partition', failure: quick } satisfies Options
+const noOrder = { order: 'none', failure: quick } satisfies Options
+
+describe("order: 'partition'", () => {
+  it('does one event after the other, in the order of the log', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b', 'c'], 3)
+    let running = 0
+    const { handler, calls } = noting(
+      world,
+      async () => {
+        expect(++running).toBe(1)
+        await world.runtime.timers.sleep(100)
+        running--
+      },
+      inOrder,
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    expect(calls.map(({ key, amount }) => `${key}${amount}`)).toEqual(
+      [1, 2, 3].flatMap((n) => ['a', 'b', 'c'].map((key) => `${key}${n}`)),
+    )
+  })
+
+  it('blocks at what fails instead of holding it, and goes on when it goes through', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    const { handler, calls } = noting(
+      world,
+      ({ key, amount }) => {
+        if (key === 'b' && amount === 1 && world.runtime.clock.mono() < 60_000) throw failure.transient('not yet')
+      },
+      inOrder,
+    )
+    const engine = world.engine([handler])
+    const told = heard(engine, 'subscription.blocked', 'subscription.resumed', 'lane.held', 'message.dlq')
+    await run(world, engine, 1_000)
+    expect(await stateOf(engine)).toMatchObject({
+      state: 'blocked',
+      by: 'order',
+      retryAt: world.runtime.clock.now() + 4_000,
+    })
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 1, held: 0 })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+    await world.runtime.advance(180_000)
+    const order = calls.map(({ key, amount }) => `${key}${amount}`)
+    expect(order.filter((one) => one !== 'b1')).toEqual(['a1', 'a2', 'b2'])
+    expect(order.lastIndexOf('b1')).toBe(order.indexOf('a2') - 1)
+    expect(told.map(({ name }) => name)).toEqual(['subscription.blocked', 'subscription.resumed'])
+    expect(await heldOf(engine, 'notify')).toEqual([])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4, held: 0 } })
+  })
+
+  it.for([
+    ['a bug', new TypeError('undefined is no function')],
+    ['what says that it is permanent', failure.permanent('never')],
+    ['what nobody knows', new Error('what?')],
+  ] as const)('stays at %s without a hot loop, says so once, and goes on with a mended handler', async ([, error]) => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 3)
+    const broken = noting(world, ({ amount }) => (amount === 2 ? Promise.reject(error) : undefined), inOrder)
+    const first = world.engine([broken.handler], calm(world))
+    const told = heard(first, 'subscription.blocked', 'subscription.resumed')
+    await run(world, first, 3_600_000)
+    expect(broken.calls.length).toBeGreaterThan(10)
+    expect(broken.calls.length).toBeLessThan(100)
+    expect(told.map(({ name }) => name)).toEqual(['subscription.blocked'])
+    expect(await stateOf(first)).toMatchObject({ state: 'blocked', by: 'order' })
+    await first.stop()
+    const mended = noting(world, undefined, inOrder)
+    const second = world.engine([mended.handler])
+    await run(world, second, 1_000)
+    expect(mended.callsOf('a')).toEqual([2, 3])
+  })
+
+  it('stays at what can not be read, too', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1)])
+    await log.raw.append('b', [{ type: 'Credited', data: { amount: 'much' } }])
+    await log.append('c', [credited(3)])
+    const { handler, calls } = noting(world, undefined, inOrder)
+    const engine = world.engine([handler], calm(world))
+    const told = heard(engine, 'subscription.blocked', 'subscription.resumed')
+    await run(world, engine, 3_600_000)
+    expect(calls.map(({ key }) => key)).toEqual(['a'])
+    expect(told.map(({ name }) => name)).toEqual(['subscription.blocked'])
+    expect(await heldOf(engine, 'notify')).toEqual([])
+  })
+
+  it('passes over what its handler skips, and records it', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    const { handler, calls } = noting(
+      world,
+      ({ key, amount }) => {
+        if (key === 'b' && amount === 1) throw failure.skip('not needed')
+      },
+      inOrder,
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(calls).toHaveLength(4)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 3, discarded: 1 } })
+  })
+})
+
+describe("order: 'none'", () => {
+  it('holds an event by itself, and those behind it go on', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 4)
+    let isDown = true
+    const { handler, callsOf } = noting(
+      world,
+      ({ amount }) => {
+        if (amount % 2 === 0 && isDown) throw failure.transient('not now')
+      },
+      noOrder,
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(callsOf('a').toSorted()).toEqual([1, 2, 3, 4])
+    expect(await heldOf(engine, 'notify')).toMatchObject([{ status: 'retrying' }, { status: 'retrying' }])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 2 } })
+    isDown = false
+    await world.runtime.advance(10_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4, held: 0 } })
+  })
+
+  it('does the events of one key side by side', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 8)
+    const { handler, calls } = noting(world, () => world.runtime.timers.sleep(1_000), { ...noOrder, concurrency: 8 })
+    const engine = world.engine([handler])
+    await run(world, engine, 500)
+    expect(calls).toHaveLength(8)
+    await world.runtime.advance(1_000)
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 8 })
+  })
+
+  it('parks one, and nothing is queued behind it', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 3)
+    const { handler } = noting(
+      world,
+      ({ amount }) => {
+        if (amount === 1) throw failure.permanent('never')
+      },
+      noOrder,
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(await heldOf(engine, 'notify')).toMatchObject([{ status: 'parked', event: { key: 'a', version: 1 } }])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 1 } })
+  })
+})
