@@ -154,7 +154,8 @@ export class Verdicts {
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
     const { parts, budget, tracer } = this.#desk
     const { clock } = parts.runtime
-    const waitMs = Math.max(delayMs, budget?.take(clock.mono()) ?? 0)
+    // Whole, as databases keep times; the clock that the budget goes by has fractions.
+    const waitMs = Math.max(delayMs, Math.ceil(budget?.take(clock.mono()) ?? 0))
     entry.tries++
     tracer.nacked(entry.record, failure, waitMs)
     if (this.#blocksInstead(entry, failure, waitMs)) return this.#putBack(track, entry)
