@@ -161,7 +161,9 @@ export class Verdicts {
       entry.inPlace++
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + delayMs }, failure)
+    // Whole, as databases keep times.
+    const dueAt = Math.ceil(clock.now() + delayMs)
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
