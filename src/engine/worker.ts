@@ -59,6 +59,13 @@ export type WorkerEnd =
   | { readonly end: 'stopped' | 'lost' | 'refused' }
   | { readonly end: 'failed'; readonly error: unknown }
 
+interface Loaded {
+  readonly state: PartitionState
+  readonly known: Partition
+  /** The highest position the source has. */
+  readonly end: number
+}
+
 /**
  * Runs one partition of one subscription, from its claim until it is lost or given back:
  *
@@ -177,7 +184,7 @@ export class Worker {
     tenure.renewedAt = runtime.clock.mono()
     const loaded = await this.#untilStoreWorks(() => this.#load(lease))
     if (!loaded) return undefined
-    const { state, known } = loaded
+    const { state, known, end } = loaded
     this.#enter({ state: 'catching-up' })
     const { position } = state.checkpoint
     emitter.emit('partition.claimed', { subscription: name, partition, epoch: lease.epoch, position })
@@ -188,6 +195,7 @@ export class Worker {
       forced: this.#forced.signal,
       state,
       isInherited,
+      end,
       load: async () => (await this.#load(lease))?.known,
       working: (isBehind: boolean) => {
         if (isBehind || this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
@@ -199,7 +207,7 @@ export class Worker {
   }
 
   /** Reads everything the owner must know. Undefined when it is the owner no more. */
-  async #load(lease: Lease): Promise<{ readonly state: PartitionState; readonly known: Partition } | undefined> {
+  async #load(lease: Lease): Promise<Loaded | undefined> {
     const { store, subscription, source, settings, runtime } = this.#parts
     const { share } = this
     const { name, consumer } = subscription
@@ -225,7 +233,7 @@ export class Worker {
       rows: new RowCache(store, consumer, watchesGaps, cacheBytes),
       now: () => runtime.clock.now(),
     }
-    return { state, known }
+    return { state, known, end }
   }
 
   /** Works until the lease is lost or the worker is stopped. */

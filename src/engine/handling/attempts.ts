@@ -5,6 +5,7 @@ import type { Random } from '../../runtime/ports.ts'
 import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
+import { Deadlines } from './deadlines.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
 import type { Track } from './tracks.ts'
@@ -14,21 +15,32 @@ import type { Verdicts } from './verdicts.ts'
 export class Attempts {
   readonly #desk: Desk
   readonly #verdicts: Verdicts
+  /** Told when one is over. */
+  readonly #over: () => void
+  readonly #deadlines: Deadlines
   readonly #ends = new Map<Entry, Promise<void>>()
   /** Those that run beside others; whoever is tried alone is not among them. */
   readonly #beside = new Set<Entry>()
   readonly #asking: Asking
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
+  #isBarred = false
 
-  constructor(desk: Desk, verdicts: Verdicts) {
+  constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
     this.#desk = desk
     this.#verdicts = verdicts
     this.#asking = { wake: () => desk.parts.wake() }
+    this.#over = over
+    this.#deadlines = new Deadlines(desk.handler.timeoutMs, desk.parts.runtime)
   }
 
   get wanted(): Trial | undefined {
     return this.#wanted
+  }
+
+  /** Something could be begun if a commit had said so. */
+  get isBarred(): boolean {
+    return this.#isBarred
   }
 
   committed(commit: Commit): void {
@@ -45,6 +57,7 @@ export class Attempts {
   /** Called whenever something has changed. */
   pump(): void {
     const { tracks, parts, running, suspicion, ledger } = this.#desk
+    this.#isBarred = false
     if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()
     let isSuspect = false
     while (this.room > 0) {
@@ -88,8 +101,9 @@ export class Attempts {
 
   abandon(): void {
     const reason = new HoldfastError('ENGINE_STATE', 'This process does not run the partition any more.')
-    for (const attempt of this.#desk.running.values()) attempt.abandon(reason)
+    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)
     this.#desk.running.clear()
+    this.#deadlines.close()
     for (const entry of this.#beside) this.#free(entry)
     this.#desk.parts.solitude.leave(this.#asking)
   }
@@ -122,8 +136,9 @@ export class Attempts {
   }
 
   #mayBegin({ record, isLetter }: Entry, isSuspect: boolean): boolean {
-    const { running, suspicion, parts, tried } = this.#desk
-    if (!isLetter && record.position > tried) return false
+    const { running, suspicion, parts, permit } = this.#desk
+    this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
+    if (this.#isBarred) return false
     // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
     if (isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)) return false
     this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
@@ -152,7 +167,7 @@ export class Attempts {
       parts.logger.error({ subscription: handler.name, error }, 'an outcome could not be taken')
     }
     this.pump()
-    parts.wake()
+    this.#over()
   }
 
   /** Gives what has to be done about it when it is over. */
@@ -175,9 +190,11 @@ export class Attempts {
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
-    const { clock, timers } = parts.runtime
+    const { clock } = parts.runtime
     const begun = clock.mono()
-    const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)
+    this.#deadlines.add(attempt)
+    const result = await attempt.run(entry.work ?? unknownType, event, ctx)
+    this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
     if (!running.has(entry)) {
       waits.report(pass, undefined)
@@ -194,7 +211,9 @@ export class Attempts {
     entry.begun++
     return {
       subscription: subscription.name,
-      signal: attempt.signal,
+      get signal() {
+        return attempt.signal
+      },
       attempt: entry.begun,
       idempotencyKey: `${subscription.name}/${event.id}`,
       deadline: runtime.clock.now() + handler.timeoutMs,

@@ -13,6 +13,7 @@ import { DueLanes } from './due-lanes.ts'
 import type { Entry } from './entry.ts'
 import { Flow } from './flow.ts'
 import { Ledger } from './ledger.ts'
+import { Permit } from './permit.ts'
 import { Suspects } from './suspects.ts'
 import { Tracer } from './tracer.ts'
 import { Tracks } from './tracks.ts'
@@ -23,6 +24,8 @@ export interface HandlerLoopParts extends WorkerParts {
   readonly stopping: AbortSignal
   readonly state: PartitionState
   readonly isInherited: boolean
+  /** The highest position the source had when the partition was claimed. */
+  readonly end: number
   readonly enter: (next: NextState) => void
   readonly wake: () => void
 }
@@ -46,8 +49,7 @@ export interface Desk {
   readonly running: Map<Entry, Attempt>
   /** Lanes whose letters are being worked off. */
   readonly draining: Set<string>
-  /** Up to where events may be begun: a commit has said so. */
-  tried: number
+  readonly permit: Permit
   /** It stops, or is not the owner any more: nothing is begun. */
   isOver: boolean
 }
@@ -69,12 +71,12 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     waits: new BreakerWaits(handler, breakers, lanes(), partition.now),
     dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, runtime.clock),
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
-    suspects: new Suspects(state.tried ?? position, partition.held, partition.now()),
+    suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, partition.now()),
     budget: failure.budget && createBudget(failure.budget),
     tracer: new Tracer(parts),
     running: new Map(),
     draining: new Set(),
-    tried: position,
+    permit: new Permit(position),
     isOver: false,
   }
 }

@@ -30,6 +30,22 @@ export class Intake {
     return !this.#mayHaveMore && this.#desk.window.size === 0
   }
 
+  /** There may be something to read, and there is room for it. In larger pieces, because each costs a question. */
+  get canRead(): boolean {
+    const { window, parts } = this.#desk
+    return this.#mayHaveMore && this.#room >= mostUnfinished / 2 && window.unfinishedBytes < parts.settings.pageBytes
+  }
+
+  get #room(): number {
+    const { window } = this.#desk
+    return Math.min(mostUnfinished - window.unfinished, mostInWindow - window.size)
+  }
+
+  /** Only when the checkpoint has passed something there will be room. */
+  get isFull(): boolean {
+    return this.#desk.window.size > mostInWindow - mostUnfinished / 2
+  }
+
   /** Something may be there to read. */
   appended(): void {
     this.#mayHaveMore = true
@@ -40,16 +56,12 @@ export class Intake {
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
     if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
-    if (!this.#mayHaveMore) return
-    const { events, bytes } = window.unfinished()
-    const room = Math.min(mostUnfinished - events, mostInWindow - window.size)
-    // In larger pieces, because each costs a question and a commit.
-    if (room < mostUnfinished / 2 || bytes >= settings.pageBytes) return
+    if (!this.canRead) return
     this.#mayHaveMore = false
     this.#readAt = now
     const before = window.through
     try {
-      const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
+      const page = await this.#reading.read(before, { events: this.#room, bytes: settings.pageBytes })
       await this.#sortOut(page)
       if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
     } catch (error) {

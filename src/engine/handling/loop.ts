@@ -30,13 +30,16 @@ export class HandlerLoop implements Loop {
   readonly #drains: Drains
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
+  /** While it rests: until when at the longest, by the monotonic clock, because something is to be committed then. */
+  #commitsAt: number | undefined
 
   constructor(parts: HandlerLoopParts, handler: Handler, partition: Partition) {
     const desk = createDesk(parts, handler, partition)
     this.#desk = desk
     this.#intake = new Intake(desk)
     this.#drains = new Drains(desk)
-    this.#attempts = new Attempts(desk, new Verdicts(desk, this.#drains, () => parts.enter(this.standing())))
+    const verdicts = new Verdicts(desk, this.#drains, () => parts.enter(this.standing()))
+    this.#attempts = new Attempts(desk, verdicts, () => this.#wakeIfNeeded())
     this.#commits = new GroupCommit(desk, (commit) => this.#attempts.committed(commit))
   }
 
@@ -54,13 +57,15 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, partition } = this.#desk
+    const { parts, flow, tracks, running, due, waits, partition, ledger } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // Whatever is due has to wait until it goes on.
     if (tenure.pause) return Math.min(...waitsMs)
     if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
+    this.#commitsAt = ledger.isEmpty ? undefined : this.#commits.restsUntil
+    if (this.#commitsAt !== undefined) waitsMs.push(this.#commitsAt - now)
     const probeAt = flow.nextAt()
     // Where there is no room, the end of something that runs is what wakes it: a time that is over would make it spin until then.
     if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
@@ -83,6 +88,7 @@ export class HandlerLoop implements Loop {
   async step(): Promise<Step> {
     const { parts } = this.#desk
     const { tenure } = parts
+    this.#commitsAt = undefined
     await tenure.keep()
     if (!tenure.lease) return 'lost'
     if (tenure.pause) {
@@ -100,6 +106,7 @@ export class HandlerLoop implements Loop {
       this.#see()
       return 'idle'
     }
+    if (this.#canWait()) return 'idle'
     const done = await this.#commits.commit(this.#attempts.wanted)
     if (done !== 'worked') return done
     parts.enter(this.standing())
@@ -141,12 +148,23 @@ export class HandlerLoop implements Loop {
   }
 
   #hasToCommit(): boolean {
-    const { ledger, window, tracks, parts, tried } = this.#desk
-    if (!ledger.isEmpty || this.#attempts.wanted) return true
-    if (window.through > tried && tracks.size > 0) return true
+    const { ledger, window, parts } = this.#desk
+    if (!ledger.isEmpty || this.#attempts.wanted || this.#attempts.isBarred) return true
     const { tenure, runtime } = parts
     const isBehind = window.done().position > (tenure.checkpoint as Checkpoint).position
     return isBehind && runtime.clock.mono() - tenure.committedAt >= quietCommitMs
+  }
+
+  #canWait(): boolean {
+    if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
+    return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
+  }
+
+  /** An attempt is over. Where all there is to do about it is to commit it, and the time for that is set, nobody has to be woken. */
+  #wakeIfNeeded(): void {
+    const { parts, tracks } = this.#desk
+    const isSet = this.#commitsAt !== undefined && (tracks.nextAt() ?? Number.POSITIVE_INFINITY) >= this.#commitsAt
+    if (!isSet || !this.#canWait() || this.#intake.canRead || this.#drains.canTakeUp) parts.wake()
   }
 
   /** Everything that was done is in the store; what was read beyond that was for others. */

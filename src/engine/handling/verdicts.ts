@@ -158,7 +158,9 @@ export class Verdicts {
       entry.inPlace++
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + delayMs }, failure)
+    // Whole, as databases keep times.
+    const dueAt = Math.ceil(clock.now() + delayMs)
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
@@ -183,11 +185,13 @@ export class Verdicts {
   }
 
   #over(track: Track<Entry>, entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { suspicion, ledger, tracks, flow } = this.#desk
+    const { suspicion, ledger, tracks, flow, window } = this.#desk
     if (flow.standstill?.why === 'order') this.#answered()
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
-    else record.live()
-    entry.isDone = true
+    else {
+      record.live()
+      window.finish(entry)
+    }
     ledger.endTrials(suspicion.over(entry.record.position))
     tracks.end(track)
   }
@@ -210,16 +214,16 @@ export class Verdicts {
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, ledger, tracks, draining, due, waits } = this.#desk
+    const { suspicion, ledger, tracks, draining, due, waits, window } = this.#desk
     ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
-    entry.isDone = true
     if (entry.isLetter) {
       draining.delete(entry.lane)
       ledger.heldOn(entry, holding, failure)
     } else {
       ledger.hold(entry, holding, failure)
+      window.finish(entry)
       for (const one of behind) {
         // Where the whole partition is one track, other lanes are in it too.
         if (one.lane !== entry.lane) {
@@ -227,7 +231,7 @@ export class Verdicts {
           continue
         }
         ledger.queued(one)
-        one.isDone = true
+        window.finish(one)
       }
     }
     if (holding.status === 'retrying') due.add(entry.lane, holding.dueAt)
