@@ -12,7 +12,7 @@ import {
   type SqlProjection,
 } from 'holdfast'
 import type { EvidenceWriter } from './evidence.ts'
-import { act, type Task, taskEvents } from './tasks.ts'
+import { perform, type Task, taskEvents } from './tasks.ts'
 
 // Everything that can be made of an event: an effect outside, a row, and SQL. All of them do what the event says, if it says so to them.
 
@@ -41,7 +41,7 @@ export function effectsHandler(evidence: EvidenceWriter, maxDeaths?: number): Ha
         const effect = { id, key, version, idempotencyKey, attempt }
         evidence.write({ phase: 'begin', ...effect })
         const what = actOf('effects', data)
-        if (attempt > data.hiccups) act(what)
+        if (attempt > data.hiccups) perform(what)
         await setTimeout(data.ms)
         if (what === 'refuse' || attempt <= data.hiccups) {
           evidence.write({ phase: 'failed', ...effect })
@@ -59,7 +59,7 @@ function rowsProjection(): Projection {
     initial: () => ({ seen: 0 }),
     on: {
       Asked: ({ seen }, { data }) => {
-        act(actOf('rows', data))
+        perform(actOf('rows', data))
         return { seen: seen + 1 }
       },
     },
@@ -69,7 +69,7 @@ function rowsProjection(): Projection {
 function sqlProjection(): SqlProjection {
   return defineProjection('sql', {
     events: taskEvents,
-    on: { Asked: ({ data }, _tx: unknown) => act(actOf('sql', data)) },
+    on: { Asked: ({ data }, _tx: unknown) => perform(actOf('sql', data)) },
   })
 }
 

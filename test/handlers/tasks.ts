@@ -38,8 +38,8 @@ const task: StandardSchema<Task> = {
 export const taskEvents = defineEvents({ Asked: task })
 
 /** What an event does to the process. Returns only if that is nothing. */
-export function act(what: Act): void {
+export function perform(what: Act): void {
   if (what === 'exit') process.exit(1)
-  if (what === 'heap') for (const hoard: string[][] = []; ; ) hoard.push(new Array<string>(10_000).fill('more'))
+  if (what === 'heap') for (const hoard: string[][] = []; ; ) hoard.push(Array.from({ length: 10_000 }, () => 'more'))
   if (what === 'loop') for (;;);
 }
