@@ -111,8 +111,8 @@ describe('after deaths', () => {
     expect(deaths).toBe(3)
     const [state] = await world.store.subscriptions.partitions('sums')
     expect(state?.trials).toEqual([])
-    // Each of the suspects takes two commits, and from then on ten events take one.
-    expect(state?.checkpoint.commits).toBeLessThan(2_000)
+    // Each of the ten suspects takes two commits, and from then on ten events take one.
+    expect(state?.checkpoint.commits).toBeLessThan(500)
     expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2_003, held: 1_997 })
     expect(await engine.verify('sums')).toMatchObject({ ok: true })
   })
