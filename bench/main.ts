@@ -1,10 +1,11 @@
 import { parseArgs } from 'node:util'
 import { append } from './append/index.ts'
 import { type Benchmark, type Settings, UsageError } from './benchmark.ts'
+import { handlers } from './handlers/index.ts'
 import { latency } from './latency/index.ts'
 import { projection } from './projection/index.ts'
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency }
+const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency, handlers }
 
 const usage = `npm run -s bench -- <benchmark> [options]
 

@@ -47,6 +47,25 @@ describe('the commands', () => {
   })
 })
 
+describe('a breaker by itself', () => {
+  test('calls three times, then puts off; and is as new after a reset', async () => {
+    const name = 'https://rates.example/eur'
+    const called = 'called: 503 Service Unavailable\n'
+    for (const _ of ['first', 'second']) {
+      expect(await run('breaker.ts', [join(folder, 'breaker.db')])).toMatchObject({
+        code: 0,
+        stdout: [
+          `${called}${called}`,
+          `${name} closed → open\n${called}`,
+          'put off for 30 s\n',
+          `${name} open → isolated\n`,
+          `${name} isolated → closed\n`,
+        ].join(''),
+      })
+    }
+  })
+})
+
 /** What every SQL projection prints, however it writes its SQL. */
 const stock = /^apples 6\npears 2\npears parked p2 .*check constraint.*\npears queued p3 \n$/i
 

@@ -14,7 +14,7 @@ const adapters = ['sqlite', 'postgres', 'kafka', 'redis', 'webhook', 'watchdog']
 const outer = ['telemetry', 'server', 'cli', 'testing']
 const closedToAdapters = ['server', 'cli', 'testing']
 
-/** The one file of the core that meets the real clock, timers and randomness. */
+/** The one file of the core that meets the real clock, timers, randomness and process. */
 const systemRuntime = 'src/runtime/system.ts'
 
 const clock = { rule: 'core-clock', instead: 'ask the Clock of src/runtime/ports.ts' }

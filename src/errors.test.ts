@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import {
+  CommandConflictError,
   EventIdConflictError,
   ExpectedVersionError,
   errorCodes,
@@ -29,6 +30,7 @@ describe('an error of ours', () => {
     new InvalidEventError('EVENT_NOT_JSON', 'data', 'It is a date.'),
     new ExpectedVersionError('account-1', 'new', 3),
     new EventIdConflictError('id-1', 'it is used'),
+    new CommandConflictError('account-1', 'transfer-1', 3),
     new StoreError('STORE_BUSY', 'It is locked.'),
   ])('is told apart by its class, its name and its code: %s', (error) => {
     expect(error).toBeInstanceOf(HoldfastError)
@@ -50,6 +52,10 @@ it('a version conflict names the key, what was expected and what is there', () =
   expect(error).toMatchObject({ code: 'EXPECTED_VERSION', key: 'account-1', expected: 2, actual: 5 })
   expect(error.message).toContain('"account-1" was expected at version 2, but it is at version 5')
   expect(new ExpectedVersionError('account-1', 'new', 5).message).toContain('was expected to be new')
+  expect(new ExpectedVersionError('account-1', 2, 5, 4)).toMatchObject({
+    tries: 4,
+    message: expect.stringContaining('others were first 4 times'),
+  })
 })
 
 it('an id conflict names the id, and shows one with odd characters readably', () => {

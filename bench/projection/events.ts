@@ -19,7 +19,11 @@ export interface EventsSpec {
   readonly poisonOneIn?: number
   /** The first event of one key in so many is poison, so that it is held from its start; undefined for none. */
   readonly holdKeyOneIn?: number
+  /** So many of the events come first, each the only one of a key of its own; undefined for none. */
+  readonly singles?: number
 }
+
+export const singleKey = 'single-'
 
 const begin = Date.UTC(2026, 0, 1)
 const purposes = [
@@ -33,7 +37,7 @@ const purposes = [
  * The same events for the same numbers, on every machine. Whether an event is poison is drawn from a seed of its own, so that
  * a log with poison differs from one without in nothing but the currency of those events.
  */
-export function* makeEvents({ events, keys, poisonOneIn, holdKeyOneIn }: EventsSpec): Generator<EventRow> {
+export function* makeEvents({ events, keys, poisonOneIn, holdKeyOneIn, singles = 0 }: EventsSpec): Generator<EventRow> {
   const random = createRandom(20_260_101)
   const poison = createRandom(4_711)
   const versions = new Uint32Array(keys)
@@ -53,11 +57,12 @@ export function* makeEvents({ events, keys, poisonOneIn, holdKeyOneIn }: EventsS
       counterparty: `DE${String(random.u32()).padStart(20, '0')}`,
       purpose: `${purposes[random.below(purposes.length)]}, ${String(random.u32()).padStart(28, '0')}`,
     }
-    versions[account] = (versions[account] as number) + 1
+    const isSingle = i < singles
+    if (!isSingle) versions[account] = (versions[account] as number) + 1
     yield {
       id: nextId(),
-      key: `account-${String(account).padStart(6, '0')}`,
-      version: versions[account],
+      key: isSingle ? `${singleKey}${String(i).padStart(6, '0')}` : `account-${String(account).padStart(6, '0')}`,
+      version: isSingle ? 1 : (versions[account] as number),
       type: random.below(2) === 0 ? 'FundsCredited' : 'FundsDebited',
       time: new Date(now).toISOString(),
       data: JSON.stringify(movement),

@@ -13,7 +13,7 @@ export interface Breakers {
    * the longest are forgotten when there are too many, which loses nothing that is in the store.
    */
   get(name: string, settings: BreakerSettings): Breaker
-  /** Lets what is under way with the store end; after that none of them touches the store again. */
+  /** Lets what is under way with the store end. After that they answer by what they know, and `get` throws. */
   close(): Promise<void>
 }
 

@@ -86,8 +86,8 @@ export function tallyOf(own: Circuit, processId: string, settings: BreakerSettin
     // It stands by its vote until it has had the time to find out how things are now.
     case 'open':
       return { by: 'vote', until: Math.max(own.reopensAt, now) + windowMs(settings) }
+    // It is about to know better.
     case 'half-open':
-      return { by: 'vote', until: now + windowMs(settings) }
     case 'isolated':
       return undefined
   }

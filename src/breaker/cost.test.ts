@@ -21,6 +21,19 @@ describe('what is asked of the store', () => {
     expect(calls).toEqual({ load: 1, save: 2 })
   })
 
+  it('is no read within a second of a write, which has told as much', async () => {
+    const world = createBreakerWorld()
+    const { calls, fail } = world.start('a')
+    const { breaker } = world.start('b')
+    await breaker.enter()
+    await fail()
+    await world.advance(999)
+    await fail()
+    await world.advance(999)
+    await fail()
+    expect(calls).toEqual({ load: 1, save: 3 })
+  })
+
   it('is a load and a save at most for a failure that comes late', async () => {
     const world = createBreakerWorld()
     const { calls, breaker } = world.start('a')

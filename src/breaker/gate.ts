@@ -9,11 +9,12 @@ import type {
   CallOptions,
 } from './breaker.ts'
 import type { BreakerStore } from './breaker-store.ts'
+import { callThrough } from './call.ts'
 import { admitsProbe, type Circuit, closedCircuit, holdsProbe, stateOf, tallyOf } from './circuit.ts'
+import { createToken, isOnce, shut } from './entry.ts'
 import { type Input, step } from './machine.ts'
 import { Mirror } from './mirror.ts'
 import { checkWords } from './name.ts'
-import { BreakerOpenError } from './open-error.ts'
 import { tallyIn } from './tally.ts'
 
 export interface GateOptions {
@@ -25,16 +26,6 @@ export interface GateOptions {
   readonly counts: (error: unknown) => boolean
   readonly hooks: BreakerHooks
 }
-
-type Shut = Extract<BreakerEntry, { entry: 'open' }>
-
-// While the probes of others are under way there is no telling when; soon.
-const probingMs = 1_000
-// Only a person knows when. Whoever hears of the change by `onChange` need not wait for it.
-const isolatedMs = 10_000
-
-// Of any gate: an entry may come back to another one than it is from, when that was forgotten in the meantime.
-const ended = new WeakSet<BreakerEntry>()
 
 /**
  * Two circuits, one machine. The *shared* one lies in the store and rules when it is not closed. The *own* one is in this process's
@@ -67,7 +58,6 @@ export class Gate implements Breaker {
       name,
       runtime,
       onCircuit: (from, to) => this.#onShared(from, to),
-      onJump: () => this.#renewOwn(),
       onDown: () => this.#takeOver(),
       onBack: () => void this.#tell(),
       onError: (error) => quietly(() => hooks.onStoreError?.(name, error)),
@@ -97,19 +87,8 @@ export class Gate implements Breaker {
     else this.#stepOwn(input)
   }
 
-  async call<T>(work: (signal: AbortSignal | undefined) => T | Promise<T>, { signal }: CallOptions = {}): Promise<T> {
-    signal?.throwIfAborted()
-    const entry = await this.enter()
-    if (entry.entry === 'open') throw new BreakerOpenError(this.name, entry)
-    let result: T
-    try {
-      result = await work(signal)
-    } catch (error) {
-      await (signal?.aborted || !this.#isFailure(error) ? this.forget(entry) : this.report(entry, false))
-      throw error
-    }
-    await this.report(entry, true)
-    return result
+  call<T>(work: (signal: AbortSignal | undefined) => T | Promise<T>, { signal }: CallOptions = {}): Promise<T> {
+    return callThrough(this, work, signal, this.#options.counts)
   }
 
   async state(): Promise<BreakerState> {
@@ -244,36 +223,6 @@ export class Gate implements Breaker {
     this.#seen = to
     if (from && from.state !== to.state) quietly(() => this.#options.hooks.onChange?.(this.name, from, to))
   }
-
-  #isFailure(error: unknown): boolean {
-    // Of a breaker further in: nobody was called.
-    if (error instanceof BreakerOpenError) return false
-    try {
-      return this.#options.counts(error)
-    } catch {
-      return true
-    }
-  }
-}
-
-/** Nobody else's, in all likelihood. */
-export function createToken(random: Runtime['random']): string {
-  return random.u32().toString(36) + random.u32().toString(36)
-}
-
-function isOnce(entry: BreakerEntry): entry is BreakerPass {
-  if (entry.entry === 'open' || ended.has(entry)) return false
-  ended.add(entry)
-  return true
-}
-
-function shut(circuit: Circuit, now: number): Shut {
-  const { state } = circuit
-  // Never here: a closed one lets everybody through.
-  if (state === 'closed') return { entry: 'open', state: 'half-open', retryAt: now + probingMs, afterMs: probingMs }
-  const afterMs =
-    state === 'open' ? Math.max(circuit.reopensAt - now, 0) : state === 'isolated' ? isolatedMs : probingMs
-  return { entry: 'open', state, retryAt: now + afterMs, afterMs }
 }
 
 function quietly(hook: () => void): void {

@@ -192,6 +192,14 @@ describe('with a quorum', () => {
     expect(walked.circuit.state).toBe('open')
   })
 
+  it('does not take back the vote of a process that goes on failing', () => {
+    const walked = walk(options)
+    for (const processId of ['a', 'a', 'a', 'b']) walked.fail(1, processId)
+    expect(walked.circuit.state).toBe('closed')
+    walked.fail(2, 'b')
+    expect(walked.circuit.state).toBe('open')
+  })
+
   it('counts no vote of a process that had a success since, but those of the others', () => {
     const walked = walk(options)
     walked.fail(1, 'a')

@@ -9,8 +9,6 @@ export interface MirrorOptions {
   readonly runtime: Runtime
   /** Called with everything that is read or written and differs from what was known. */
   readonly onCircuit: (from: Circuit, to: Circuit) => void
-  /** What was taken for the time of the store was not: times noted until now mean nothing. */
-  readonly onJump: () => void
   /** The store began to fail. */
   readonly onDown: () => void
   /** The store answers again. */
@@ -25,8 +23,6 @@ const patienceMs = 5_000
 // Everybody who is in the way of a save has got his own through, so it takes many of them to lose ten times.
 const mostSaves = 10
 const jitterMs = 20
-// More than any network makes of it.
-const jumpMs = 1_000
 
 /**
  * What this process knows of a shared circuit, and its way to change it. One act at a time: a load is shared by all who wait for it, and
@@ -122,7 +118,7 @@ export class Mirror {
     const { name, store, runtime } = this.#options
     for (let saves = 0; saves < mostSaves; saves++) {
       // What we know is good enough to begin with: if it isn't so any more, the save will tell.
-      if (saves > 0 || !this.#isFresh() || !this.#hasRead || this.isDown) await this.#load({ isPerson })
+      if (saves > 0 || !this.#isFresh() || !this.#hasRead) await this.#load({ isPerson })
       const next = change(this.circuit, this.now())
       if (next === this.circuit) return
       const breaker = { name, state: stateOf(next), record: JSON.stringify(next) }
@@ -140,9 +136,7 @@ export class Mirror {
     const { name, store, runtime } = this.#options
     const { breaker, now } = await this.#within(store.load(name))
     this.#triedAt = runtime.clock.mono()
-    const offset = now - this.#triedAt
-    if (Math.abs(offset - this.#offset) > jumpMs) this.#options.onJump()
-    this.#offset = offset
+    this.#offset = now - this.#triedAt
     this.#learn(breaker ? this.#read(breaker.record, isPerson) : closedCircuit(), breaker?.revision ?? 0)
     this.#hasRead = true
   }

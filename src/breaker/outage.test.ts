@@ -178,7 +178,7 @@ describe('a clock that differs from that of the store', () => {
   })
 
   it('does not keep open for an hour what was opened before the store said what time it is', async () => {
-    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s', quorum: 2 })
     const { clock } = world.runtime
     const a = world.start('a', { clock: { now: () => clock.now() + 3_600_000, mono: () => clock.mono() } })
     a.outage = 'before'

@@ -175,6 +175,39 @@ describe('with a quorum of two', () => {
     expect(await entryOf(a.breaker)).toBe('closed')
   })
 
+  it('a process has its vote until it has had all the successes that it takes', async () => {
+    const world = createBreakerWorld({ ...options, successes: 2 })
+    const [a, b] = [world.start('a'), world.start('b')]
+    await a.fail(2)
+    await world.advance(10_000)
+    expect(await a.succeed()).toEqual(['probe'])
+    await b.fail(2)
+    expect(await b.breaker.state()).not.toHaveProperty('local')
+  })
+
+  it('a late success of a process does not speak for what it has seen since', async () => {
+    const world = createBreakerWorld(options)
+    const a = world.start('a')
+    const late = await a.breaker.enter()
+    await a.fail(2)
+    await world.advance(10_000)
+    await a.succeed()
+    await a.fail()
+    const { save } = a.calls
+    await a.breaker.report(late, true)
+    expect(a.calls.save).toBe(save)
+  })
+
+  it('by rate, too, a process that is well again has no vote any more', async () => {
+    const world = createBreakerWorld({ ...options, opens: { rate: 0.5, window: '1m', minimumCalls: 2 } })
+    const [a, b] = [world.start('a'), world.start('b')]
+    await a.fail(2)
+    await world.advance(10_000)
+    await a.succeed()
+    await b.fail(2)
+    expect(await b.breaker.state()).toMatchObject({ local: true })
+  })
+
   it('by rate it is the same', async () => {
     const world = createBreakerWorld({ ...options, opens: { rate: 0.5, window: '1m', minimumCalls: 4 } })
     const [a, b] = [world.start('a'), world.start('b')]

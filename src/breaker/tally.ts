@@ -59,7 +59,7 @@ export function trips(tallies: readonly Tally[], { opens }: BreakerSettings): bo
   const buckets = tallies.flatMap((tally) => (tally.by === 'rate' ? tally.buckets : []))
   const calls = buckets.reduce((sum, bucket) => sum + bucket.calls, 0)
   const failures = buckets.reduce((sum, bucket) => sum + bucket.failures, 0)
-  return failures > 0 && calls >= opens.minimumCalls && failures / calls >= opens.rate
+  return calls >= opens.minimumCalls && failures / calls >= opens.rate
 }
 
 /** Those that still say something about now. */

@@ -263,6 +263,17 @@ describe('a signal', () => {
     await expect(accounts({ timers }).execute('bob', decide, { signal: abort.signal })).rejects.toThrow('enough')
     expect(decide).toHaveBeenCalledOnce()
   })
+
+  it('ends the wait before what is in doubt is appended again', async () => {
+    const abort = new AbortController()
+    const append = vi.fn<LogStore['append']>(() => {
+      abort.abort(new Error('enough'))
+      return Promise.reject(new StoreError('STORE_UNAVAILABLE', 'It is away.'))
+    })
+    const bob = accounts({ store: withAppend(append) })
+    await expect(bob.execute('bob', () => [credited(1)], { signal: abort.signal })).rejects.toThrow('enough')
+    expect(append).toHaveBeenCalledOnce()
+  })
 })
 
 describe('a command with an idempotency key', () => {
@@ -330,16 +341,19 @@ describe('a command with an idempotency key', () => {
     }
   })
 
-  it('asked for at the same moment with other content is executed once, and a conflict', async () => {
-    const bob = accounts()
-    const asked = [1, 2, 3].map((amount) =>
-      bob.execute('bob', () => [credited(1)], { idempotencyKey: 'both', content: { amount } }),
-    )
-    const settled = await Promise.allSettled(asked)
-    const came = settled.map((one) => (one.status === 'rejected' ? String(one.reason.code) : one.value.outcome))
-    expect(came.toSorted()).toEqual(['COMMAND_CONFLICT', 'COMMAND_CONFLICT', 'executed'])
-    expect(await eventsOf('bob')).toHaveLength(1)
-  })
+  it.each([{}, { retry: false } as const])(
+    'asked for at the same moment with other content is executed once, and a conflict: %o',
+    async (options) => {
+      const bob = accounts(options)
+      const asked = [1, 2, 3].map((amount) =>
+        bob.execute('bob', () => [credited(1)], { idempotencyKey: 'both', content: { amount } }),
+      )
+      const settled = await Promise.allSettled(asked)
+      const came = settled.map((one) => (one.status === 'rejected' ? String(one.reason.code) : one.value.outcome))
+      expect(came.toSorted()).toEqual(['COMMAND_CONFLICT', 'COMMAND_CONFLICT', 'executed'])
+      expect(await eventsOf('bob')).toHaveLength(1)
+    },
+  )
 
   it('is not taken for another one whose metadata came along', async () => {
     const both = accounts()
@@ -418,30 +432,62 @@ describe('when the outcome of an append is unknown', () => {
   })
 
   it('goes on through an outage, and surfaces one that lasts', async () => {
-    const outage = lost()
     /** Runs a command on an empty key while so many calls of the store fail, and tells how many there were. */
     const during = async (key: string, isDown: (call: number) => boolean) => {
       let calls = 0
-      const call = <T>(ask: () => Promise<T>) => (isDown(++calls) ? Promise.reject(outage) : ask())
+      const call = <T>(what: string, ask: () => Promise<T>) =>
+        isDown(++calls) ? Promise.reject(new StoreError('STORE_UNAVAILABLE', `Call ${calls}, ${what}.`)) : ask()
       const log: LogStore = {
         ...store.log,
-        append: (...args) => call(() => store.log.append(...args)),
-        readKey: (...args) => call(() => store.log.readKey(...args)),
+        append: (...args) => call('append', () => store.log.append(...args)),
+        readKey: (...args) => call('read', () => store.log.readKey(...args)),
       }
       const done = await accounts({ store: { log } })
         .execute(key, () => [credited(1)])
-        .catch((error: unknown) => ({ error }))
+        .catch(({ message }: StoreError) => ({ message }))
       return { calls, done }
     }
-    // It reads, appends, can't read twice, reads and appends.
+    // It reads, and appends four times.
     expect(await during('bob', (call) => call >= 2 && call <= 4)).toMatchObject({
-      calls: 6,
+      calls: 5,
       done: { outcome: 'executed', version: 1 },
     })
-    expect(await during('eve', (call) => call >= 2)).toEqual({ calls: 6, done: { error: outage } })
+    expect(await during('eve', (call) => call >= 2)).toEqual({ calls: 6, done: { message: 'Call 5, append.' } })
     // Nothing was sent yet: the caller knows where it stands.
-    expect(await during('ada', () => true)).toEqual({ calls: 1, done: { error: outage } })
+    expect(await during('ada', () => true)).toEqual({ calls: 1, done: { message: 'Call 1, read.' } })
     expect([await eventsOf('bob'), await eventsOf('eve'), await eventsOf('ada')]).toMatchObject([[{}], [], []])
+  })
+
+  it('does not decide anew while the first decision may still arrive', async () => {
+    const decide = vi.fn<() => ReturnType<typeof credited>[]>(() => [])
+    decide.mockReturnValueOnce([credited(1)])
+    let late: (() => Promise<unknown>) | undefined
+    const cut = withAppend(async (...args) => {
+      if (!late) {
+        late = () => store.log.append(...args)
+        throw lost()
+      }
+      // What was lost arrives, and others come after it.
+      await late()
+      await createLog({ store }).append('bob', [credited(5)])
+      return store.log.append(...args)
+    })
+    const done = await accounts({ store: cut }).execute('bob', decide)
+    expect(done).toMatchObject({ outcome: 'executed', version: 1, position: 1, state: { balance: 1 } })
+    expect(decide).toHaveBeenCalledOnce()
+    expect(await eventsOf('bob')).toHaveLength(2)
+  })
+
+  it('decides anew when somebody else was first, and the first decision can not arrive any more', async () => {
+    let calls = 0
+    const cut = withAppend(async (...args) => {
+      if (++calls > 1) return store.log.append(...args)
+      await createLog({ store }).append('bob', [credited(5)])
+      throw lost()
+    })
+    const done = await accounts({ store: cut }).execute('bob', ({ balance }) => [credited(balance + 1)])
+    expect(done).toMatchObject({ outcome: 'executed', version: 2, state: { balance: 11 } })
+    expect(calls).toBe(3)
   })
 
   it('surfaces what is no question of time at once', async () => {
@@ -503,7 +549,7 @@ describe('the fold', () => {
         store,
         events: bank,
         initial: (): object => (at === 'initial' ? { value } : {}),
-        on: { Credited: () => ({ list: [], value }) },
+        on: at === 'initial' ? {} : { Credited: () => ({ list: [], value }) },
       })
     for (const at of ['initial', 'later'] as const)
       await expect(of(at).execute('bob', () => [credited(1)])).rejects.toMatchObject({
@@ -513,7 +559,20 @@ describe('the fold', () => {
     expect(await eventsOf('bob')).toEqual([])
   })
 
-  it('may leave out what JSON would not hold', async () => {
+  it('must be synchronous, and one that is not ends no process', async () => {
+    const later = createCommands({
+      store,
+      events: bank,
+      initial: () => 0,
+      on: { Credited: (() => Promise.reject(new Error('too late'))) as never },
+    })
+    await expect(later.execute('bob', () => [credited(1)])).rejects.toMatchObject({
+      code: 'FOLD_STATE',
+      message: expect.stringContaining('A fold must be synchronous'),
+    })
+  })
+
+  it('may hold what JSON would not', async () => {
     const bob = createCommands({
       store,
       events: bank,

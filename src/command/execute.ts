@@ -43,87 +43,108 @@ interface Call extends Request {
   readonly stream: Stream
   /** The ids of all events that it tried to append: what is found under one of them is its own doing. */
   readonly sent: Set<string>
-  /** An append of it may be in the log, or may not. */
-  isInDoubt: boolean
 }
 
-/** `missed`: nothing is known to be written, and it may go better the next time. */
-type Tried = { readonly done: Done } | { readonly missed: HoldfastError }
+/** What was decided, and what it comes to if it is appended. */
+interface Decided {
+  readonly news: readonly NewEvent[]
+  readonly events: readonly Event[]
+  readonly state: unknown
+}
 
 /**
- *     load ──► decide ──► fold what was decided ──► append ──► done
- *       ▲                                             │
- *       └─── wait ◄─── somebody else was first, or nobody knows whether it was appended
+ * `late`: somebody else appended first, and nothing was written. `in-doubt`: the store failed, and it may have been written, or may be
+ * yet.
+ */
+type Tried =
+  | { readonly tried: 'done'; readonly done: Done }
+  | { readonly tried: 'late'; readonly error: ExpectedVersionError }
+  | { readonly tried: 'in-doubt'; readonly error: StoreError; readonly decided: Decided }
+
+/**
+ *     load ──► decide ──► append ──► done
+ *       ▲                  │ │ ▲
+ *       └──── late: wait ──┘ └─┘ in doubt: wait
  *
- * The version that was read is the version that is expected. Of all that decide on one state only one can append, also if it is
- * still on its way when nobody waits for it any more; so the whole of it can be done again.
+ * The version that was read is the version that is expected, so of all that decide on one state only one can append. What is in doubt
+ * is appended again, the same events under the same ids, until it is there or can't be any more: a decision that was made anew might be
+ * another one, and the first might still arrive.
  */
 export async function execute(executor: Executor, request: Request): Promise<Done> {
   const { log, fold, retry, timers, random } = executor
   const { key, command, signal } = request
   const sent = new Set<string>()
   const isOurs = (event: Event) => sent.has(event.id) || (command !== undefined && isWrittenBy(event, command))
-  const call: Call = { ...request, stream: new Stream(log, key, fold, isOurs), sent, isInDoubt: false }
-  for (let tries = 1; ; tries++) {
-    const tried = await attempt(executor, call)
-    if ('done' in tried) return tried.done
-    if (tries > retry.times) return giveUp(executor, call, tried.missed, tries)
+  const call: Call = { ...request, stream: new Stream(log, key, fold, isOurs), sent }
+  let tried = await attempt(executor, call)
+  for (let tries = 1; tried.tried !== 'done'; tries++) {
+    if (tries > retry.times) return giveUp(executor, call, tried, tries)
     await timers.sleep(retry.delayMs(tries, random), signal)
+    signal?.throwIfAborted()
+    tried = tried.tried === 'late' ? await attempt(executor, call) : await append(executor, call, tried.decided)
   }
+  return tried.done
 }
 
 async function attempt(executor: Executor, call: Call): Promise<Tried> {
   const { key, stream, signal } = call
-  try {
-    await stream.load(executor.timers, signal)
-  } catch (error) {
-    if (call.isInDoubt && isPassing(error)) return { missed: error }
-    throw error
-  }
-  if (stream.found) return { done: doneBefore(call, stream.found) }
+  await stream.load(executor.timers, signal)
+  if (stream.found) return { tried: 'done', done: doneBefore(call, stream.found) }
   const { version, position, state } = stream
-  // Not in any try of ours: what it throws is the caller's, even if it looks like a conflict, because it runs a command itself.
   const drafts = readDecision(await call.decide(state, { key, version }))
-  if (drafts.length === 0) return { done: { outcome: 'unchanged', version, position, state, events: [] } }
-  return append(executor, call, await admitAll(executor, call, drafts))
+  if (drafts.length === 0) {
+    return { tried: 'done', done: { outcome: 'unchanged', version, position, state, events: [] } }
+  }
+  const decided = await foldAll(executor, call, await admitAll(executor, call, drafts))
+  signal?.throwIfAborted()
+  return append(executor, call, decided)
 }
 
-async function append(executor: Executor, call: Call, events: readonly NewEvent[]): Promise<Tried> {
-  const { key, stream, sent, signal } = call
-  const written: Event[] = []
+/** Before they are written: events that its own fold can't take would stop every later command of the key. */
+async function foldAll({ catalog }: Executor, call: Call, news: readonly NewEvent[]): Promise<Decided> {
+  const { key, stream } = call
+  const events: Event[] = []
   let { state } = stream
-  // Before they are written: events that its own fold can't take would stop every later command of the key.
-  for (const [i, event] of events.entries()) {
+  for (const [i, event] of news.entries()) {
     const place = { key, version: stream.version + i + 1, position: 0 }
-    const logged = await readLogged({ ...event, ...place }, executor.catalog)
+    const logged = await readLogged({ ...event, ...place }, catalog)
     state = stream.fold(state, logged)
-    written.push(eventOf(logged))
+    events.push(eventOf(logged))
   }
-  signal?.throwIfAborted()
-  for (const { id } of events) sent.add(id)
+  return { news, events, state }
+}
+
+async function append({ store }: Executor, call: Call, decided: Decided): Promise<Tried> {
+  const { key, stream, sent } = call
+  const { news, events, state } = decided
+  for (const { id } of news) sent.add(id)
   const expected = stream.version === 0 ? 'new' : stream.version
   try {
-    const { version, position } = settle(key, expected, await executor.store.append(key, events, expected))
-    return { done: { outcome: 'executed', version, position, state, events: written } }
+    const { version, position } = settle(key, expected, await store.append(key, news, expected))
+    return { tried: 'done', done: { outcome: 'executed', version, position, state, events } }
   } catch (error) {
-    if (error instanceof ExpectedVersionError) return { missed: error }
-    if (!isPassing(error)) throw error
-    call.isInDoubt = true
-    return { missed: error }
+    if (error instanceof ExpectedVersionError) return { tried: 'late', error }
+    if (isPassing(error)) return { tried: 'in-doubt', error, decided }
+    throw error
   }
 }
 
 /** Tells how it was, unless it turns out that all is well: whoever was first may have been the same command, asked for twice. */
-async function giveUp({ timers }: Executor, call: Call, missed: HoldfastError, tries: number): Promise<Done> {
-  const { key, stream, command, isInDoubt, signal } = call
-  if (command || isInDoubt) {
-    await stream.load(timers, signal).catch((error: unknown) => {
-      if (!isPassing(error)) throw error
+async function giveUp(
+  { timers }: Executor,
+  call: Call,
+  { tried, error }: Exclude<Tried, { tried: 'done' }>,
+  tries: number,
+): Promise<Done> {
+  const { key, stream, command, signal } = call
+  if (command || tried === 'in-doubt') {
+    await stream.load(timers, signal).catch((failed: unknown) => {
+      if (!isPassing(failed)) throw failed
     })
     if (stream.found) return doneBefore(call, stream.found)
   }
-  if (missed instanceof ExpectedVersionError) throw new ExpectedVersionError(key, missed.expected, missed.actual, tries)
-  throw missed
+  if (tried === 'in-doubt') throw error
+  throw new ExpectedVersionError(key, error.expected, error.actual, tries)
 }
 
 function doneBefore({ stream, sent }: Call, events: readonly Event[]): Done {

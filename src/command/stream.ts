@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { EventCatalog } from '../event/catalog.ts'
 import type { Event } from '../event/event.ts'
+import { disarm } from '../failure/failure.ts'
 import type { Log } from '../log/log.ts'
 import type { Logged } from '../log/logged.ts'
 import type { Reducer } from '../projection/projection.ts'
@@ -17,7 +18,8 @@ const eventsPerTurn = 1_000
 
 /**
  * The events of one key, folded as far as they were read. `load` goes on from there, so that a command which was too late reads only
- * what is new. It holds one state and, of all events, only those that the command wrote itself: then it stops behind them, and `version`, `position` and `state` are what that run came to.
+ * what is new. It holds one state and, of all events, only those that the command wrote itself: it stops behind them, and `version`,
+ * `position` and `state` are then what that run came to.
  */
 export class Stream {
   readonly key: string
@@ -39,7 +41,6 @@ export class Stream {
   }
 
   async load(timers: Timers, signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted()
     const reading = this.#log.readKey(this.key, { after: this.version, ...(signal && { signal }) })
     for await (const logged of reading) {
       const isFound = this.#isOurs(logged)
@@ -56,18 +57,18 @@ export class Stream {
   fold(state: unknown, event: Event): unknown {
     const reducer = this.#fold.reducers.get(event.type)
     if (!reducer) return state
+    let after: unknown
     try {
-      const after = reducer(state, event)
-      if (after !== state) freezeState(after)
-      return after
+      after = reducer(state, event)
     } catch (cause) {
-      if (cause instanceof HoldfastError && cause.code === 'FOLD_STATE') throw cause
-      const what = `The fold threw at version ${event.version} of ${JSON.stringify(this.key)}, a ${event.type}`
-      throw new HoldfastError('FOLD_FAILED', `${what}: ${cause instanceof Error ? cause.message : String(cause)}.`, {
-        cause,
-        hint: 'Nothing was written.',
-      })
+      const where = `version ${event.version} of ${JSON.stringify(this.key)}, a ${event.type}`
+      const why = cause instanceof Error ? cause.message : 'something that is no error'
+      const hint = 'Nothing was written.'
+      throw new HoldfastError('FOLD_FAILED', `The fold threw at ${where}: ${why}.`, { cause, hint })
     }
+    disarm(after)
+    if (after !== state) freezeState(after)
+    return after
   }
 }
 

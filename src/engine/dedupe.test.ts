@@ -170,6 +170,21 @@ describe('the mark of what was done', () => {
     expect(marks.get('amount 1')?.until).toBe(world.runtime.clock.now() - 1_000 + 24 * hour)
   })
 
+  it('is told to whoever hears of the duplicate', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    const { handler, calls } = noting(world, () => ({ receipt: 'r-1' }), { dedupe: byAmount })
+    const engine = world.engine([handler])
+    const skipped: unknown[] = []
+    engine.on('handler.skipped', ({ key, reason, result }) => skipped.push({ key, reason, result }))
+    await log.append('a', [credited(1)])
+    await run(world, engine, 1_000)
+    await log.append('b', [credited(1)])
+    await world.runtime.advance(1_000)
+    expect(calls).toHaveLength(1)
+    expect(skipped).toEqual([{ key: 'b', reason: 'duplicate', result: '{"receipt":"r-1"}' }])
+  })
+
   it('is written for every event, however many there were before', async () => {
     const { clock } = createVirtualRuntime()
     const inbox = { find: () => Promise.reject(away()), sweep: () => Promise.reject(away()) }

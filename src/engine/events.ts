@@ -1,4 +1,5 @@
 import type { Failure } from '../failure/failure.ts'
+import type { Channel } from '../runtime/ports.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
 import type { StandstillReason } from './handling/flow.ts'
 import type { SubscriptionState } from './state.ts'
@@ -15,7 +16,10 @@ export interface Traced {
   readonly causationId: string | undefined
 }
 
-/** Everything an engine tells about itself. `engine.on(name, listener)` types the listener from here. */
+/**
+ * Everything an engine tells about itself. `engine.on(name, listener)` types the listener from here; the same is published on the channel
+ * `holdfast:<name>` of `node:diagnostics_channel`.
+ */
 export interface EngineEvents {
   /** A subscription went from one state to another. */
   'subscription.state': {
@@ -71,7 +75,11 @@ export interface EngineEvents {
   'handler.completed': Traced & { readonly attempt: number; readonly durationMs: number }
   'handler.failed': Traced & { readonly attempt: number; readonly durationMs: number; readonly failure: Failure }
   /** It was not tried, or not any more: a duplicate, or what its policy passes over. */
-  'handler.skipped': Traced & { readonly reason: string }
+  'handler.skipped': Traced & {
+    readonly reason: string
+    /** Of a duplicate: what the handler gave the first time, in JSON; null where that was not kept. */
+    readonly result: string | null | undefined
+  }
   /** That an event was handled is in the store. */
   'message.acked': Traced
   /** It will be tried again. */
@@ -118,12 +126,16 @@ export const warningLogger: Logger = {
   error: (fields, message) => console.error(`holdfast: ${message}`, fields),
 }
 
+/** Tells listeners of this engine, and whoever in the process listens to the channel `holdfast:<name>`. */
 export class EngineEmitter {
   readonly #listeners = new Map<EngineEventName, Set<Listener<never>>>()
+  readonly #channels = new Map<EngineEventName, Channel>()
   readonly #logger: Logger
+  readonly #openChannel: (name: string) => Channel
 
-  constructor(logger: Logger) {
+  constructor(logger: Logger, openChannel: (name: string) => Channel) {
     this.#logger = logger
+    this.#openChannel = openChannel
   }
 
   on<Name extends EngineEventName>(name: Name, listener: Listener<Name>): () => void {
@@ -133,17 +145,31 @@ export class EngineEmitter {
   }
 
   isHeard(name: EngineEventName): boolean {
-    return (this.#listeners.get(name)?.size ?? 0) > 0
+    return (this.#listeners.get(name)?.size ?? 0) > 0 || this.#channelOf(name).hasSubscribers
   }
 
   emit<Name extends EngineEventName>(name: Name, event: EngineEvents[Name]): void {
     for (const listener of this.#listeners.get(name) ?? []) {
-      try {
-        ;(listener as Listener<Name>)(event)
-      } catch (error) {
-        // Who watches must not be able to stop what is watched.
-        this.#logger.error({ event: name, error }, 'a listener threw')
-      }
+      this.#guard(name, () => (listener as Listener<Name>)(event))
+    }
+    const channel = this.#channelOf(name)
+    if (channel.hasSubscribers) this.#guard(name, () => channel.publish(event))
+  }
+
+  #channelOf(name: EngineEventName): Channel {
+    const known = this.#channels.get(name)
+    if (known) return known
+    const channel = this.#openChannel(`holdfast:${name}`)
+    this.#channels.set(name, channel)
+    return channel
+  }
+
+  /** Who watches must not be able to stop what is watched. */
+  #guard(name: EngineEventName, tell: () => void): void {
+    try {
+      tell()
+    } catch (error) {
+      this.#logger.error({ event: name, error }, 'a listener threw')
     }
   }
 }

@@ -1,5 +1,8 @@
 import type { Timers } from '../runtime/ports.ts'
 
+/** Given, or every wake would make an error with a stack of its own. */
+const woken = 'woken'
+
 /** A sleep that others can end. A wake that comes between two naps ends the next one at once, so none is lost. */
 export class Nap {
   readonly #timers: Timers
@@ -21,6 +24,6 @@ export class Nap {
 
   wake(): void {
     this.#woken = true
-    this.#sleeper?.abort()
+    this.#sleeper?.abort(woken)
   }
 }

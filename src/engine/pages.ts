@@ -57,6 +57,10 @@ export class PageLoop implements Loop {
     return this.#due.size > 0
   }
 
+  get mayHaveTrials(): boolean {
+    return false
+  }
+
   appended(): void {
     // It reads with every step.
   }

@@ -22,6 +22,8 @@ export interface Loop {
   restMs(): number
   /** Whether lanes are due, so that it is not done. */
   readonly isDue: boolean
+  /** Whether the store may have trials of this process, see `Suspicion`. */
+  readonly mayHaveTrials: boolean
   /** The last words of one that stops: finishes what is under way. */
   finish(): Promise<void>
   /** The partition is somebody else's, or nobody waits any longer: what is under way must come to nothing. */

@@ -14,6 +14,7 @@ import type { Partition } from './partition.ts'
 import { persist } from './persist.ts'
 import type { Rate } from './rate.ts'
 import { RowCache } from './rows.ts'
+import type { Solitude } from './solitude.ts'
 import type { NextState } from './state.ts'
 import type { Teller } from './teller.ts'
 import { type Loop, Tenure } from './tenure.ts'
@@ -42,6 +43,7 @@ export interface WorkerParts {
   readonly teller: Teller
   readonly rate: Rate
   readonly breakers: Breakers
+  readonly solitude: Solitude
   /** How many events fit into a page. It outlasts the worker: who was fenced for a page that took too long must not begin anew. */
   readonly fit: { events: number }
   /** Called after every commit and every change of state. */
@@ -56,6 +58,13 @@ export interface WorkerParts {
 export type WorkerEnd =
   | { readonly end: 'stopped' | 'lost' | 'refused' }
   | { readonly end: 'failed'; readonly error: unknown }
+
+interface Loaded {
+  readonly state: PartitionState
+  readonly known: Partition
+  /** The highest position the source has. */
+  readonly end: number
+}
 
 /**
  * Runs one partition of one subscription, from its claim until it is lost or given back:
@@ -117,6 +126,7 @@ export class Worker {
   force(): void {
     this.#forced.abort()
     this.#loop?.abandon()
+    void this.#acquit()
     this.#nap.wake()
   }
 
@@ -174,7 +184,7 @@ export class Worker {
     tenure.renewedAt = runtime.clock.mono()
     const loaded = await this.#untilStoreWorks(() => this.#load(lease))
     if (!loaded) return undefined
-    const { state, known } = loaded
+    const { state, known, end } = loaded
     this.#enter({ state: 'catching-up' })
     const { position } = state.checkpoint
     emitter.emit('partition.claimed', { subscription: name, partition, epoch: lease.epoch, position })
@@ -185,6 +195,7 @@ export class Worker {
       forced: this.#forced.signal,
       state,
       isInherited,
+      end,
       load: async () => (await this.#load(lease))?.known,
       working: (isBehind: boolean) => {
         if (isBehind || this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
@@ -196,7 +207,7 @@ export class Worker {
   }
 
   /** Reads everything the owner must know. Undefined when it is the owner no more. */
-  async #load(lease: Lease): Promise<{ readonly state: PartitionState; readonly known: Partition } | undefined> {
+  async #load(lease: Lease): Promise<Loaded | undefined> {
     const { store, subscription, source, settings, runtime } = this.#parts
     const { share } = this
     const { name, consumer } = subscription
@@ -222,7 +233,7 @@ export class Worker {
       rows: new RowCache(store, consumer, watchesGaps, cacheBytes),
       now: () => runtime.clock.now(),
     }
-    return { state, known }
+    return { state, known, end }
   }
 
   /** Works until the lease is lost or the worker is stopped. */
@@ -241,7 +252,21 @@ export class Worker {
 
   async #end(): Promise<void> {
     this.#loop?.abandon()
+    await this.#acquit()
     await this.#tenure.release()
+  }
+
+  /** It is not the owner any more, and lives: nobody died over what it tried. Never rejects. */
+  async #acquit(): Promise<void> {
+    const { store, settings, logger, subscription } = this.#parts
+    if (!this.#loop?.mayHaveTrials) return
+    const acquit = () => store.subscriptions.acquit(settings.instance)
+    try {
+      // Whoever stops it does not wait for a store that is away.
+      await (this.#stopping.signal.aborted ? acquit() : this.#untilStoreWorks(acquit))
+    } catch (error) {
+      logger.warn({ subscription: subscription.name, error }, 'a trial could not be taken back')
+    }
   }
 
   /** For the last words of a worker that stops: tried once, and worth nothing to wait for. */

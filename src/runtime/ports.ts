@@ -27,6 +27,13 @@ export interface Runtime {
   readonly random: Random
 }
 
+/** Where others in the process can listen without knowing the engine: a channel of `node:diagnostics_channel`. */
+export interface Channel {
+  /** While nobody listens, nothing need be published. */
+  readonly hasSubscribers: boolean
+  publish(message: object): void
+}
+
 /**
  * Notices when the program stands still in somebody's code. It watches from outside; whoever is about to run such code only tells it
  * what. `startWatchdog` of `holdfast/watchdog` makes one.

@@ -1,6 +1,6 @@
-import type { Clock, Random, Runtime, Timers } from './ports.ts'
+import type { Channel, Clock, Random, Runtime, Timers } from './ports.ts'
 
-// The one file of the core that may touch the real clock, timers and randomness; `scripts/boundaries.mjs` keeps it so.
+// The one file of the core that may touch the real clock, timers, randomness and process; `scripts/boundaries.mjs` keeps it so.
 
 const clock: Clock = {
   now: () => Date.now(),
@@ -47,3 +47,11 @@ const random: Random = {
 }
 
 export const systemRuntime: Runtime = { clock, timers, random }
+
+// Not imported, and not asked for more than it has: an older Node should read that it is too old, and not a stack trace.
+const diagnostics = globalThis.process?.getBuiltinModule?.('node:diagnostics_channel')
+const silence: Channel = { hasSubscribers: false, publish: () => undefined }
+
+export function systemChannel(name: string): Channel {
+  return diagnostics?.channel(name) ?? silence
+}

@@ -67,7 +67,7 @@ export function createBreakerWorld(shared: Partial<CreateBreakerOptions> = {}) {
       name: 'mail',
       store: { breakers: own },
       processId,
-      onChange: (_, from, to) => changes.push(`${from.state} → ${to.state}`),
+      onChange: (_, ...states) => changes.push(states.map((state?: BreakerState) => state?.state).join(' → ')),
       onStoreError: (_, error) => errors.push(error),
       ...runtime,
       ...shared,

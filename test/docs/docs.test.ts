@@ -3,6 +3,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { errorCodes } from 'holdfast'
 import { describe, expect, it } from 'vitest'
+import { breakerOptionNames } from '../../src/breaker/settings.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const text = (path: string) => readFile(join(root, path), 'utf8')
@@ -66,13 +67,32 @@ describe('the reference', () => {
 
   it('has one entry for every event and every state of the engine', async () => {
     const reference = await text('docs/reference/engine.md')
-    const events = [...(await text('src/engine/events.ts')).matchAll(/^ {2}'([a-z.]+)':/gm)].map(([, name]) => name)
+    const events = [...(await text('src/engine/events.ts')).matchAll(/^ {2}'([a-z._]+)':/gm)].map(([, name]) => name)
     const states = [...(await text('src/engine/state.ts')).matchAll(/readonly state: '([a-z-]+)'/g)].map(
       ([, name]) => name,
     )
     expect(events.length).toBeGreaterThan(5)
     expect(firstCells(reference.split('## Events')[1] ?? '')).toEqual(events)
     expect(firstCells(reference.split('## States')[1]?.split('## Events')[0] ?? '')).toEqual(states)
+  })
+})
+
+describe('the page of breakers', () => {
+  it('shows the example that runs, to the letter', async () => {
+    const page = await text('docs/reference/breaker.md')
+    const blocks = [...page.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
+    expect(blocks.length).toBe(page.match(/```ts/g)?.length)
+    for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
+  })
+
+  it('has one entry for every state and every option', async () => {
+    const page = await text('docs/reference/breaker.md')
+    const source = await text('src/breaker/breaker.ts')
+    const states = new Set(
+      Array.from(source.matchAll(/readonly state: '([a-z-]+)'$|readonly state: '([a-z-]+)';/gm), ([, a, b]) => a ?? b),
+    )
+    expect(new Set(firstCells(page.split('## States')[1]?.split('## Options')[0] ?? ''))).toEqual(states)
+    expect(firstCells(page.split('## Options')[1] ?? '')).toEqual([...breakerOptionNames])
   })
 })
 

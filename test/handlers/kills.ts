@@ -85,9 +85,9 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
     problems.push(...team.problems)
   }
   watch.look()
-  const { open } = await outcomesIn(store, writer.written)
+  const { open: held } = await outcomesIn(store, writer.written)
   problems.push(...(await verify(store)))
-  const verdict = judge(evidence.lines, writer.written, open)
+  const verdict = judge(evidence.lines, writer.written, held)
   problems.push(...verdict.problems)
   const happened = { kills, killsUnderWay: tally.underWay, killsSideBySide: tally.sideBySide, ...verdict }
   const needed = ['kills', 'killsUnderWay', 'effects', 'repeated', 'retried', 'parked'] as const
@@ -101,16 +101,8 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
   async function untilMoment({ name }: Member): Promise<void> {
     const dice = random.below(10)
     if (dice < 2) return setTimeout(random.below(100))
-    const isSoFar =
-      dice < 6
-        ? (
-            (begins) => () =>
-              watch.begins(name) >= begins
-          )(1 + random.below(80))
-        : (
-            (effects) => () =>
-              watch.underWay(name) >= effects
-          )(4 + random.below(8))
+    const [begins, sideBySide] = [1 + random.below(80), 4 + random.below(8)]
+    const isSoFar = () => (dice < 6 ? watch.begins(name) >= begins : watch.underWay(name) >= sideBySide)
     const deadline = performance.now() + patienceMs
     while (!isSoFar() && performance.now() < deadline) {
       await setTimeout(1)

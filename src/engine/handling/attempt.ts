@@ -1,51 +1,36 @@
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext, HandlerFunction } from '../../handler/handler.ts'
-import type { Timers } from '../../runtime/ports.ts'
 
 export type AttemptResult =
   | { readonly result: 'succeeded'; readonly value: unknown }
   | { readonly result: 'failed'; readonly error: unknown }
 
 /**
- * One try of a handler at an event. It ends when the handler does, when its time is up, or when it is abandoned, whichever is
- * first; what comes later is heard by nobody, and can't end the process by being rejected.
+ * One try of a handler at an event. It ends when the handler does, or when it is given up, because its time is up or because nobody
+ * waits for it any longer; whichever is first. What comes later is heard by nobody, and can't end the process by being rejected.
  */
 export class Attempt {
-  readonly #controller = new AbortController()
-  #abandoned: ((result: AttemptResult) => void) | undefined
+  readonly #ended = Promise.withResolvers<AttemptResult>()
+  #controller: AbortController | undefined
+  #givenUp: { readonly reason: unknown } | undefined
 
+  /** Made when it is first asked for: most handlers never do, and there are thousands of attempts in a second. */
   get signal(): AbortSignal {
+    this.#controller ??= new AbortController()
+    if (this.#givenUp) this.#controller.abort(this.#givenUp.reason)
     return this.#controller.signal
   }
 
   /** Never rejects. */
-  async run(
-    work: HandlerFunction,
-    event: Event,
-    ctx: HandlerContext,
-    timeoutMs: number,
-    timers: Timers,
-  ): Promise<AttemptResult> {
-    const over = new AbortController()
-    const ended = new Promise<AttemptResult>((resolve) => {
-      this.#abandoned = resolve
-    })
-    const late = async (): Promise<AttemptResult> => {
-      await timers.sleep(timeoutMs, over.signal)
-      if (over.signal.aborted) return ended
-      const error = new DOMException(`The handler took longer than ${timeoutMs} ms.`, 'TimeoutError')
-      this.#controller.abort(error)
-      return { result: 'failed', error }
-    }
-    const result = await Promise.race([tried(work, event, ctx), late(), ended])
-    over.abort()
-    return result
+  run(work: HandlerFunction, event: Event, ctx: HandlerContext): Promise<AttemptResult> {
+    void tried(work, event, ctx).then(this.#ended.resolve)
+    return this.#ended.promise
   }
 
-  /** Nobody waits for it any longer. */
-  abandon(reason: unknown): void {
-    this.#controller.abort(reason)
-    this.#abandoned?.({ result: 'failed', error: reason })
+  giveUp(reason: unknown): void {
+    this.#givenUp ??= { reason }
+    this.#controller?.abort(reason)
+    this.#ended.resolve({ result: 'failed', error: reason })
   }
 }
 

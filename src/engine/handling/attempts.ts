@@ -2,8 +2,10 @@ import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import type { Random } from '../../runtime/ports.ts'
-import type { Trial } from '../../subscription/subscription-store.ts'
+import type { Commit, Trial } from '../../subscription/subscription-store.ts'
+import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
+import { Deadlines } from './deadlines.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
 import type { Track } from './tracks.ts'
@@ -13,42 +15,66 @@ import type { Verdicts } from './verdicts.ts'
 export class Attempts {
   readonly #desk: Desk
   readonly #verdicts: Verdicts
+  /** Told when one is over. */
+  readonly #over: () => void
+  readonly #deadlines: Deadlines
   readonly #ends = new Map<Entry, Promise<void>>()
+  /** Those that run beside others; whoever is tried alone is not among them. */
+  readonly #beside = new Set<Entry>()
+  readonly #asking: Asking
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
+  #isBarred = false
 
-  constructor(desk: Desk, verdicts: Verdicts) {
+  constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
     this.#desk = desk
     this.#verdicts = verdicts
+    this.#asking = { wake: () => desk.parts.wake() }
+    this.#over = over
+    this.#deadlines = new Deadlines(desk.handler.timeoutMs, desk.parts.runtime)
   }
 
   get wanted(): Trial | undefined {
     return this.#wanted
   }
 
-  recorded(trial: Trial): void {
-    this.#desk.suspicion.recorded(trial)
-    this.#wanted = undefined
+  /** Something could be begun if a commit had said so. */
+  get isBarred(): boolean {
+    return this.#isBarred
+  }
+
+  committed(commit: Commit): void {
+    this.#desk.suspicion.committed(commit)
+    if (commit.trial) this.#wanted = undefined
   }
 
   /** How many more may be begun. */
   get room(): number {
-    const { running, flow, suspicion } = this.#desk
-    return Math.min(flow.limit(), suspicion.isAlone ? 1 : Number.POSITIVE_INFINITY) - running.size
+    const { running, flow } = this.#desk
+    return flow.limit() - running.size
   }
 
   /** Called whenever something has changed. */
   pump(): void {
-    const { running, tracks, parts } = this.#desk
-    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
+    const { tracks, parts, running, suspicion, ledger } = this.#desk
+    this.#isBarred = false
+    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()
+    let isSuspect = false
     while (this.room > 0) {
       const track = this.#next()
       const entry = track?.entries[0]
-      if (!track || !entry || !this.#mayBegin(entry)) return
+      if (!track || !entry) break
+      isSuspect = this.#isSuspect(entry)
+      if (!this.#mayBegin(entry, isSuspect)) break
       const waitMs = this.#waitMs(entry)
       if (waitMs > 0) {
+        if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
         tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
         continue
+      }
+      if (!isSuspect || !suspicion.isAlone) {
+        if (!parts.solitude.begin(this.#asking)) break
+        this.#beside.add(entry)
       }
       track.entries.shift()
       tracks.begin(track)
@@ -56,6 +82,16 @@ export class Attempts {
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
+    if (!isSuspect) this.#comeForth()
+  }
+
+  /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */
+  suspend(): void {
+    const { suspicion, running, ledger } = this.#desk
+    const { trying } = suspicion
+    if (trying !== undefined && running.size === 0) ledger.endTrials(suspicion.over(trying))
+    this.#wanted = undefined
+    this.#comeForth()
   }
 
   /** Resolves when nothing is under way any more. */
@@ -65,25 +101,47 @@ export class Attempts {
 
   abandon(): void {
     const reason = new HoldfastError('ENGINE_STATE', 'This process does not run the partition any more.')
-    for (const attempt of this.#desk.running.values()) attempt.abandon(reason)
+    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)
     this.#desk.running.clear()
+    this.#deadlines.close()
+    for (const entry of this.#beside) this.#free(entry)
+    this.#desk.parts.solitude.leave(this.#asking)
+  }
+
+  /** Others may go on, unless somebody is on trial. */
+  #comeForth(): void {
+    const { suspicion, parts } = this.#desk
+    if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)
+  }
+
+  #free(entry: Entry): void {
+    if (this.#beside.delete(entry)) this.#desk.parts.solitude.end()
   }
 
   #next(): Track<Entry> | undefined {
-    const { tracks, suspicion, flow, parts } = this.#desk
+    const { tracks, suspicion, suspects, flow, parts } = this.#desk
     const now = parts.runtime.clock.mono()
-    if (!suspicion.isAlone && !flow.standstill) return tracks.peek(now)
+    const ready = tracks.ready(now)
+    // In order of position where it matters which is first: the one that failed is before those that were never tried.
+    const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
+    if (suspect) return suspect
+    if (!flow.standstill) return tracks.peek(now)
     // A probe is a sample: drawn by chance, so that no event that never goes through can keep everything standing still.
-    if (!suspicion.isAlone && flow.isAnybodys) return drawn([...tracks.ready(now)], parts.runtime.random)
-    // In order of position where it matters which is first.
-    let first: Track<Entry> | undefined
-    for (const track of tracks.ready(now)) if (!first || positionOf(track) < positionOf(first)) first = track
-    return first
+    return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
   }
 
-  #mayBegin({ record, isLetter }: Entry): boolean {
-    if (!isLetter && record.position > this.#desk.tried) return false
-    this.#wanted = this.#desk.suspicion.trialOf(record.position)
+  #isSuspect(entry: Entry): boolean {
+    const { suspicion, suspects } = this.#desk
+    return !suspicion.isOver && suspects.has(entry)
+  }
+
+  #mayBegin({ record, isLetter }: Entry, isSuspect: boolean): boolean {
+    const { running, suspicion, parts, permit } = this.#desk
+    this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
+    if (this.#isBarred) return false
+    // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
+    if (isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)) return false
+    this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
   }
 
@@ -100,6 +158,7 @@ export class Attempts {
       (error: unknown) => () => this.#verdicts.failed(track, entry, error),
     )
     this.#ends.delete(entry)
+    this.#free(entry)
     // Somebody else's by now: whatever came of it, it is theirs to find out.
     if (!running.delete(entry)) return
     try {
@@ -108,7 +167,7 @@ export class Attempts {
       parts.logger.error({ subscription: handler.name, error }, 'an outcome could not be taken')
     }
     this.pump()
-    parts.wake()
+    this.#over()
   }
 
   /** Gives what has to be done about it when it is over. */
@@ -120,7 +179,10 @@ export class Attempts {
     if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
-    if (await dedup?.isDone(event)) return () => verdicts.repeated(track, entry)
+    if (await dedup?.isDone(event)) {
+      const result = tracer.isHeard('handler.skipped') ? await dedup?.resultOf(event).catch(() => null) : undefined
+      return () => verdicts.repeated(track, entry, result)
+    }
     const pass = await waits.enter(event)
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)
@@ -128,9 +190,11 @@ export class Attempts {
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
-    const { clock, timers } = parts.runtime
+    const { clock } = parts.runtime
     const begun = clock.mono()
-    const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)
+    this.#deadlines.add(attempt)
+    const result = await attempt.run(entry.work ?? unknownType, event, ctx)
+    this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
     if (!running.has(entry)) {
       waits.report(pass, undefined)
@@ -147,7 +211,9 @@ export class Attempts {
     entry.begun++
     return {
       subscription: subscription.name,
-      signal: attempt.signal,
+      get signal() {
+        return attempt.signal
+      },
       attempt: entry.begun,
       idempotencyKey: `${subscription.name}/${event.id}`,
       deadline: runtime.clock.now() + handler.timeoutMs,
@@ -156,12 +222,24 @@ export class Attempts {
   }
 }
 
-function drawn<T>(all: readonly T[], random: Random): T | undefined {
-  return all[Math.floor((random.u32() / 2 ** 32) * all.length)]
+/** The one with the lowest position, unless there is the one that is wanted before all others. */
+function firstOf(
+  tracks: Iterable<Track<Entry>>,
+  fits: (entry: Entry) => boolean,
+  wanted?: number,
+): Track<Entry> | undefined {
+  let first: Track<Entry> | undefined
+  for (const track of tracks) {
+    const [entry] = track.entries
+    if (!entry || !fits(entry)) continue
+    if (entry.record.position === wanted) return track
+    if (!first || entry.record.position < (first.entries[0] as Entry).record.position) first = track
+  }
+  return first
 }
 
-function positionOf({ entries }: Track<Entry>): number {
-  return entries[0]?.record.position ?? Number.POSITIVE_INFINITY
+function drawn<T>(all: readonly T[], random: Random): T | undefined {
+  return all[Math.floor((random.u32() / 2 ** 32) * all.length)]
 }
 
 function unknownType({ type }: Event): never {

@@ -28,21 +28,28 @@ export class Dedup {
     this.#clock = clock
   }
 
-  /** The ids of those that the store says were done, and from then on `isDone` knows it too. In one question for a whole page. */
-  async known(events: readonly Event[]): Promise<ReadonlySet<string>> {
-    const keys = new Map<string, string>()
+  /** Asks the store which of these were done, in one question for all; from then on `isDone` knows. */
+  async learn(events: readonly Event[]): Promise<void> {
+    if (this.#dedupe.store === 'memory') return
+    const keys = new Set<string>()
     for (const event of events) {
       try {
         const key = this.#keyOf(event)
-        if (key !== undefined) keys.set(event.id, key)
+        if (key !== undefined) keys.add(key)
       } catch {
         // It is its own trouble, and will be found out when it is its turn.
       }
     }
-    if (this.#dedupe.store === 'memory' || keys.size === 0) return new Set()
-    const found = await this.#inbox.find(this.#handler, [...new Set(keys.values())], this.#clock.now())
+    if (keys.size === 0) return
+    const found = await this.#inbox.find(this.#handler, [...keys], this.#clock.now())
     for (const { key, until = Number.POSITIVE_INFINITY } of found.values()) this.#remember(key, until)
-    return new Set([...keys].filter(([, key]) => found.has(key)).map(([id]) => id))
+  }
+
+  /** What it gave the first time, in JSON; null where that was not kept, or is not in the store yet. */
+  async resultOf(event: Event): Promise<string | null> {
+    const key = this.#keyOf(event)
+    if (key === undefined || this.#dedupe.store === 'memory') return null
+    return (await this.#inbox.find(this.#handler, [key], this.#clock.now())).get(key)?.result ?? null
   }
 
   /** Whether it was done meanwhile; waits for another of the same key that is under way. False: it may begin, and must `end`. */

@@ -13,6 +13,8 @@ import { DueLanes } from './due-lanes.ts'
 import type { Entry } from './entry.ts'
 import { Flow } from './flow.ts'
 import { Ledger } from './ledger.ts'
+import { Permit } from './permit.ts'
+import { Suspects } from './suspects.ts'
 import { Tracer } from './tracer.ts'
 import { Tracks } from './tracks.ts'
 import { Window } from './window.ts'
@@ -22,6 +24,8 @@ export interface HandlerLoopParts extends WorkerParts {
   readonly stopping: AbortSignal
   readonly state: PartitionState
   readonly isInherited: boolean
+  /** The highest position the source had when the partition was claimed. */
+  readonly end: number
   readonly enter: (next: NextState) => void
   readonly wake: () => void
 }
@@ -39,13 +43,13 @@ export interface Desk {
   readonly waits: BreakerWaits
   readonly dedup: Dedup | undefined
   readonly suspicion: Suspicion
+  readonly suspects: Suspects
   readonly budget: Budget | undefined
   readonly tracer: Tracer
   readonly running: Map<Entry, Attempt>
   /** Lanes whose letters are being worked off. */
   readonly draining: Set<string>
-  /** Up to where events may be begun: a commit has said so. */
-  tried: number
+  readonly permit: Permit
   /** It stops, or is not the owner any more: nothing is begun. */
   isOver: boolean
 }
@@ -59,7 +63,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     parts,
     handler,
     partition,
-    window: new Window(position),
+    window: new Window(position, state.marks),
     tracks: new Tracks(),
     ledger: new Ledger(partition.held, partition.now),
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
@@ -67,11 +71,12 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     waits: new BreakerWaits(handler, breakers, lanes(), partition.now),
     dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, runtime.clock),
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
+    suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, partition.now()),
     budget: failure.budget && createBudget(failure.budget),
     tracer: new Tracer(parts),
     running: new Map(),
     draining: new Set(),
-    tried: position,
+    permit: new Permit(position),
     isOver: false,
   }
 }

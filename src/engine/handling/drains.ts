@@ -12,6 +12,7 @@ export class Drains {
   readonly #desk: Desk
   /** Lanes of which the last letter that was loaded is over, with what that means for the ledger. */
   readonly #finishing = new Map<string, () => void>()
+  #isBarred = false
 
   constructor(desk: Desk) {
     this.#desk = desk
@@ -21,6 +22,19 @@ export class Drains {
   get room(): number {
     const { flow, running, draining } = this.#desk
     return flow.limit() - running.size - draining.size
+  }
+
+  /** A lane's time has come, and only a commit keeps it from being taken up. */
+  get isBarred(): boolean {
+    return this.#isBarred
+  }
+
+  /** A lane's time has come, and there is room for it. */
+  get canTakeUp(): boolean {
+    const { partition, waits, due } = this.#desk
+    if (this.room <= 0) return false
+    const now = partition.now()
+    return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
   }
 
   async takeUp(): Promise<void> {
@@ -37,6 +51,7 @@ export class Drains {
       }
     } finally {
       for (const lane of early) due.add(lane, 0)
+      this.#isBarred = early.length > 0
     }
   }
 
@@ -65,7 +80,7 @@ export class Drains {
       entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
     }
     // It may have been done meanwhile, under another position.
-    await this.#desk.dedup?.known(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
+    await this.#desk.dedup?.learn(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
     return entries
   }
 
@@ -79,7 +94,6 @@ export class Drains {
   advance(entry: Entry, record: () => void): void {
     const { tracks, ledger } = this.#desk
     const next = tracks.get(entry.lane)?.entries[0]
-    entry.isDone = true
     if (!next) return void this.#finishing.set(entry.lane, record)
     record()
     ledger.advance(entry.lane, { sequence: next.sequence, position: next.record.position })

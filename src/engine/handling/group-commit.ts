@@ -3,13 +3,20 @@ import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import { destination, type Step } from '../tenure.ts'
 import type { Desk } from './desk.ts'
 import type { Group } from './ledger.ts'
+import { Permit } from './permit.ts'
 
 /** A commit that was sent. Until its end is known, it is the only one. */
 interface Pending {
   readonly commit: Commit
   readonly group: Group
+  /** How far was read when it was made. */
+  readonly through: number
   readonly begun: number
 }
+
+/** A commit takes the store's time, and on SQLite the thread's, however little is in it; so much of the time is left without. */
+const restFactor = 8
+const mostRestMs = 50
 
 const afterwards = { evenPaused: true, tried: undefined, trial: undefined } as const
 
@@ -22,14 +29,21 @@ export class GroupCommit {
   readonly #desk: Desk
   readonly #accepted: (commit: Commit) => void
   #pending: Pending | undefined
+  #restsUntil = Number.NEGATIVE_INFINITY
 
   constructor(desk: Desk, accepted: (commit: Commit) => void) {
     this.#desk = desk
     this.#accepted = accepted
   }
 
+  /** Until then what there is to commit can wait for more, if nothing waits for it; by the monotonic clock. */
+  get restsUntil(): number {
+    return this.#restsUntil
+  }
+
   async commit(trial: Trial | undefined): Promise<Step> {
-    const { parts, ledger, window } = this.#desk
+    const { parts, ledger, window, suspicion, suspects } = this.#desk
+    const { through } = window
     const before = parts.tenure.checkpoint as Checkpoint
     const group = ledger.take()
     const { position, last } = window.done()
@@ -37,12 +51,13 @@ export class GroupCommit {
     const to = destination(before, isFurther ? position : before.position, isFurther ? last : undefined)
     const commit = parts.tenure.commitOf(group, to, {
       marks: window.marks(),
-      tried: window.through,
+      // Those that are not read again yet are suspects still, also for whoever comes next.
+      tried: suspicion.isOver ? Permit.reach(through, parts.share) : Math.max(through, suspects.upTo),
       trial,
       endedTrials: group.endedTrials,
       inbox: group.inbox,
     })
-    this.#pending = { commit, group, begun: parts.runtime.clock.mono() }
+    this.#pending = { commit, group, through, begun: parts.runtime.clock.mono() }
     return this.#write(this.#pending)
   }
 
@@ -75,15 +90,16 @@ export class GroupCommit {
     return step === 'refused' ? 'paused' : step
   }
 
-  #accept({ commit, group, begun }: Pending): void {
-    const { parts, window, tracer } = this.#desk
+  #accept({ commit, group, through, begun }: Pending): void {
+    const { parts, window, tracer, permit } = this.#desk
     const { runtime, rate, teller, changed, emitter, subscription, share, tenure } = parts
     this.#pending = undefined
     tenure.accept(commit)
     window.pass(commit.to.position)
-    this.#desk.tried = Math.max(this.#desk.tried, commit.tried ?? 0)
-    this.#accepted(commit)
     const ended = runtime.clock.mono()
+    this.#restsUntil = ended + Math.min(restFactor * (ended - begun), mostRestMs)
+    if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
+    this.#accepted(commit)
     const events = Math.max(totalOf(group.counts), group.applied.length)
     rate.add(begun, ended, events)
     emitter.emit('page.committed', {

@@ -30,6 +30,22 @@ export class Intake {
     return !this.#mayHaveMore && this.#desk.window.size === 0
   }
 
+  /** There may be something to read, and there is room for it. In larger pieces, because each costs a question. */
+  get canRead(): boolean {
+    const { window, parts } = this.#desk
+    return this.#mayHaveMore && this.#room >= mostUnfinished / 2 && window.unfinishedBytes < parts.settings.pageBytes
+  }
+
+  get #room(): number {
+    const { window } = this.#desk
+    return Math.min(mostUnfinished - window.unfinished, mostInWindow - window.size)
+  }
+
+  /** Only when the checkpoint has passed something there will be room. */
+  get isFull(): boolean {
+    return this.#desk.window.size > mostInWindow - mostUnfinished / 2
+  }
+
   /** Something may be there to read. */
   appended(): void {
     this.#mayHaveMore = true
@@ -40,16 +56,12 @@ export class Intake {
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
     if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
-    if (!this.#mayHaveMore) return
-    const { events, bytes } = window.unfinished()
-    const room = Math.min(mostUnfinished - events, mostInWindow - window.size)
-    // In larger pieces, because each costs a question and a commit.
-    if (room < mostUnfinished / 2 || bytes >= settings.pageBytes) return
+    if (!this.canRead) return
     this.#mayHaveMore = false
     this.#readAt = now
     const before = window.through
     try {
-      const page = await this.#reading.read(before, { events: room, bytes: settings.pageBytes })
+      const page = await this.#reading.read(before, { events: this.#room, bytes: settings.pageBytes })
       await this.#sortOut(page)
       if (page.events.length > 0 || page.through > before) this.#mayHaveMore ||= !page.isEnd
     } catch (error) {
@@ -61,21 +73,18 @@ export class Intake {
   async #sortOut({ events, through }: SourcePage): Promise<void> {
     const { dedup, window } = this.#desk
     const entries = await Promise.all(events.map((record) => entryOf(this.#desk, record)))
-    const known = await dedup?.known(entries.flatMap(({ work, read }) => (work && read?.event ? [read.event] : [])))
-    for (const entry of entries) this.#place(entry, known?.has(entry.record.id) === true)
+    await dedup?.learn(entries.flatMap(({ work, read }) => (work && read?.event ? [read.event] : [])))
+    for (const entry of entries) this.#place(entry)
     window.add(entries, through)
   }
 
-  #place(entry: Entry, isDuplicate: boolean): void {
-    const { ledger, partition, tracks, handler, tracer } = this.#desk
+  #place(entry: Entry): void {
+    const { ledger, partition, tracks, handler } = this.#desk
     const { record, lane, read, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
     else if (!read) this.#end(entry, () => ledger.filtered(record, isUnknown))
     else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))
-    else if (isDuplicate) {
-      tracer.skipped(record, 'duplicate')
-      this.#end(entry, () => ledger.duplicate())
-    } else tracks.add(handler.order === 'partition' ? '' : lane, entry)
+    else tracks.add(handler.order === 'partition' ? '' : lane, entry)
   }
 
   #end(entry: Entry, record: () => void): void {

@@ -30,17 +30,17 @@ export class HandlerLoop implements Loop {
   readonly #drains: Drains
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
-  /** Up to where an owner before may have begun events. */
-  readonly #suspectUpTo: number
+  /** While it rests: until when at the longest, by the monotonic clock, because something is to be committed then. */
+  #commitsAt: number | undefined
 
   constructor(parts: HandlerLoopParts, handler: Handler, partition: Partition) {
     const desk = createDesk(parts, handler, partition)
     this.#desk = desk
     this.#intake = new Intake(desk)
     this.#drains = new Drains(desk)
-    this.#attempts = new Attempts(desk, new Verdicts(desk, this.#drains, () => parts.enter(this.standing())))
-    this.#commits = new GroupCommit(desk, ({ trial }) => trial && this.#attempts.recorded(trial))
-    this.#suspectUpTo = parts.state.tried ?? parts.state.checkpoint.position
+    const verdicts = new Verdicts(desk, this.#drains, () => parts.enter(this.standing()))
+    this.#attempts = new Attempts(desk, verdicts, () => this.#wakeIfNeeded())
+    this.#commits = new GroupCommit(desk, (commit) => this.#attempts.committed(commit))
   }
 
   get isDue(): boolean {
@@ -48,18 +48,24 @@ export class HandlerLoop implements Loop {
     return draining.size > 0 || due.isDue(partition.now())
   }
 
+  get mayHaveTrials(): boolean {
+    return this.#desk.suspicion.mayHaveTrials
+  }
+
   appended(): void {
     this.#intake.appended()
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, partition } = this.#desk
+    const { parts, flow, tracks, running, due, waits, partition, ledger } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // Whatever is due has to wait until it goes on.
     if (tenure.pause) return Math.min(...waitsMs)
     if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
+    this.#commitsAt = ledger.isEmpty ? undefined : this.#commits.restsUntil
+    if (this.#commitsAt !== undefined) waitsMs.push(this.#commitsAt - now)
     const probeAt = flow.nextAt()
     // Where there is no room, the end of something that runs is what wakes it: a time that is over would make it spin until then.
     if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
@@ -82,9 +88,13 @@ export class HandlerLoop implements Loop {
   async step(): Promise<Step> {
     const { parts } = this.#desk
     const { tenure } = parts
+    this.#commitsAt = undefined
     await tenure.keep()
     if (!tenure.lease) return 'lost'
-    if (tenure.pause) return this.#keep()
+    if (tenure.pause) {
+      this.#attempts.suspend()
+      return this.#keep()
+    }
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     await this.#drains.takeUp()
@@ -96,6 +106,7 @@ export class HandlerLoop implements Loop {
       this.#see()
       return 'idle'
     }
+    if (this.#canWait()) return 'idle'
     const done = await this.#commits.commit(this.#attempts.wanted)
     if (done !== 'worked') return done
     parts.enter(this.standing())
@@ -128,34 +139,32 @@ export class HandlerLoop implements Loop {
   abandon(): void {
     this.#desk.isOver = true
     this.#attempts.abandon()
-    if (!this.#desk.suspicion.isOver) void this.#acquit()
-  }
-
-  /** It lost its partition and is alive: nobody died over what it tried. */
-  async #acquit(): Promise<void> {
-    const { store, settings, logger, subscription } = this.#desk.parts
-    try {
-      await store.subscriptions.acquit(settings.instance)
-    } catch (error) {
-      logger.warn({ subscription: subscription.name, error }, 'a trial could not be taken back')
-    }
   }
 
   /** All that may have killed a process before has its outcome. */
   #endSuspicion(): void {
-    const { suspicion, running, window, ledger } = this.#desk
-    if (suspicion.isOver || running.size > 0 || this.isDue) return
-    const isRead = window.through >= this.#suspectUpTo || this.#intake.isAtEnd
-    if (isRead && !window.hasUnfinished(this.#suspectUpTo)) ledger.endTrials(suspicion.end())
+    const { suspicion, suspects, window, ledger } = this.#desk
+    if (!suspicion.isOver && suspects.areOver(window, this.#intake.isAtEnd)) ledger.endTrials(suspicion.end())
   }
 
   #hasToCommit(): boolean {
-    const { ledger, window, tracks, parts, tried } = this.#desk
-    if (!ledger.isEmpty || this.#attempts.wanted) return true
-    if (window.through > tried && tracks.size > 0) return true
+    const { ledger, window, parts } = this.#desk
+    if (!ledger.isEmpty || this.#attempts.wanted || this.#attempts.isBarred) return true
     const { tenure, runtime } = parts
     const isBehind = window.done().position > (tenure.checkpoint as Checkpoint).position
     return isBehind && runtime.clock.mono() - tenure.committedAt >= quietCommitMs
+  }
+
+  #canWait(): boolean {
+    if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
+    return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
+  }
+
+  /** An attempt is over. Where all there is to do about it is to commit it, and the time for that is set, nobody has to be woken. */
+  #wakeIfNeeded(): void {
+    const { parts, tracks } = this.#desk
+    const isSet = this.#commitsAt !== undefined && (tracks.nextAt() ?? Number.POSITIVE_INFINITY) >= this.#commitsAt
+    if (!isSet || !this.#canWait() || this.#intake.canRead || this.#drains.canTakeUp) parts.wake()
   }
 
   /** Everything that was done is in the store; what was read beyond that was for others. */

@@ -36,8 +36,12 @@ export class Tracer {
     this.#trace('handler.failed', record, { attempt, durationMs, failure })
   }
 
-  skipped(record: RecordedEvent, reason: string): void {
-    this.#trace('handler.skipped', record, { reason })
+  skipped(record: RecordedEvent, reason: string, result?: string | null): void {
+    this.#trace('handler.skipped', record, { reason, result })
+  }
+
+  isHeard(name: EngineEventName): boolean {
+    return this.#emitter.isHeard(name)
   }
 
   /** Its outcome is in the store. */

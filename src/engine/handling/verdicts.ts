@@ -56,9 +56,9 @@ export class Verdicts {
   }
 
   /** It was done before, under another position. */
-  repeated(track: Track<Entry>, entry: Entry): void {
+  repeated(track: Track<Entry>, entry: Entry, result: string | null | undefined): void {
     const { tracer, ledger } = this.#desk
-    tracer.skipped(entry.record, 'duplicate')
+    tracer.skipped(entry.record, 'duplicate', result)
     this.#over(track, entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
   }
 
@@ -113,7 +113,6 @@ export class Verdicts {
     const failure = describeFailure(error, 'permanent', 'crash')
     this.#desk.tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
-    this.#desk.ledger.endTrials([entry.record.position])
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
@@ -162,7 +161,9 @@ export class Verdicts {
       entry.inPlace++
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + delayMs }, failure)
+    // Whole, as databases keep times.
+    const dueAt = Math.ceil(clock.now() + delayMs)
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
@@ -187,19 +188,23 @@ export class Verdicts {
   }
 
   #over(track: Track<Entry>, entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { suspicion, ledger, tracks, flow } = this.#desk
+    const { suspicion, ledger, tracks, flow, window } = this.#desk
     if (flow.standstill?.why === 'order') this.#answered()
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
-    else record.live()
-    entry.isDone = true
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    else {
+      record.live()
+      window.finish(entry)
+    }
+    ledger.endTrials(suspicion.over(entry.record.position))
     tracks.end(track)
   }
 
   /** It is tried again, in its own turn; nothing counts. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
+    const { suspicion, ledger, tracks } = this.#desk
+    ledger.endTrials(suspicion.over(entry.record.position))
     track.entries.unshift(entry)
-    this.#desk.tracks.end(track, readyAt)
+    tracks.end(track, readyAt)
   }
 
   /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
@@ -212,16 +217,16 @@ export class Verdicts {
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, ledger, tracks, draining, due, waits } = this.#desk
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    const { suspicion, ledger, tracks, draining, due, waits, window } = this.#desk
+    ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
-    entry.isDone = true
     if (entry.isLetter) {
       draining.delete(entry.lane)
       ledger.heldOn(entry, holding, failure)
     } else {
       ledger.hold(entry, holding, failure)
+      window.finish(entry)
       for (const one of behind) {
         // Where the whole partition is one track, other lanes are in it too.
         if (one.lane !== entry.lane) {
@@ -229,7 +234,7 @@ export class Verdicts {
           continue
         }
         ledger.queued(one)
-        one.isDone = true
+        window.finish(one)
       }
     }
     if (holding.status === 'retrying') due.add(entry.lane, holding.dueAt)

@@ -14,10 +14,15 @@ export interface Slot {
  */
 export class Window {
   readonly #slots: Slot[] = []
+  readonly #before: readonly Range[]
   #through: number
+  #unfinished = 0
+  #unfinishedBytes = 0
 
-  constructor(through: number) {
+  /** `before` is what an owner before had finished above the checkpoint. */
+  constructor(through: number, before: readonly Range[] = []) {
     this.#through = through
+    this.#before = before
   }
 
   /** How far was read. */
@@ -29,21 +34,28 @@ export class Window {
     return this.#slots.length
   }
 
-  /** How many are unfinished, and how large they are. */
-  unfinished(): { readonly events: number; readonly bytes: number } {
-    let events = 0
-    let bytes = 0
-    for (const { record, isDone } of this.#slots) {
-      if (isDone) continue
-      events++
-      bytes += record.body.length
-    }
-    return { events, bytes }
+  /** How many are unfinished, and how large they are. Asked whenever something ends, so it is counted and not looked up. */
+  get unfinished(): number {
+    return this.#unfinished
+  }
+
+  get unfinishedBytes(): number {
+    return this.#unfinishedBytes
   }
 
   add(slots: readonly Slot[], through: number): void {
-    for (const slot of slots) this.#slots.push(slot)
+    for (const slot of slots) {
+      this.#slots.push(slot)
+      if (!slot.isDone) this.#count(slot, 1)
+    }
     this.#through = Math.max(this.#through, through)
+  }
+
+  /** One that was added is done. */
+  finish(slot: Slot): void {
+    if (slot.isDone) return
+    slot.isDone = true
+    this.#count(slot, -1)
   }
 
   /** Up to where everything is done, and the last event of that; undefined when that is none. */
@@ -70,6 +82,10 @@ export class Window {
       if (open) open[1] = record.position
       else if (isAbove) ranges.push((open = [record.position, record.position]))
     }
+    // What is not read yet is as finished as it was; left out, it would be begun again by whoever comes next.
+    for (const [from, to] of this.#before) {
+      if (to > this.#through) ranges.push([Math.max(from, this.#through + 1), to])
+    }
     return ranges
   }
 
@@ -81,6 +97,11 @@ export class Window {
   pass(position: number): void {
     const first = this.#slots.findIndex(({ record }) => record.position > position)
     this.#slots.splice(0, first < 0 ? this.#slots.length : first)
+  }
+
+  #count({ record }: Slot, sign: 1 | -1): void {
+    this.#unfinished += sign
+    this.#unfinishedBytes += sign * record.body.length
   }
 }
 

@@ -1,0 +1,280 @@
+import { describe, expect, it } from 'vitest'
+import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
+import { createMortal, type Mortal } from '../../test/mortal.ts'
+import {
+  createLog,
+  defineHandler,
+  definePolicy,
+  defineSubscription,
+  type Engine,
+  type EngineOptions,
+  failure,
+  fixed,
+  type HandlerContext,
+  park,
+  type Policy,
+  retry,
+  type Store,
+  StoreError,
+} from '../index.ts'
+
+// Processes that die in virtual time. Those that really die are in test/handlers.
+
+interface Call {
+  readonly key: string
+  readonly amount: number
+  readonly ctx: HandlerContext
+}
+
+const leaseMs = 10_000
+
+/** Lives one after the other on one store, each with the same handler, which does what `act` says. */
+function livesOf(
+  world: World,
+  act: (call: Call, life: Mortal) => unknown,
+  policy: Policy = plain,
+  options: Partial<EngineOptions> = {},
+) {
+  const lives: { readonly life: Mortal; readonly calls: Call[] }[] = []
+  const begin = () => {
+    const calls: Call[] = []
+    const handler = defineHandler('notify', {
+      events: bank,
+      failure: policy,
+      timeout: '1h',
+      on: {
+        Credited: ({ key, data }, ctx) => {
+          const call = { key, amount: data.amount, ctx }
+          calls.push(call)
+          return act(call, life)
+        },
+      },
+    })
+    const life = createMortal(world, [handler], options)
+    lives.push({ life, calls })
+    return life
+  }
+  const live = async (ms: number) => {
+    const life = begin()
+    await life.engine.start()
+    await world.runtime.advance(ms)
+    return life
+  }
+  return {
+    lives,
+    begin,
+    live,
+    /** The calls of all lives, or of one; 1 is the first. */
+    callsOf: (key: string, life?: number) =>
+      (life === undefined ? lives : [lives[life - 1]]).flatMap(
+        (one) => one?.calls.filter((call) => call.key === key).map(({ amount }) => amount) ?? [],
+      ),
+    /** Until one of them lives on, or there were too many. */
+    untilOneLives: async (most = 8): Promise<{ readonly engine: Engine; readonly deaths: number }> => {
+      for (let deaths = 0; deaths < most; deaths++) {
+        const life = await live(leaseMs + 5_000)
+        if (!life.isDead) return { engine: life.engine, deaths }
+      }
+      throw new Error(`${most} processes died.`)
+    },
+  }
+}
+
+const plain = definePolicy({ outage: false })
+const retrying = definePolicy({
+  transient: retry({ attempts: 100, backoff: fixed('1s') }).then(park),
+  outage: false,
+})
+
+/** Dies, and never comes back. */
+function die(life: Mortal): Promise<never> {
+  life.die()
+  return new Promise(() => undefined)
+}
+
+async function fill(world: World, keys: readonly string[], events: number): Promise<void> {
+  const log = createLog({ store: world.store, events: bank })
+  for (let i = 1; i <= events; i++) for (const key of keys) await log.append(key, [credited(i)])
+}
+
+describe('an event that kills its process', () => {
+  it('is parked after three deaths, and none of its neighbours is', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad', 'b', 'c'], 5)
+    const { untilOneLives, callsOf } = livesOf(world, ({ key, amount }, life) =>
+      key === 'bad' && amount === 3 ? die(life) : undefined,
+    )
+    const { engine, deaths } = await untilOneLives()
+    expect(deaths).toBe(3)
+    expect((await heldOf(engine, 'notify')).map(({ lane, sequence, status }) => [lane, sequence, status])).toEqual([
+      ['bad', 3, 'parked'],
+      ['bad', 4, 'queued'],
+      ['bad', 5, 'queued'],
+    ])
+    expect((await heldOf(engine, 'notify'))[0]?.attempts.map((attempt) => attempt.failure)).toMatchObject([
+      { class: 'permanent', rule: 'crash', code: 'EVENT_DEADLY' },
+    ])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 17, held: 3 })
+    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+})
+
+describe('an event that kills its process, seen from elsewhere in it', () => {
+  it('has nobody beside it when it is tried alone, so that nobody else is blamed', async () => {
+    await using world = await createWorld()
+    const keys = Array.from({ length: 12 }, (_, i) => `key-${i}`)
+    await fill(world, keys, 4)
+    const isBad = ({ key, data }: { readonly key: string; readonly data: { readonly amount: number } }) =>
+      key === 'key-5' && data.amount === 2
+    for (let deaths = 0; ; deaths++) {
+      const slow = (name: string, isDeadly: boolean) =>
+        defineHandler(name, {
+          events: bank,
+          on: {
+            Credited: (event) =>
+              isDeadly && isBad(event)
+                ? die(life)
+                : world.runtime.timers.sleep(50 + event.key.length * event.data.amount),
+          },
+        })
+      const subscriptions = [slow('notify', true), slow('archive', false)].map((handler) =>
+        defineSubscription(handler, { partitions: 4 }),
+      )
+      const life = createMortal(world, subscriptions)
+      await life.engine.start()
+      await world.runtime.advance(leaseMs + 30_000)
+      if (life.isDead && deaths < 6) continue
+      expect(deaths).toBe(3)
+      expect((await heldOf(life.engine, 'archive')).map(({ event }) => [event.key, event.version])).toEqual([])
+      expect(
+        (await heldOf(life.engine, 'notify')).map(({ event, status }) => [event.key, event.version, status]),
+      ).toEqual([
+        ['key-5', 2, 'parked'],
+        ['key-5', 3, 'queued'],
+        ['key-5', 4, 'queued'],
+      ])
+      return
+    }
+  })
+})
+
+describe('after deaths that were nobody’s fault', () => {
+  it('forgets nothing that was finished far above the checkpoint, however soon the next one dies', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('slow', [credited(1)])
+    // More than one reading of the source brings.
+    for (let i = 1; i <= 3; i++)
+      await log.append(
+        'quick',
+        Array.from({ length: 600 }, (_, n) => credited(600 * i + n)),
+      )
+    const { begin, live, callsOf } = livesOf(world, ({ key }) =>
+      key === 'slow' ? new Promise(() => undefined) : undefined,
+    )
+    ;(await live(2_000)).die()
+    const second = begin()
+    second.engine.on('page.committed', () => second.die())
+    await second.engine.start()
+    await world.runtime.advance(leaseMs)
+    expect(second.isDead).toBe(true)
+    const last = await live(leaseMs + 2_000)
+    expect(callsOf('slow', 3)).toEqual([1])
+    expect(callsOf('quick', 1)).toHaveLength(1_800)
+    expect([callsOf('quick', 2), callsOf('quick', 3)]).toEqual([[], []])
+    expect(await last.engine.verify('notify')).toMatchObject({ ok: true, events: 1_800 })
+  })
+
+  it('is soon as quick as before, though lanes fail all the time', async () => {
+    await using world = await createWorld()
+    await fill(world, ['x', 'y', 'z'], 1)
+    let [running, most] = [0, 0]
+    const { live } = livesOf(
+      world,
+      async ({ key }) => {
+        if (['x', 'y', 'z'].includes(key)) {
+          await world.runtime.timers.sleep(1_000)
+          throw failure.transient('not yet')
+        }
+        most = Math.max(most, ++running)
+        await world.runtime.timers.sleep(100)
+        running--
+      },
+      retrying,
+    )
+    for (let i = 0; i < 2; i++) (await live(leaseMs + 500)).die()
+    const last = await live(leaseMs + 5_000)
+    ;[running, most] = [0, 0]
+    await fill(world, ['a', 'b', 'c', 'd', 'e', 'f'], 2)
+    await world.runtime.advance(5_000)
+    expect(most).toBeGreaterThan(4)
+    expect((await countsOf(last.engine, 'notify'))?.applied).toBe(12)
+  })
+
+  it('blames nobody for what failed, and waits to be tried again while its process dies', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 1)
+    let isDeadly = true
+    const policy = definePolicy({
+      transient: retry({ attempts: 9, backoff: fixed('200ms') }).then(park),
+      outage: false,
+    })
+    const { untilOneLives } = livesOf(
+      world,
+      (_, life) => {
+        if (isDeadly) void world.runtime.timers.sleep(50).then(() => life.die())
+        if (isDeadly) throw failure.transient('not now')
+      },
+      policy,
+    )
+    await expect(untilOneLives()).rejects.toThrow('8 processes died')
+    isDeadly = false
+    const { engine } = await untilOneLives()
+    expect(await heldOf(engine, 'notify')).toEqual([])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 2 })
+  })
+
+  it('blames nobody when one of the dead was only stopped, and found the store away when it came back', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 3)
+    let refusals = 0
+    const { live } = livesOf(world, () => world.runtime.timers.sleep(1_000), plain, {
+      store: withoutAcquittal(world.store, () => ++refusals < 3),
+    })
+    ;(await live(500)).die()
+    const second = await live(leaseMs + 500)
+    const goOn = second.stop()
+    const third = await live(leaseMs + 500)
+    third.die()
+    expect((await trialsOf(world)).map(({ position }) => position > 0)).toEqual([false, true])
+    goOn()
+    await world.runtime.advance(5_000)
+    second.die()
+    expect(refusals).toBe(3)
+    expect((await trialsOf(world)).map(({ position }) => position > 0)).toEqual([true])
+    const last = await live(leaseMs + 20_000)
+    expect(await heldOf(last.engine, 'notify')).toEqual([])
+    expect(await countsOf(last.engine, 'notify')).toMatchObject({ applied: 6 })
+    expect(await trialsOf(world)).toEqual([])
+  })
+})
+
+async function trialsOf({ store }: World) {
+  return (await store.subscriptions.partitions('notify'))[0]?.trials ?? []
+}
+
+/** The same store, that is away for some of those who want to take their trials back. */
+function withoutAcquittal(store: Store, isAway: () => boolean): Store {
+  const { subscriptions } = store
+  return {
+    ...store,
+    subscriptions: {
+      ...subscriptions,
+      acquit: async (instance) => {
+        if (isAway()) throw new StoreError('STORE_UNAVAILABLE', 'The test took the store away.')
+        await subscriptions.acquit(instance)
+      },
+    },
+  }
+}

@@ -1,0 +1,59 @@
+import type { Runtime } from '../../runtime/ports.ts'
+import type { Attempt } from './attempt.ts'
+
+/**
+ * Gives attempts up when their time is up. All of a handler have the same time, so the one that began first is the first whose time is
+ * up, and one timer is enough for all of them. It is set for an attempt that most likely ends long before; then it finds the next one,
+ * or none.
+ */
+export class Deadlines {
+  readonly #timeoutMs: number
+  readonly #runtime: Runtime
+  /** When their time is up, by the monotonic clock; in that order. */
+  readonly #attempts = new Map<Attempt, number>()
+  readonly #closed = new AbortController()
+  #isWatching = false
+
+  constructor(timeoutMs: number, runtime: Runtime) {
+    this.#timeoutMs = timeoutMs
+    this.#runtime = runtime
+  }
+
+  add(attempt: Attempt): void {
+    this.#attempts.set(attempt, this.#runtime.clock.mono() + this.#timeoutMs)
+    if (!this.#isWatching) void this.#watch()
+  }
+
+  delete(attempt: Attempt): void {
+    this.#attempts.delete(attempt)
+  }
+
+  close(): void {
+    this.#closed.abort()
+  }
+
+  /** Never rejects. */
+  async #watch(): Promise<void> {
+    const { clock, timers } = this.#runtime
+    const { signal } = this.#closed
+    this.#isWatching = true
+    for (let next = this.#next(); next !== undefined && !signal.aborted; next = this.#next()) {
+      await timers.sleep(Math.max(0, next - clock.mono()), signal)
+      this.#expire(clock.mono())
+    }
+    this.#isWatching = false
+  }
+
+  #next(): number | undefined {
+    for (const until of this.#attempts.values()) return until
+    return undefined
+  }
+
+  #expire(now: number): void {
+    for (const [attempt, until] of this.#attempts) {
+      if (until > now) return
+      this.#attempts.delete(attempt)
+      attempt.giveUp(new DOMException(`The handler took longer than ${this.#timeoutMs} ms.`, 'TimeoutError'))
+    }
+  }
+}
