@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../event/event.ts'
-import { describeFailure } from '../../failure/failure.ts'
+import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { type HandlerFunction, handlerLane } from '../../handler/handler.ts'
 import { type Reading, readEvent, relevanceOf } from '../interpret.ts'
 import type { Desk } from './desk.ts'
@@ -17,7 +17,8 @@ export interface Entry extends Held, Slot {
   /** How often it was begun, and how often of that counts against its policy. */
   begun: number
   tries: number
-  inPlace: number
+  /** Of the attempts that were made in place, without a letter. */
+  readonly unrecorded: Failure[]
 }
 
 export async function entryOf({ parts, handler, partition }: Desk, record: RecordedEvent): Promise<Entry> {
@@ -38,7 +39,7 @@ export async function entryOf({ parts, handler, partition }: Desk, record: Recor
     isDone: false,
     begun: 0,
     tries: 0,
-    inPlace: 0,
+    unrecorded: [],
   }
 }
 

@@ -154,8 +154,8 @@ export class Verdicts {
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
     if (this.#blocksInstead(entry, failure, delayMs)) return this.#putBack(track, entry)
-    if (delayMs <= inPlaceMs && entry.inPlace < mostInPlace) {
-      entry.inPlace++
+    if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
+      entry.unrecorded.push(failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
     // Whole, as databases keep times.
