@@ -5,6 +5,7 @@ import {
   createLog,
   defineHandler,
   definePolicy,
+  defineSubscription,
   type Engine,
   type EngineOptions,
   failure,
@@ -116,6 +117,45 @@ describe('an event that kills its process', () => {
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 17, held: 3 })
     expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+})
+
+describe('an event that kills its process, seen from elsewhere in it', () => {
+  it('has nobody beside it when it is tried alone, so that nobody else is blamed', async () => {
+    await using world = await createWorld()
+    const keys = Array.from({ length: 12 }, (_, i) => `key-${i}`)
+    await fill(world, keys, 4)
+    const isBad = ({ key, data }: { readonly key: string; readonly data: { readonly amount: number } }) =>
+      key === 'key-5' && data.amount === 2
+    for (let deaths = 0; ; deaths++) {
+      const slow = (name: string, isDeadly: boolean) =>
+        defineHandler(name, {
+          events: bank,
+          on: {
+            Credited: (event) =>
+              isDeadly && isBad(event)
+                ? die(life)
+                : world.runtime.timers.sleep(50 + event.key.length * event.data.amount),
+          },
+        })
+      const subscriptions = [slow('notify', true), slow('archive', false)].map((handler) =>
+        defineSubscription(handler, { partitions: 4 }),
+      )
+      const life = createMortal(world, subscriptions)
+      await life.engine.start()
+      await world.runtime.advance(leaseMs + 30_000)
+      if (life.isDead && deaths < 6) continue
+      expect(deaths).toBe(3)
+      expect((await heldOf(life.engine, 'archive')).map(({ event }) => [event.key, event.version])).toEqual([])
+      expect(
+        (await heldOf(life.engine, 'notify')).map(({ event, status }) => [event.key, event.version, status]),
+      ).toEqual([
+        ['key-5', 2, 'parked'],
+        ['key-5', 3, 'queued'],
+        ['key-5', 4, 'queued'],
+      ])
+      return
+    }
   })
 })
 

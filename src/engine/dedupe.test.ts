@@ -11,11 +11,11 @@ const again = definePolicy({ transient: retry({ attempts: 5, backoff: fixed('10s
 
 /** A source that gives what it is told to, also the same event twice. */
 function createTape(): Source & { readonly play: (key: string, amount: number, id: string) => void } {
-  const { deliver, ...source } = createScriptedSource()
+  const source = createScriptedSource()
   return {
     ...source,
     versions: 'none',
-    play: (key, amount, id) => deliver({ key, type: 'Credited', data: { amount }, id }),
+    play: (key, amount, id) => source.deliver({ key, type: 'Credited', data: { amount }, id }),
   }
 }
 

@@ -16,6 +16,7 @@ import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
 import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
+import { Solitude } from './solitude.ts'
 import { type EngineStatus, readStatus } from './status.ts'
 import { Sweeper } from './sweeper.ts'
 import { type Verification, verifySubscription } from './verify.ts'
@@ -106,6 +107,7 @@ export function createEngine(options: EngineOptions): Engine {
     onStoreError: (breaker, error) =>
       logger.warn({ breaker, error }, 'a breaker works by itself: the store can not be used'),
   })
+  const solitude = new Solitude()
   const runners = new Map<string, Runner>()
   for (const declared of options.subscriptions) {
     const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
@@ -114,7 +116,7 @@ export function createEngine(options: EngineOptions): Engine {
     const look = () => attendance.look()
     runners.set(
       subscription.name,
-      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, watchdog, look }),
+      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, solitude, watchdog, look }),
     )
   }
   const all = [...runners.values()]

@@ -142,11 +142,11 @@ describe('commits whose end is not known', () => {
     'change nothing about what comes of it, whichever of them fail: seed %i',
     async (seed) => {
       await using world = await createWorld()
-      const { below } = createRandom(seed)
+      const random = createRandom(seed)
       const keys = keysOf(8)
       await fill(world, keys, 4)
       // What each event does is drawn beforehand, so that the order of the calls does not matter.
-      const fates = new Map(keys.flatMap((key) => [1, 2, 3, 4].map((n) => [`${key}/${n}`, below(12)] as const)))
+      const fates = new Map(keys.flatMap((key) => [1, 2, 3, 4].map((n) => [`${key}/${n}`, random.below(12)] as const)))
       const done: string[] = []
       const { handler } = noting(
         world,
@@ -161,7 +161,7 @@ describe('commits whose end is not known', () => {
         },
         { failure: quick },
       )
-      const fault = (): Fault => (['before', 'after', undefined, undefined] as const)[below(4)]
+      const fault = (): Fault => (['before', 'after', undefined, undefined] as const)[random.below(4)]
       const engine = world.engine([handler], { store: faulty(world.store, fault) })
       await run(world, engine, 120_000)
       const expected = keys.flatMap((key) => {

@@ -171,15 +171,11 @@ describe('a handler in several partitions', () => {
     const engine = world.engine([defineSubscription(handler, { partitions: 4 })])
     const held = heard(engine, 'lane.held')
     await run(world, engine, 20_000)
-    for (const key of keys) {
-      if (key === 'key-3') expect(callsOf(key)).toEqual([1, 2])
-      else if (key === 'key-5') expect(callsOf(key)).toEqual([1, 2, 2, 3, 4])
-      else expect(callsOf(key)).toEqual([1, 2, 3, 4])
-    }
-    expect(held.map(({ lane, status }) => [lane, status]).toSorted()).toEqual([
-      ['key-3', 'parked'],
-      ['key-5', 'retrying'],
-    ])
+    const unlike: Record<string, number[]> = { 'key-3': [1, 2], 'key-5': [1, 2, 2, 3, 4] }
+    for (const key of keys) expect(callsOf(key)).toEqual(unlike[key] ?? [1, 2, 3, 4])
+    expect(new Set(held.map(({ lane, status }) => `${lane} ${status}`))).toEqual(
+      new Set(['key-3 parked', 'key-5 retrying']),
+    )
     const { subscriptions } = await engine.status()
     expect(subscriptions[0]?.stored?.partitions).toHaveLength(4)
     expect(await engine.verify('notify')).toMatchObject({ ok: true, events: 96, counts: { applied: 93, held: 3 } })

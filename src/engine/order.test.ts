@@ -125,7 +125,7 @@ describe("order: 'none'", () => {
     )
     const engine = world.engine([handler])
     await run(world, engine, 1_000)
-    expect(callsOf('a').toSorted()).toEqual([1, 2, 3, 4])
+    expect(new Set(callsOf('a'))).toEqual(new Set([1, 2, 3, 4]))
     expect(await heldOf(engine, 'notify')).toMatchObject([{ status: 'retrying' }, { status: 'retrying' }])
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 2 } })
     isDown = false

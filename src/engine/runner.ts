@@ -8,6 +8,7 @@ import type { Pause, SubscriptionView } from '../subscription/subscription-store
 import { fairShare } from './balance.ts'
 import type { EngineEmitter, Logger } from './events.ts'
 import { Rate } from './rate.ts'
+import type { Solitude } from './solitude.ts'
 import type { NextState, SubscriptionState } from './state.ts'
 import { Teller } from './teller.ts'
 import { Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
@@ -20,6 +21,7 @@ export interface RunnerParts {
   readonly emitter: EngineEmitter
   readonly logger: Logger
   readonly breakers: Breakers
+  readonly solitude: Solitude
   readonly watchdog: Watchdog | undefined
   /** Asks to hear what the other processes do, now rather than later. */
   readonly look: () => void

@@ -1,4 +1,4 @@
-import type { Trial } from '../subscription/subscription-store.ts'
+import type { Commit, Trial } from '../subscription/subscription-store.ts'
 
 /** No event has this position, so a trial of it means the work as a whole. */
 const everything = 0
@@ -11,15 +11,16 @@ const everything = 0
  *     somebody died                  as always, but that it is tried again is recorded first
  *     and somebody died over that    one event at a time, each recorded before it begins
  *
- * So the third death is that of a process that tried one event alone, and that event is to blame; none of its neighbours is. A
- * process that lost its partition without dying takes its records back, see `SubscriptionStore.acquit`.
+ * So the third death is that of a process that tried one event alone (see `Solitude`), and that event is to blame; none of its
+ * neighbours is. A process that lost its partition without dying takes its records back, see `SubscriptionStore.acquit`.
  */
 export class Suspicion {
   readonly #trials: readonly Trial[]
   readonly #maxDeaths: number
   readonly #instance: string
   #mode: 'none' | 'watched' | 'alone'
-  #recorded: number | undefined
+  /** What the store has of this process. One that is over is there until the next commit. */
+  #trial: { readonly position: number; isOver: boolean } | undefined
   #mayHaveTrials = false
 
   constructor(trials: readonly Trial[], isInherited: boolean, instance: string, maxDeaths: number) {
@@ -43,22 +44,24 @@ export class Suspicion {
     return this.#mode === 'none'
   }
 
-  /** The one that is being tried alone, or is about to be. */
+  /** The one that is tried alone, as the store has it. */
   get trying(): number | undefined {
-    return this.#mode === 'alone' ? this.#recorded : undefined
+    return this.#mode === 'alone' ? this.#trial?.position : undefined
   }
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
   trialOf(position: number): Trial | undefined {
     if (this.#mode === 'none') return undefined
     const wanted = this.#mode === 'alone' ? position : everything
-    if (this.#recorded === wanted) return undefined
+    if (this.#trial?.position === wanted && !this.#trial.isOver) return undefined
     this.#mayHaveTrials = true
     return { position: wanted, instance: this.#instance }
   }
 
-  recorded({ position }: Trial): void {
-    this.#recorded = position
+  /** It is in the store: trials that are over, and then one that begins. */
+  committed({ trial, endedTrials = [] }: Pick<Commit, 'trial' | 'endedTrials'>): void {
+    if (this.#trial?.isOver && endedTrials.includes(this.#trial.position)) this.#trial = undefined
+    if (trial) this.#trial = { position: trial.position, isOver: false }
   }
 
   /** How many processes died over an event, if it is the one to blame. */
@@ -70,10 +73,10 @@ export class Suspicion {
     return before + alone >= this.#maxDeaths ? before + alone : undefined
   }
 
-  /** It came to no end, and is tried again later: until then it is not to blame for anything. */
-  postponed(position: number): readonly number[] {
-    if (this.trying !== position) return []
-    this.#recorded = undefined
+  /** An event that was tried alone has its outcome, or has to wait for another try. Gives the trials that are over. */
+  over(position: number): readonly number[] {
+    if (this.#mode !== 'alone') return []
+    if (this.#trial?.position === position) this.#trial.isOver = true
     return [position]
   }
 
@@ -81,6 +84,7 @@ export class Suspicion {
   end(): readonly number[] {
     if (this.#mode === 'none') return []
     this.#mode = 'none'
+    if (this.#trial) this.#trial.isOver = true
     return [everything, ...this.#trials.map(({ position }) => position)]
   }
 }

@@ -14,6 +14,7 @@ import type { Partition } from './partition.ts'
 import { persist } from './persist.ts'
 import type { Rate } from './rate.ts'
 import { RowCache } from './rows.ts'
+import type { Solitude } from './solitude.ts'
 import type { NextState } from './state.ts'
 import type { Teller } from './teller.ts'
 import { type Loop, Tenure } from './tenure.ts'
@@ -42,6 +43,7 @@ export interface WorkerParts {
   readonly teller: Teller
   readonly rate: Rate
   readonly breakers: Breakers
+  readonly solitude: Solitude
   /** How many events fit into a page. It outlasts the worker: who was fenced for a page that took too long must not begin anew. */
   readonly fit: { events: number }
   /** Called after every commit and every change of state. */

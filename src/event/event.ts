@@ -47,12 +47,22 @@ export interface RecordedEvent {
 const noMetadata: Metadata = Object.freeze({})
 
 export function parseMetadata(text: string | undefined): Metadata {
-  return text === undefined ? noMetadata : (parseJson(text) as Metadata)
+  return text === undefined ? noMetadata : (parsed(text, 'metadata') as Metadata)
 }
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The body as a value. Throws on what is not UTF-8 or not JSON. */
 export function parseBody(body: string | Uint8Array): unknown {
-  return parseJson(typeof body === 'string' ? body : utf8.decode(body))
+  return parsed(typeof body === 'string' ? body : utf8.decode(body), 'body')
+}
+
+/** V8 quotes the text in its message, and a message is logged and traced: what is in an event must not get there. */
+function parsed(text: string, what: string): unknown {
+  try {
+    return parseJson(text)
+  } catch (error) {
+    // oxlint-disable-next-line preserve-caught-error -- its cause would be told too
+    throw error instanceof SyntaxError ? new SyntaxError(`The ${what} of the event is not JSON.`) : error
+  }
 }

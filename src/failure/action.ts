@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { type Backoff, checkBackoff, durationMs, exponential, fixed } from './backoff.ts'
+import { storable } from './peek.ts'
 
 /**
  * What a failure does.
@@ -79,7 +80,7 @@ export function retry(options: RetryOptions): Retry {
 export function skip(reason: string): Action {
   if (typeof reason !== 'string' || reason.trim() === '' || reason.length > 1_000)
     throw refused('skip has no reason.', 'Say in up to 1,000 characters why nobody needs the event.')
-  return Object.freeze({ action: 'skip', reason: reason.toWellFormed() })
+  return Object.freeze({ action: 'skip', reason: storable(reason) })
 }
 
 /** Stands still until it goes through: for failures that every event would have. */

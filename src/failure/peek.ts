@@ -10,14 +10,18 @@ export function field(value: unknown, name: PropertyKey): unknown {
   }
 }
 
-/** A string as JSON and databases can hold it. */
+/** A string as JSON and databases can hold it: PostgreSQL refuses a text with a zero in it, and with it the whole commit. */
+export function storable(value: string): string {
+  return value.toWellFormed().replaceAll('\0', '\uFFFD')
+}
+
 export function text(value: unknown): string | undefined {
-  return typeof value === 'string' ? value.toWellFormed() : undefined
+  return typeof value === 'string' ? storable(value) : undefined
 }
 
 export function printed(value: unknown): string {
   try {
-    return String(value).toWellFormed()
+    return storable(String(value))
   } catch {
     return 'something that can not be shown as text'
   }

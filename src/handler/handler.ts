@@ -163,7 +163,7 @@ function dedupeOf(name: string, given: AnyDefinition['dedupe']): Dedupe | undefi
   if (by !== 'position' && by !== 'id' && typeof by !== 'function')
     throw refused(name, 'dedupe.by is unknown', "'position', 'id' or a function of the event")
   if (store !== 'memory' && store !== 'store') throw refused(name, 'dedupe.store is unknown', "'memory' or 'store'")
-  const windowMs = window === 'forever' ? Number.POSITIVE_INFINITY : toMs(window, `dedupe.window of ${name}`)
+  const windowMs = window === 'forever' ? Number.POSITIVE_INFINITY : Math.ceil(toMs(window, `dedupe.window of ${name}`))
   return { by, windowMs, store }
 }
 

@@ -2,7 +2,8 @@ import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import type { Random } from '../../runtime/ports.ts'
-import type { Trial } from '../../subscription/subscription-store.ts'
+import type { Commit, Trial } from '../../subscription/subscription-store.ts'
+import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
 import type { Pass } from './breaker-waits.ts'
 import { Deadlines } from './deadlines.ts'
@@ -21,6 +22,9 @@ export class Attempts {
   readonly #over: () => void
   readonly #deadlines: Deadlines
   readonly #ends = new Map<Entry, Promise<void>>()
+  /** Those that run beside others; whoever is tried alone is not among them. */
+  readonly #beside = new Set<Entry>()
+  readonly #asking: Asking
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
   #isBarred = false
@@ -28,6 +32,7 @@ export class Attempts {
   constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
     this.#desk = desk
     this.#verdicts = verdicts
+    this.#asking = { wake: () => desk.parts.wake() }
     this.#over = over
     this.#deadlines = new Deadlines(desk.handler.timeoutMs, desk.parts.runtime)
   }
@@ -41,30 +46,38 @@ export class Attempts {
     return this.#isBarred
   }
 
-  recorded(trial: Trial): void {
-    this.#desk.suspicion.recorded(trial)
-    this.#wanted = undefined
+  committed(commit: Commit): void {
+    this.#desk.suspicion.committed(commit)
+    if (commit.trial) this.#wanted = undefined
   }
 
   /** How many more may be begun. */
   get room(): number {
-    const { running, flow, suspicion } = this.#desk
-    return Math.min(flow.limit(), suspicion.isAlone ? 1 : Number.POSITIVE_INFINITY) - running.size
+    const { running, flow } = this.#desk
+    return flow.limit() - running.size
   }
 
   /** Called whenever something has changed. */
   pump(): void {
-    const { running, flow, tracks, parts } = this.#desk
+    const { tracks, parts, running, suspicion, ledger } = this.#desk
     this.#isBarred = false
-    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return
-    while (running.size < flow.limit()) {
+    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()
+    let isSuspect = false
+    while (this.room > 0) {
       const track = this.#next()
       const entry = track?.entries[0]
-      if (!track || !entry || !this.#mayBegin(entry)) return
+      if (!track || !entry) break
+      isSuspect = this.#isSuspect(entry)
+      if (!this.#mayBegin(entry, isSuspect)) break
       const waitMs = this.#waitMs(entry)
       if (waitMs > 0) {
+        if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
         tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
         continue
+      }
+      if (!isSuspect || !suspicion.isAlone) {
+        if (!parts.solitude.begin(this.#asking)) break
+        this.#beside.add(entry)
       }
       track.entries.shift()
       tracks.begin(track)
@@ -72,6 +85,16 @@ export class Attempts {
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
+    if (!isSuspect) this.#comeForth()
+  }
+
+  /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */
+  suspend(): void {
+    const { suspicion, running, ledger } = this.#desk
+    const { trying } = suspicion
+    if (trying !== undefined && running.size === 0) ledger.endTrials(suspicion.over(trying))
+    this.#wanted = undefined
+    this.#comeForth()
   }
 
   /** Resolves when nothing is under way any more. */
@@ -84,6 +107,18 @@ export class Attempts {
     for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)
     this.#desk.running.clear()
     this.#deadlines.close()
+    for (const entry of this.#beside) this.#free(entry)
+    this.#desk.parts.solitude.leave(this.#asking)
+  }
+
+  /** Others may go on, unless somebody is on trial. */
+  #comeForth(): void {
+    const { suspicion, parts } = this.#desk
+    if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)
+  }
+
+  #free(entry: Entry): void {
+    if (this.#beside.delete(entry)) this.#desk.parts.solitude.end()
   }
 
   #next(): Track<Entry> | undefined {
@@ -98,15 +133,17 @@ export class Attempts {
     return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
   }
 
-  #mayBegin(entry: Entry): boolean {
-    const { running, suspicion, suspects, permit, parts } = this.#desk
-    const { record, isLetter } = entry
+  #isSuspect(entry: Entry): boolean {
+    const { suspicion, suspects } = this.#desk
+    return !suspicion.isOver && suspects.has(entry)
+  }
+
+  #mayBegin({ record, isLetter }: Entry, isSuspect: boolean): boolean {
+    const { running, suspicion, parts, permit } = this.#desk
     this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
-    const isSuspect = !suspicion.isOver && suspects.has(entry)
-    // Who is tried alone has nobody beside it: it waits for those that run, and the others wait for it.
-    if (suspicion.isAlone && running.size > 0 && (isSuspect || running.keys().some((one) => suspects.has(one))))
-      return false
+    // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
+    if (isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)) return false
     this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
   }
@@ -124,6 +161,7 @@ export class Attempts {
       (error: unknown) => () => this.#verdicts.failed(track, entry, error),
     )
     this.#ends.delete(entry)
+    this.#free(entry)
     // Somebody else's by now: whatever came of it, it is theirs to find out.
     if (!running.delete(entry)) return
     try {

@@ -40,7 +40,7 @@ export class HandlerLoop implements Loop {
     this.#drains = new Drains(desk)
     const verdicts = new Verdicts(desk, this.#drains, () => parts.enter(this.standing()))
     this.#attempts = new Attempts(desk, verdicts, () => this.#wakeIfNeeded())
-    this.#commits = new GroupCommit(desk, ({ trial }) => trial && this.#attempts.recorded(trial))
+    this.#commits = new GroupCommit(desk, (commit) => this.#attempts.committed(commit))
   }
 
   get isDue(): boolean {
@@ -91,7 +91,10 @@ export class HandlerLoop implements Loop {
     this.#commitsAt = undefined
     await tenure.keep()
     if (!tenure.lease) return 'lost'
-    if (tenure.pause) return this.#keep()
+    if (tenure.pause) {
+      this.#attempts.suspend()
+      return this.#keep()
+    }
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     await this.#drains.takeUp()

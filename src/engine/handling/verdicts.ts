@@ -113,7 +113,6 @@ export class Verdicts {
     const failure = describeFailure(error, 'permanent', 'crash')
     this.#desk.tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
-    this.#desk.ledger.endTrials([entry.record.position])
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
@@ -162,7 +161,9 @@ export class Verdicts {
       entry.inPlace++
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt: clock.now() + delayMs }, failure)
+    // Whole, as databases keep times.
+    const dueAt = Math.ceil(clock.now() + delayMs)
+    this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
@@ -194,14 +195,14 @@ export class Verdicts {
       record.live()
       window.finish(entry)
     }
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    ledger.endTrials(suspicion.over(entry.record.position))
     tracks.end(track)
   }
 
   /** It is tried again, in its own turn; nothing counts. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
     const { suspicion, ledger, tracks } = this.#desk
-    ledger.endTrials(suspicion.postponed(entry.record.position))
+    ledger.endTrials(suspicion.over(entry.record.position))
     track.entries.unshift(entry)
     tracks.end(track, readyAt)
   }
@@ -217,7 +218,7 @@ export class Verdicts {
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
     const { suspicion, ledger, tracks, draining, due, waits, window } = this.#desk
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
     if (entry.isLetter) {
