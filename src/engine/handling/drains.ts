@@ -17,10 +17,14 @@ export class Drains {
     this.#desk = desk
   }
 
-  /** How many lanes more could be taken up. */
+  /**
+   * How many lanes more could be taken up. A few in any case: while there is a backlog, whoever comes from the source takes every place
+   * the moment it is free, and what is due would wait until the last of it is done.
+   */
   get room(): number {
     const { flow, running, draining } = this.#desk
-    return flow.limit() - running.size - draining.size
+    const limit = flow.limit()
+    return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
 
   async takeUp(): Promise<void> {
