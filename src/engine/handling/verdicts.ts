@@ -3,7 +3,7 @@ import type { Event } from '../../event/event.ts'
 import { exponential } from '../../failure/backoff.ts'
 import { type Classified, classify } from '../../failure/classify.ts'
 import { describeFailure, type Failure } from '../../failure/failure.ts'
-import { decide } from '../../failure/policy.ts'
+import { type Decision, decide } from '../../failure/policy.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import type { Pass } from './breaker-waits.ts'
 import type { Desk } from './desk.ts'
@@ -80,6 +80,7 @@ export class Verdicts {
       return this.#decide(track, entry, found, failure)
     }
     if (flow.standstill) {
+      if (this.#decisionOf(entry, found).decision !== 'stop') flow.doubt()
       flow.probed(found.retryAfterMs)
       this.#tell()
     }
@@ -128,10 +129,15 @@ export class Verdicts {
     this.#putBack(track, entry)
   }
 
-  #decide(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
-    const { handler, parts, flow, tracer } = this.#desk
+  #decisionOf(entry: Entry, found: Classified): Decision {
+    const { handler, parts, flow } = this.#desk
     const failing = { failure: found, type: entry.record.type, tries: entry.tries + 1, inARow: flow.inARow }
-    const decision = decide(handler.failure, failing, parts.runtime.random)
+    return decide(handler.failure, failing, parts.runtime.random)
+  }
+
+  #decide(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
+    const { flow, tracer } = this.#desk
+    const decision = this.#decisionOf(entry, found)
     switch (decision.decision) {
       case 'stop':
         // Its backoff knows already how long the other side asked it to wait.
@@ -188,7 +194,7 @@ export class Verdicts {
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else record.live()
     entry.isDone = true
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    ledger.endTrials(suspicion.over(entry.record.position))
     tracks.end(track)
   }
 
@@ -202,8 +208,9 @@ export class Verdicts {
 
   /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
   #stepAside(track: Track<Entry>, entry: Entry): void {
-    const { flow, tracks, draining, due, partition } = this.#desk
+    const { flow, tracks, draining, due, partition, ledger, suspicion } = this.#desk
     if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
+    ledger.endTrials(suspicion.postponed(entry.record.position))
     tracks.clear(track)
     draining.delete(entry.lane)
     due.add(entry.lane, partition.now())
@@ -211,7 +218,7 @@ export class Verdicts {
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
     const { suspicion, ledger, tracks, draining, due, waits } = this.#desk
-    if (suspicion.isAlone) ledger.endTrials([entry.record.position])
+    ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
     entry.isDone = true
