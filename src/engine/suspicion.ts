@@ -76,6 +76,13 @@ export class Suspicion {
     return [position]
   }
 
+  /** It has an outcome. Should it be tried again all the same, such as when its breaker lets it, that is another trial. */
+  over(position: number): readonly number[] {
+    if (this.#mode !== 'alone') return []
+    if (this.#recorded === position) this.#recorded = undefined
+    return [position]
+  }
+
   /** What is suspected has its outcome. Gives the trials that are over. */
   end(): readonly number[] {
     if (this.#mode === 'none') return []

@@ -70,7 +70,8 @@ export class Attempts {
     const ready = tracks.ready(now)
     // In order of position where it matters which is first: the one that failed is before those that were never tried.
     const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
-    if (suspect) return suspect
+    // What is on record goes before everything, or it would be to blame for what another one does.
+    if (suspect && (!flow.isAnybodys || suspect.entries[0]?.record.position === suspicion.trying)) return suspect
     if (!flow.standstill) return tracks.peek(now)
     // A probe is a sample: drawn by chance, so that no event that never goes through can keep everything standing still.
     return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
