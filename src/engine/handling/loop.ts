@@ -109,13 +109,32 @@ export class HandlerLoop implements Loop {
   async finish(): Promise<void> {
     const { tenure } = this.#desk.parts
     this.#desk.isOver = true
-    await this.#attempts.ended()
+    await this.#ended()
     if (!tenure.lease) return
     this.#desk.ledger.endTrials(this.#desk.suspicion.end())
     // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
     // are in the store.
     for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
     await this.#commits.commit(undefined)
+  }
+
+  /** Waits for what is under way. It may take longer than the lease, and nobody else may do it meanwhile. */
+  async #ended(): Promise<void> {
+    const { tenure, runtime, settings, logger, subscription } = this.#desk.parts
+    const over = new AbortController()
+    const ended = this.#attempts.ended().finally(() => over.abort())
+    while (!over.signal.aborted && tenure.lease) {
+      await runtime.timers.sleep(settings.leaseMs / 3, over.signal)
+      if (over.signal.aborted) break
+      try {
+        await tenure.keep()
+      } catch (error) {
+        logger.warn({ subscription: subscription.name, error }, 'the lease could not be renewed')
+      }
+    }
+    // It is somebody else's by now, who does it all again.
+    if (!tenure.lease) this.abandon()
+    await ended
   }
 
   /** Writes down what was done. Nothing is begun. */
