@@ -3,6 +3,7 @@ import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import type { Random } from '../../runtime/ports.ts'
 import type { Trial } from '../../subscription/subscription-store.ts'
+import { readEvent } from '../interpret.ts'
 import { Attempt } from './attempt.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
@@ -110,10 +111,12 @@ export class Attempts {
   /** Gives what has to be done about it when it is over. */
   async #try(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<() => void> {
     const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
-    const { read, record } = entry
+    const { record } = entry
     const verdicts = this.#verdicts
     const deaths = suspicion.deathsOver(record.position)
     if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
+    if (entry.isUsed) entry.read = await readEvent(parts.subscription, record)
+    const { read } = entry
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
     if (await dedup?.isDone(event)) return () => verdicts.repeated(track, entry)
@@ -141,6 +144,7 @@ export class Attempts {
     const { parts, handler, tracer } = this.#desk
     const { subscription, runtime } = parts
     entry.begun++
+    entry.isUsed = true
     return {
       subscription: subscription.name,
       signal: attempt.signal,

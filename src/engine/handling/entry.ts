@@ -11,7 +11,9 @@ export interface Entry extends Held, Slot {
   /** Undefined for a type that nobody knows, and that is to be held. */
   readonly work: HandlerFunction | undefined
   /** Undefined for what is not subscribed to. */
-  readonly read: Reading | undefined
+  read: Reading | undefined
+  /** A handler had what was read, and may have changed it. */
+  isUsed: boolean
   readonly isUnknown: boolean
   readonly isLetter: boolean
   /** How often it was begun, and how often of that counts against its policy. */
@@ -33,6 +35,7 @@ export async function entryOf({ parts, handler, partition }: Desk, record: Recor
     logged,
     work: typeof relevance === 'function' ? (relevance as HandlerFunction) : undefined,
     read: isWanted ? await readEvent(subscription, record) : undefined,
+    isUsed: false,
     isUnknown,
     isLetter: false,
     isDone: false,
