@@ -122,7 +122,7 @@ export class Attempts {
     if (await dedup?.isDone(event)) return () => verdicts.repeated(track, entry)
     const pass = await waits.enter(event)
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
-    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)
+    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.afterMs)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
@@ -132,7 +132,7 @@ export class Attempts {
     const result = await attempt.run(entry.work ?? unknownType, event, ctx, handler.timeoutMs, timers)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
     if (!running.has(entry)) {
-      waits.report(pass, undefined)
+      waits.report(entry.lane, pass, undefined)
       dedup?.end(event, false)
       return () => undefined
     }

@@ -28,8 +28,8 @@ export class Drains {
   }
 
   async takeUp(): Promise<void> {
-    const { partition, waits, due, ledger } = this.#desk
-    const now = partition.now()
+    const { parts, waits, due, ledger } = this.#desk
+    const now = parts.runtime.clock.mono()
     const early: string[] = []
     try {
       while (this.room > 0) {

@@ -41,8 +41,8 @@ export class HandlerLoop implements Loop {
   }
 
   get isDue(): boolean {
-    const { draining, due, partition } = this.#desk
-    return draining.size > 0 || due.isDue(partition.now())
+    const { draining, due, parts } = this.#desk
+    return draining.size > 0 || due.isDue(parts.runtime.clock.mono())
   }
 
   get mayHaveTrials(): boolean {
@@ -54,7 +54,7 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, partition } = this.#desk
+    const { parts, flow, tracks, running, due, waits } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // Whatever is due has to wait until it goes on.
@@ -67,7 +67,7 @@ export class HandlerLoop implements Loop {
     const readyAt = this.#attempts.room > 0 ? tracks.nextAt() : undefined
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
-      for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - partition.now())
+      for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
     return Math.max(0, Math.min(...waitsMs))
   }
 

@@ -44,7 +44,7 @@ export class Verdicts {
 
   succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
     const { waits, tracer, dedup, ledger, flow } = this.#desk
-    waits.report(pass, true)
+    waits.report(entry.lane, pass, true)
     tracer.completed(entry.record, ctx.attempt, tookMs)
     flow.settled(entry.lane, true)
     this.#answered()
@@ -73,7 +73,7 @@ export class Verdicts {
       dedup?.end(tried.event, false)
       tracer.failed(entry.record, tried.ctx.attempt, tried.tookMs, failure)
       tracer.hook(handler.onError, error, tried.event, tried.ctx)
-      waits.report(tried.pass, isOwn)
+      waits.report(entry.lane, tried.pass, isOwn)
     }
     if (isOwn) {
       this.#answered()
@@ -87,7 +87,7 @@ export class Verdicts {
     // It was the breaker's question, not the event's attempt. When to ask again, the breaker tells whoever asks next.
     if (tried?.pass.entry === 'probe') {
       const { name } = tried.pass.breaker
-      return this.defer(track, entry, handler.breaker?.key ? name : undefined, partition.now(), failure)
+      return this.defer(track, entry, handler.breaker?.key ? name : undefined, 0, failure)
     }
     if (flow.standstill) return this.#stepAside(track, entry)
     const asked = tried?.pass.entry === 'closed' && handler.breaker?.key ? tried.pass.breaker.name : entry.lane
@@ -117,13 +117,12 @@ export class Verdicts {
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
-  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number, failure?: Failure): void {
-    const { handler, flow, waits, partition } = this.#desk
+  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
+    const { handler, flow, waits, parts } = this.#desk
     if (breaker !== undefined && handler.order !== 'partition') {
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
-      return waits.postpone(breaker, retryAt)
+      return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)
     }
-    const waitMs = Math.max(0, retryAt - partition.now())
     if (flow.standstill) flow.probed(waitMs)
     else this.#stand('breaker', failure, patience, 0, waitMs)
     this.#putBack(track, entry)
@@ -208,16 +207,17 @@ export class Verdicts {
 
   /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
   #stepAside(track: Track<Entry>, entry: Entry): void {
-    const { flow, tracks, draining, due, partition, ledger, suspicion } = this.#desk
+    const { flow, tracks, draining, due, parts, ledger, suspicion } = this.#desk
     if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
     ledger.endTrials(suspicion.postponed(entry.record.position))
     tracks.clear(track)
     draining.delete(entry.lane)
-    due.add(entry.lane, partition.now())
+    due.add(entry.lane, parts.runtime.clock.mono())
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, ledger, tracks, draining, due, waits } = this.#desk
+    const { suspicion, ledger, tracks, draining, due, waits, parts } = this.#desk
+    const { clock } = parts.runtime
     ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
@@ -237,16 +237,15 @@ export class Verdicts {
         one.isDone = true
       }
     }
-    if (holding.status === 'retrying') due.add(entry.lane, holding.dueAt)
+    if (holding.status === 'retrying') due.add(entry.lane, clock.mono() + holding.dueAt - clock.now())
     if (holding.status === 'waiting') waits.add(holding.breaker, entry.lane)
   }
 
   /** What counted against a lane was not its own fault. */
   #giveBack(lane: string): void {
-    const { ledger, partition, due, tracks } = this.#desk
-    const now = partition.now()
-    ledger.giveBack(lane, now)
-    if (partition.held.get(lane)?.status === 'retrying') due.add(lane, now)
+    const { ledger, partition, due, tracks, parts } = this.#desk
+    ledger.giveBack(lane, partition.now())
+    if (partition.held.get(lane)?.status === 'retrying') due.add(lane, parts.runtime.clock.mono())
     const waiting = tracks.get(lane)
     if (!waiting) return
     for (const entry of waiting.entries) entry.tries = 0
