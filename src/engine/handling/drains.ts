@@ -37,11 +37,22 @@ export class Drains {
         if (lane === undefined) break
         // Only what was committed is there to load.
         if (ledger.touches(lane)) early.push(lane)
-        else await this.#load(lane)
+        else if (this.#isWithinBudget(lane, now)) await this.#load(lane)
       }
     } finally {
       for (const lane of early) due.add(lane, 0)
     }
+  }
+
+  /** Whether it may be tried again now, as far as the budget for that is concerned; if not, it is due again when there may be room. */
+  #isWithinBudget(lane: string, now: number): boolean {
+    const { partition, budget, due, draining } = this.#desk
+    const hold = partition.held.get(lane)
+    // Nobody's retry: it waits for others, or nothing counts against it.
+    if (!budget || hold?.status !== 'retrying' || !hold.tries || draining.has(lane)) return true
+    const waitMs = budget.take(now)
+    if (waitMs > 0) due.add(lane, now + waitMs)
+    return waitMs <= 0
   }
 
   async #load(lane: string): Promise<void> {

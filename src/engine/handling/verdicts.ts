@@ -75,6 +75,11 @@ export class Verdicts {
       tracer.hook(handler.onError, error, tried.event, tried.ctx)
       waits.report(entry.lane, tried.pass, isOwn)
     }
+    if (isOwn && this.#stillBlocks(entry, found)) {
+      flow.probed()
+      this.#tell()
+      return this.#putBack(track, entry)
+    }
     if (isOwn) {
       this.#answered()
       return this.#decide(track, entry, found, failure)
@@ -157,14 +162,16 @@ export class Verdicts {
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
-    const { parts, budget, tracer } = this.#desk
+    const { parts, budget, tracer, handler } = this.#desk
     const { clock } = parts.runtime
-    // Whole, as databases keep times; the clock that the budget goes by has fractions.
-    const waitMs = Math.max(delayMs, Math.ceil(budget?.take(clock.mono()) ?? 0))
+    const isSoon = delayMs <= inPlaceMs && entry.inPlace < mostInPlace
+    // What is held asks the budget when its time has come. Whole, as databases keep times; the clock it goes by has fractions.
+    const asks = isSoon || handler.order === 'partition'
+    const waitMs = Math.max(delayMs, asks ? Math.ceil(budget?.take(clock.mono()) ?? 0) : 0)
     entry.tries++
     tracer.nacked(entry.record, failure, waitMs)
     if (this.#blocksInstead(entry, failure, waitMs)) return this.#putBack(track, entry)
-    if (waitMs <= inPlaceMs && entry.inPlace < mostInPlace) {
+    if (isSoon && waitMs <= inPlaceMs) {
       entry.inPlace++
       return this.#putBack(track, entry, clock.mono() + waitMs)
     }
@@ -179,6 +186,12 @@ export class Verdicts {
       live: () => ledger.skipped(entry, failure, reason),
       letter: () => ledger.discarded(entry, reason),
     })
+  }
+
+  /** Whether the partition stands still at it already, and will do so: it waits longer then each time, and there is nothing new to tell. */
+  #stillBlocks(entry: Entry, found: Classified): boolean {
+    if (this.#desk.flow.standstill?.why !== 'order' || entry.isLetter) return false
+    return ['park', 'retry'].includes(this.#decisionOf(entry, found).decision)
   }
 
   /** Where the whole partition is kept in order, nothing goes on without it. */
