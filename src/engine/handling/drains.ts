@@ -18,10 +18,14 @@ export class Drains {
     this.#desk = desk
   }
 
-  /** How many lanes more could be taken up. */
+  /**
+   * How many lanes more could be taken up. A few in any case: while there is a backlog, whoever comes from the source takes every place
+   * the moment it is free, and what is due would wait until the last of it is done.
+   */
   get room(): number {
     const { flow, running, draining } = this.#desk
-    return flow.limit() - running.size - draining.size
+    const limit = flow.limit()
+    return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
 
   /** A lane's time has come, and only a commit keeps it from being taken up. */
@@ -38,8 +42,8 @@ export class Drains {
   }
 
   async takeUp(): Promise<void> {
-    const { partition, waits, due, ledger } = this.#desk
-    const now = partition.now()
+    const { parts, waits, due, ledger } = this.#desk
+    const now = parts.runtime.clock.mono()
     const early: string[] = []
     try {
       while (this.room > 0) {
