@@ -4,11 +4,14 @@ import type { HandlerContext } from '../../handler/handler.ts'
 import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
+import type { Pass } from './breaker-waits.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
 import type { Track } from './tracks.ts'
 import type { Verdicts } from './verdicts.ts'
+
+const unguarded: Pass = { entry: 'none' }
 
 /** Begins whatever may be begun, and hands what came of it to the verdicts. */
 export class Attempts {
@@ -187,17 +190,19 @@ export class Attempts {
   /** Gives what has to be done about it when it is over. */
   async #try(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<() => void> {
     const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
-    const { read, record } = entry
+    const { reading, record } = entry
     const verdicts = this.#verdicts
     const deaths = suspicion.deathsOver(record.position)
     if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
+    const found = reading?.get()
+    const read = found instanceof Promise ? await found : found
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
-    if (await dedup?.isDone(event)) {
-      const result = tracer.isHeard('handler.skipped') ? await dedup?.resultOf(event).catch(() => null) : undefined
+    if (dedup && (await dedup.isDone(event))) {
+      const result = tracer.isHeard('handler.skipped') ? await dedup.resultOf(event).catch(() => null) : undefined
       return () => verdicts.repeated(track, entry, result)
     }
-    const pass = await waits.enter(event)
+    const pass = handler.breaker ? await waits.enter(event) : unguarded
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
@@ -222,16 +227,20 @@ export class Attempts {
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {
     const { parts, handler, tracer } = this.#desk
     const { subscription, runtime } = parts
-    entry.begun++
+    const { record } = entry
+    const begun = ++entry.begun
+    // What most handlers never ask for is made when they do.
     return {
       subscription: subscription.name,
       get signal() {
         return attempt.signal
       },
-      attempt: entry.begun,
+      attempt: begun,
       idempotencyKey: `${subscription.name}/${event.id}`,
       deadline: runtime.clock.now() + handler.timeoutMs,
-      logger: tracer.loggerOf(entry.record, entry.begun),
+      get logger() {
+        return tracer.loggerOf(record, begun)
+      },
     }
   }
 }

@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import type { Desk } from './desk.ts'
-import { type Entry, entryOf } from './entry.ts'
+import { type Entry, entryOf, eventsOf } from './entry.ts'
 
 const lettersAtOnce = 50
 
@@ -75,12 +75,13 @@ export class Drains {
     const letters = await this.#queue(lane, lettersAtOnce)
     const entries: Entry[] = []
     for (const [i, { event, sequence, logged, attempts }] of letters.entries()) {
-      const entry = await entryOf(this.#desk, event)
+      const entry = entryOf(this.#desk, event)
       const tries = i === 0 ? headTries : 0
       entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
     }
     // It may have been done meanwhile, under another position.
-    await this.#desk.dedup?.learn(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
+    const { dedup } = this.#desk
+    if (dedup) await dedup.learn(await eventsOf(entries))
     return entries
   }
 
