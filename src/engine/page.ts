@@ -66,8 +66,9 @@ export async function performPage(
   records: readonly RecordedEvent[],
   tx: Transaction,
   way: 'bold' | 'careful',
+  refusals: Refusals = noRefusals,
 ): Promise<Outcome> {
-  const work = new Work(partition, noRefusals)
+  const work = new Work(partition, refusals)
   for (const item of await sortOut(partition, records, work)) await work.perform(item, tx, way)
   return work.outcome()
 }
@@ -82,7 +83,7 @@ export class GuiltyEvent extends Error {
   }
 }
 
-/** Events that the database refused, by position: what they make of their row breaks a rule of the user's. */
+/** Events that are refused, by position: what they make of their row breaks a rule of the user's, or processes died over them. */
 export type Refusals = ReadonlyMap<number, Failure>
 
 const noRefusals: Refusals = new Map()
@@ -223,7 +224,8 @@ class Work {
   async perform(item: Item, tx: Transaction, way: 'bold' | 'careful'): Promise<void> {
     const hold = this.#partition.held.get(item.lane)
     if (hold) return this.#queue(item, hold)
-    const failure = item.reading?.failure ?? (await this.#effect(item, tx, way))
+    const refused = item.apply && this.#refusals.get(item.record.position)
+    const failure = item.reading?.failure ?? refused ?? (await this.#effect(item, tx, way))
     if (failure) this.#hold(item, 'parked', failure)
     else if (item.apply) this.counts.applied++
     else this.counts.filtered++

@@ -3,7 +3,8 @@ import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
-import type { CommitOutcome, Lease } from '../subscription/subscription-store.ts'
+import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
+import { Caution } from './caution.ts'
 import { readEvent } from './interpret.ts'
 import { type Outcome, performPage, processLane, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
@@ -19,6 +20,9 @@ export interface PageLoopParts extends WorkerParts {
   /** Undefined when the partition is lost. */
   readonly load: () => Promise<Partition | undefined>
   readonly working: (isBehind: boolean) => void
+  readonly state: PartitionState
+  readonly isInherited: boolean
+  readonly wake: () => void
 }
 
 const lettersPerCommit = 500
@@ -37,10 +41,15 @@ export class PageLoop implements Loop {
   readonly #parts: PageLoopParts
   readonly #tenure: Tenure
   readonly #reading: Reading
+  readonly #caution: Caution
   #partition: Partition | undefined
   #due = new Set<string>()
   #busy = false
-  /** What the database refused. */
+  /** Where that begins whose outcome the next commit has. */
+  #trying: number | undefined
+  /** Somebody elsewhere in the process wants to be alone. */
+  #isWaiting = false
+  /** What the database refused, and what processes died over. */
   readonly #refusals = new Map<number, Failure>()
   /** Something was refused: events are taken so that it is clear which of them is to blame. */
   #isCareful = false
@@ -50,6 +59,7 @@ export class PageLoop implements Loop {
     this.#tenure = parts.tenure
     const { source, share, subscription, stopping } = parts
     this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
+    this.#caution = new Caution(parts, Math.max(parts.settings.pageEvents, lettersPerCommit))
     this.#adopt(loaded)
   }
 
@@ -58,7 +68,7 @@ export class PageLoop implements Loop {
   }
 
   get mayHaveTrials(): boolean {
-    return false
+    return this.#caution.mayHaveTrials
   }
 
   appended(): void {
@@ -66,7 +76,7 @@ export class PageLoop implements Loop {
   }
 
   standing(): NextState {
-    return { state: 'live' }
+    return { state: this.#isWaiting ? 'catching-up' : 'live' }
   }
 
   restMs(): number {
@@ -90,11 +100,14 @@ export class PageLoop implements Loop {
   }
 
   async finish(): Promise<void> {
-    if (this.#partition) await this.#commitQuietly(this.#partition)
+    if (!this.#partition || !this.#tenure.lease) return
+    if (!this.#tenure.pause) await this.#relax()
+    await this.#commitQuietly(this.#partition)
   }
 
   abandon(): void {
     this.#partition = undefined
+    this.#caution.dismiss()
   }
 
   async #reload(): Promise<Partition | undefined> {
@@ -115,24 +128,45 @@ export class PageLoop implements Loop {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
     if (this.#tenure.pause) return 'paused'
+    this.#isWaiting = !this.#caution.admit()
+    if (this.#isWaiting) return 'idle'
+    try {
+      const [due] = this.#due
+      return await (due === undefined ? this.#takePage(partition) : this.#takeLane(partition, due))
+    } finally {
+      this.#trying = undefined
+      this.#caution.dismiss()
+    }
+  }
+
+  async #takeLane(partition: Partition, lane: string): Promise<Step> {
     const { clock } = this.#parts.runtime
     const begun = clock.mono()
     const { pageBytes: bytes } = this.#parts.settings
-    const [due] = this.#due
-    if (due !== undefined) {
-      const events = this.#isCareful ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
-      this.#announce(`the held lane ${JSON.stringify(due)}`)
-      const outcome = await processLane(partition, due, { events, bytes }, this.#refusals)
-      const result = await this.#tenure.commit(this.#commitOf(outcome))
-      if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
-      const done = await this.#settle(partition, outcome, result, begun)
-      this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
-      return done
-    }
+    const isSingle = this.#isCareful || this.#caution.isAlone
+    const events = isSingle ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
+    const position = partition.held.get(lane)?.headPosition ?? 0
+    const refused = await this.#tryFrom(position)
+    if (refused) return refused
+    this.#announce(`the held lane ${JSON.stringify(lane)}`)
+    const outcome = await processLane(partition, lane, { events, bytes }, this.#refusals)
+    const result = await this.#tenure.commit(this.#commitOf(outcome))
+    if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
+    const done = await this.#settle(partition, outcome, result, begun)
+    this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
+    return done
+  }
+
+  async #takePage(partition: Partition): Promise<Step> {
+    const { clock } = this.#parts.runtime
+    const begun = clock.mono()
     const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
     const { events: records } = page
-    if (records.length === 0) return this.#pass(partition, page)
-    this.#announce(`${records.length} events from position ${records[0]?.position} on`)
+    const [first] = records
+    if (!first) return this.#pass(partition, page)
+    const refused = await this.#tryFrom(first.position)
+    if (refused) return refused
+    this.#announce(`${records.length} events from position ${first.position} on`)
     const [outcome, result] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
     const done = await this.#settle(partition, outcome, result, begun, page)
@@ -143,13 +177,45 @@ export class PageLoop implements Loop {
     return done === 'worked' && page.isEnd && this.#due.size === 0 ? 'idle' : done
   }
 
+  /**
+   * About to run the user's code on an event, or on what it begins. After a death that is said in the store first; and an event that
+   * was to blame for too many of them is not tried any more.
+   */
+  async #tryFrom(position: number): Promise<Step | undefined> {
+    this.#trying = position
+    if (this.#caution.isOver) return undefined
+    const refusal = this.#caution.isAlone ? this.#caution.refusalOf(position) : undefined
+    if (refusal) this.#refusals.set(position, refusal)
+    const trial = refusal ? undefined : this.#caution.trialOf(position)
+    return trial && this.#write({ trial })
+  }
+
+  /** A commit of nothing but this. Gives how the step ends if there is none. */
+  async #write(aside: Pick<Commit, 'trial' | 'endedTrials'>): Promise<Step | undefined> {
+    const commit = this.#tenure.commitOf(emptyOutcome, this.#destination(undefined), aside)
+    const result = await this.#tenure.commit(commit)
+    if (result.outcome !== 'committed') return this.#tenure.refuse(result)
+    this.#tenure.accept(commit)
+    this.#caution.committed(aside)
+    return undefined
+  }
+
+  /** There is nothing that anybody could have died over. */
+  async #relax(): Promise<Step | undefined> {
+    const { leftOver } = this.#caution
+    const ended = leftOver.length > 0 ? await this.#write({ endedTrials: leftOver }) : undefined
+    if (ended === undefined) this.#caution.end()
+    return ended
+  }
+
   /** For the case that the user's code never ends. */
   #announce(what: string): void {
     this.#parts.watchdog?.began(`${this.#parts.subscription.name}, ${what}`)
   }
 
   #limits() {
-    return { events: this.#parts.fit.events, bytes: this.#parts.settings.pageBytes }
+    const { fit, settings } = this.#parts
+    return { events: this.#caution.isAlone ? 1 : fit.events, bytes: settings.pageBytes }
   }
 
   /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
@@ -169,7 +235,7 @@ export class PageLoop implements Loop {
         // It may run again; what an earlier run held, it held in a transaction that is no more.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
-        outcome = checked(await performPage(partition, page.events, tx, way), page)
+        outcome = checked(await performPage(partition, page.events, tx, way, this.#refusals), page)
         forced.throwIfAborted()
         return this.#commitOf(outcome, page)
       })
@@ -188,6 +254,10 @@ export class PageLoop implements Loop {
     const isFurther = through > (tenure.seen as number)
     tenure.seen = Math.max(through, tenure.seen as number)
     if (isFurther) this.#parts.changed()
+    if (!isFurther || isEnd) {
+      const ended = this.#caution.isOver ? undefined : await this.#relax()
+      if (ended) return ended
+    }
     const now = this.#parts.runtime.clock.mono()
     if (now - tenure.committedAt >= quietCommitMs) {
       const done = await this.#commitQuietly(partition)
@@ -224,7 +294,8 @@ export class PageLoop implements Loop {
   }
 
   #commitOf(outcome: Outcome, page?: SourcePage) {
-    return this.#tenure.commitOf(outcome, this.#destination(page))
+    const endedTrials = this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying)
+    return this.#tenure.commitOf(outcome, this.#destination(page), { endedTrials })
   }
 
   #destination(page: SourcePage | undefined) {
@@ -263,6 +334,8 @@ export class PageLoop implements Loop {
 
   #accept(partition: Partition, outcome: Outcome, page: SourcePage | undefined): void {
     this.#tenure.accept({ to: this.#destination(page), counts: outcome.counts })
+    if (this.#trying !== undefined) this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying) })
+    this.#trying = undefined
     if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
     for (const { lane, hold } of outcome.lanes) {
       if (hold?.status === 'retrying') this.#due.add(lane)

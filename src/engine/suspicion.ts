@@ -1,3 +1,5 @@
+import { HoldfastError } from '../errors.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Commit, Trial } from '../subscription/subscription-store.ts'
 
 /** No event has this position, so a trial of it means the work as a whole. */
@@ -80,11 +82,30 @@ export class Suspicion {
     return [position]
   }
 
+  /** Whether the store has any. */
+  get hasTrials(): boolean {
+    return this.#trials.length > 0 || this.#trial !== undefined
+  }
+
+  /** All that the store may have, whoever began them. */
+  get trials(): readonly number[] {
+    const own = this.#trial ? [this.#trial.position] : []
+    return [everything, ...this.#trials.map(({ position }) => position), ...own]
+  }
+
   /** What is suspected has its outcome. Gives the trials that are over. */
   end(): readonly number[] {
     if (this.#mode === 'none') return []
     this.#mode = 'none'
     if (this.#trial) this.#trial.isOver = true
-    return [everything, ...this.#trials.map(({ position }) => position)]
+    return this.trials
   }
+}
+
+/** Why an event is parked that processes died over. */
+export function deadly(deaths: number): Failure {
+  const error = new HoldfastError('EVENT_DEADLY', `${deaths} processes died while they tried this event.`, {
+    hint: 'Find out what your function does with it: it exits, takes all memory, or never gives the thread back.',
+  })
+  return describeFailure(error, 'permanent', 'crash')
 }

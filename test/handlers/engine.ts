@@ -1,18 +1,22 @@
-// An engine with a handler in a process of its own, for its parent to kill.
+// An engine in a process of its own, for its parent to kill, and for its events.
 import { flushCompileCache } from 'node:module'
 import { createEngine, type Duration } from 'holdfast'
+import { startWatchdog } from 'holdfast/watchdog'
 import { attendParent } from '../chaos/child.ts'
+import { consumers, type Name } from './consumers.ts'
 import { writeEvidence } from './evidence.ts'
 import { openStore, type Place } from './place.ts'
-import { effectsHandler } from './tasks.ts'
 
 export interface EngineSettings {
   readonly place: Place
   readonly name: string
   /** The file of the effects. */
   readonly evidence: string
+  readonly consumers: readonly Name[]
   readonly lease?: Duration
-  readonly maxDeaths: number
+  readonly maxDeaths?: number
+  /** With a watchdog, that bites after this. */
+  readonly watchdog?: Duration
 }
 
 export type EngineReport =
@@ -35,18 +39,20 @@ if (import.meta.main) {
 }
 
 async function work(
-  { place, name, evidence: file, lease = '2s', maxDeaths }: EngineSettings,
+  { place, name, evidence: file, consumers: names, lease = '2s', maxDeaths, watchdog: after }: EngineSettings,
   tell: (report: EngineReport) => void,
   stopped: Promise<void>,
 ): Promise<void> {
   const evidence = writeEvidence(file, name)
+  await using watchdog = after === undefined ? undefined : startWatchdog({ after })
   await using store = await openStore(place)
   await using engine = createEngine({
     store,
-    subscriptions: [effectsHandler(evidence, maxDeaths)],
+    subscriptions: names.map((one) => consumers[one](evidence, maxDeaths)),
     name,
     lease,
     poll: '20ms',
+    ...(watchdog && { watchdog }),
     logger: {
       info: () => undefined,
       warn: () => undefined,

@@ -2,17 +2,17 @@ import type { Store } from 'holdfast'
 import { slotOf } from '../../src/source/share.ts'
 import { isMarked } from '../../src/engine/handling/window.ts'
 import type { Open } from './judge.ts'
-import { subscription } from './tasks.ts'
 import type { Written } from './writer.ts'
 
-/** What a store says of the events that were written: which of them are done, and which are held. */
+/** What a store says of the events that were written: which of them a subscription is done with, and which it holds. */
 export async function outcomesIn(
   store: Store,
-  written: readonly Written[],
-): Promise<{ readonly done: readonly Written[]; readonly open: readonly Open[]; readonly pending: number }> {
+  subscription: string,
+  written: readonly Pick<Written, 'id' | 'key' | 'position'>[],
+): Promise<{ readonly done: readonly string[]; readonly open: readonly Open[]; readonly pending: number }> {
   // In this order: what is resolved between the two is done.
   const partitions = await store.subscriptions.partitions(subscription)
-  const open = await openLetters(store)
+  const open = await openLetters(store, subscription)
   const held = new Set(open.map(({ id }) => id))
   const passed = written.filter(({ key, position }) => {
     const state = partitions[slotOf(key) % partitions.length]
@@ -20,7 +20,7 @@ export async function outcomesIn(
   })
   const isWaiting = ({ status }: Open) => status === 'retrying' || status === 'waiting'
   return {
-    done: passed.filter(({ id }) => !held.has(id)),
+    done: passed.flatMap(({ id }) => (held.has(id) ? [] : [id])),
     open,
     pending: written.length - passed.length + open.filter(isWaiting).length,
   }
@@ -28,7 +28,7 @@ export async function outcomesIn(
 
 const lettersPerPage = 1_000
 
-async function openLetters(store: Store): Promise<Open[]> {
+async function openLetters(store: Store, subscription: string): Promise<Open[]> {
   const open: Open[] = []
   for (let after = 0; ; ) {
     const letters = await store.letters.list({ subscription, after, limit: lettersPerPage })

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { createEngine, type Store } from 'holdfast'
 import { createRandom } from 'holdfast/testing'
+import { effectsHandler, nowhere } from './consumers.ts'
 import { Evidence, type Line } from './evidence.ts'
 import { outcomesIn } from './finished.ts'
 import { judge, type Verdict } from './judge.ts'
 import { openStore, type Place } from './place.ts'
-import { effectsHandler, subscription } from './tasks.ts'
 import { type Member, Team } from './team.ts'
 import { createWriter, type Writer } from './writer.ts'
 
@@ -32,6 +32,7 @@ export interface KillResult extends Verdict {
   readonly seconds: number
 }
 
+const subscription = 'effects'
 /** The kills here are nobody's fault: whom a death is blamed on is another test's question. */
 const maxDeaths = 1_000
 const enginesOn = { sqlite: 1, postgres: 3 }
@@ -55,12 +56,12 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
   const tally = { underWay: 0, sideBySide: 0 }
   using evidence = new Evidence(file)
   await using store = await openStore(place)
-  await createEngine({ store, subscriptions: [effectsHandler({ write: () => undefined }, maxDeaths)] }).prepare()
+  await createEngine({ store, subscriptions: [effectsHandler(nowhere, maxDeaths)] }).prepare()
   const writer = createWriter(store, seed)
   const watch = new Watch(evidence)
   const problems: string[] = []
   {
-    await using team = new Team(engines, { place, evidence: file, maxDeaths })
+    await using team = new Team(engines, { place, evidence: file, maxDeaths, consumers: ['effects'] })
     const writing = keepWriting(writer, watch)
     try {
       for (let kill = 1; kill <= kills; kill++) {
@@ -85,7 +86,7 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
     problems.push(...team.problems)
   }
   watch.look()
-  const { open: held } = await outcomesIn(store, writer.written)
+  const { open: held } = await outcomesIn(store, subscription, writer.written)
   problems.push(...(await verify(store)))
   const verdict = judge(evidence.lines, writer.written, held)
   problems.push(...verdict.problems)
@@ -114,9 +115,9 @@ export async function runKills({ kills, seed, url, onKill }: KillOptions): Promi
   /** The engine may have died before it could tell; the store knows all the same. */
   async function noteDone(): Promise<void> {
     const pending = writer.written.filter(({ id }) => !watch.isFinished(id))
-    const { done, open } = await outcomesIn(store, pending)
+    const { done, open } = await outcomesIn(store, subscription, pending)
     watch.held = open.length
-    evidence.note(done.map(({ id }): Line => ({ phase: 'finished', process: 'store', id })))
+    evidence.note(done.map((id): Line => ({ phase: 'finished', process: 'store', id })))
     watch.look()
   }
 }
@@ -191,7 +192,7 @@ function keepWriting(writer: Writer, watch: Watch) {
 
 async function settled(store: Store, { written }: Writer): Promise<boolean> {
   const deadline = performance.now() + endMs
-  while ((await outcomesIn(store, written)).pending > 0) {
+  while ((await outcomesIn(store, subscription, written)).pending > 0) {
     if (performance.now() > deadline) return false
     await setTimeout(50)
   }
@@ -199,7 +200,7 @@ async function settled(store: Store, { written }: Writer): Promise<boolean> {
 }
 
 async function verify(store: Store): Promise<string[]> {
-  const engine = createEngine({ store, subscriptions: [effectsHandler({ write: () => undefined }, maxDeaths)] })
+  const engine = createEngine({ store, subscriptions: [effectsHandler(nowhere, maxDeaths)] })
   const { ok, differences } = await engine.verify(subscription)
   return ok ? [] : differences.map((difference) => `verify: ${JSON.stringify(difference)}`)
 }

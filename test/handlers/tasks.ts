@@ -1,30 +1,25 @@
-import { setTimeout } from 'node:timers/promises'
-import {
-  defineEvents,
-  defineHandler,
-  definePolicy,
-  exponential,
-  failure,
-  type Handler,
-  park,
-  retry,
-  type StandardSchema,
-} from 'holdfast'
-import type { EvidenceWriter } from './evidence.ts'
+import { defineEvents, type StandardSchema } from 'holdfast'
 
 /**
- * What an event makes its handler do:
+ * What an event makes of whoever applies it:
  *
- *     go      have its effect
- *     hiccup  fail a few times before that, by a fault that passes
- *     refuse  fail every time
+ *     go      has its effect
+ *     refuse  fails every time
+ *     exit    ends the process
+ *     heap    takes all memory, until the process ends
+ *     loop    never gives the thread back
  */
-export type Act = 'go' | 'hiccup' | 'refuse'
+const acts = ['go', 'refuse', 'exit', 'heap', 'loop'] as const
+export type Act = (typeof acts)[number]
 
 export interface Task {
   readonly act: Act
+  /** How often it fails before that, by a fault that passes. Only a handler tries again. */
+  readonly hiccups: number
   /** How long the effect takes. */
   readonly ms: number
+  /** Who is to act so; the others just go. Everybody unless it says. */
+  readonly who?: string
 }
 
 // By hand: these processes start hundreds of times, and a schema library would be most of their start.
@@ -33,43 +28,18 @@ const task: StandardSchema<Task> = {
     version: 1,
     vendor: 'handler-tests',
     validate: (value) => {
-      const { act, ms } = (value ?? {}) as Task
-      return typeof act === 'string' && Number.isSafeInteger(ms)
-        ? { value: { act, ms } }
-        : { issues: [{ message: 'is no task' }] }
+      const { act, hiccups, ms } = (value ?? {}) as Task
+      const isTask = acts.includes(act) && Number.isSafeInteger(hiccups) && Number.isSafeInteger(ms)
+      return isTask ? { value: value as Task } : { issues: [{ message: 'is no task' }] }
     },
   },
 }
 
 export const taskEvents = defineEvents({ Asked: task })
-export const subscription = 'effects'
 
-/** The first retry is taken in place, and the second waits as a letter. */
-const hiccups = 2
-const backoff = exponential('100ms', { factor: 3 })
-
-/** Its effect is a line that nothing can take back once it is written, not even the death of the process. */
-export function effectsHandler(evidence: EvidenceWriter, maxDeaths: number): Handler {
-  return defineHandler(subscription, {
-    events: taskEvents,
-    concurrency: 16,
-    failure: definePolicy({
-      transient: retry({ attempts: hiccups + 3, backoff }).then(park),
-      // Several keys have hiccups at a time here, and each is its own.
-      outage: false,
-      maxDeaths,
-    }),
-    on: {
-      Asked: async ({ id, key, version, data: { act, ms } }, { idempotencyKey, attempt }) => {
-        const effect = { id, key, version, idempotencyKey, attempt }
-        evidence.write({ phase: 'begin', ...effect })
-        await setTimeout(ms)
-        if (act === 'refuse' || (act === 'hiccup' && attempt <= hiccups)) {
-          evidence.write({ phase: 'failed', ...effect })
-          throw act === 'refuse' ? failure.permanent('refused') : failure.transient('not now')
-        }
-        evidence.write({ phase: 'end', ...effect })
-      },
-    },
-  })
+/** What an event does to the process. Returns only if that is nothing. */
+export function perform(what: Act): void {
+  if (what === 'exit') process.exit(1)
+  if (what === 'heap') for (const hoard: string[][] = []; ; ) hoard.push(Array.from({ length: 10_000 }, () => 'more'))
+  if (what === 'loop') for (;;);
 }

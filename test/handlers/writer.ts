@@ -48,9 +48,10 @@ export function createWriter(store: Store, seed: number) {
     const { key, refused, length } = lane
     const version = ++lane.version
     const id = `${key}-${version}`
-    const act: Act = version === refused ? 'refuse' : random.below(oneIn.hiccup) === 0 ? 'hiccup' : 'go'
+    const act = version === refused ? 'refuse' : 'go'
+    const hiccups = random.below(oneIn.hiccup) === 0 ? 2 : 0
     const { position } = await log.append(key, [
-      { id, type: 'Asked', data: { act, ms: 1 + random.below(longestEffectMs) } },
+      { id, type: 'Asked', data: { act, hiccups, ms: 1 + random.below(longestEffectMs) } },
     ])
     written.push({ id, key, version, position, act })
     if (version === length) lanes[index] = nextLane()

@@ -1,7 +1,6 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
-import type { Random } from '../../runtime/ports.ts'
 import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
@@ -28,6 +27,9 @@ export class Attempts {
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
   #isBarred = false
+
+  /** The track that was the last to be a probe. */
+  #probed: string | undefined
 
   constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
     this.#desk = desk
@@ -129,8 +131,20 @@ export class Attempts {
     const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
     if (suspect) return suspect
     if (!flow.standstill) return tracks.peek(now)
-    // A probe is a sample: drawn by chance, so that no event that never goes through can keep everything standing still.
-    return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
+    return flow.isAnybodys ? this.#probe([...ready]) : firstOf(ready, () => true)
+  }
+
+  /**
+   * A probe is a sample: drawn by chance, and not the same one twice if there are others, so that no event that never goes through
+   * can keep everything standing still.
+   */
+  #probe(ready: readonly Track<Entry>[]): Track<Entry> | undefined {
+    const others = ready.filter(({ name }) => name !== this.#probed)
+    const candidates = others.length > 0 ? others : ready
+    const { random } = this.#desk.parts.runtime
+    const track = candidates[Math.floor((random.u32() / 2 ** 32) * candidates.length)]
+    this.#probed = track?.name
+    return track
   }
 
   #isSuspect(entry: Entry): boolean {
@@ -245,10 +259,6 @@ function firstOf(
     if (!first || entry.record.position < (first.entries[0] as Entry).record.position) first = track
   }
   return first
-}
-
-function drawn<T>(all: readonly T[], random: Random): T | undefined {
-  return all[Math.floor((random.u32() / 2 ** 32) * all.length)]
 }
 
 function unknownType({ type }: Event): never {

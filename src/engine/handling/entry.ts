@@ -1,5 +1,5 @@
 import type { Event, RecordedEvent } from '../../event/event.ts'
-import { describeFailure } from '../../failure/failure.ts'
+import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { type HandlerFunction, handlerLane } from '../../handler/handler.ts'
 import { type Reading, readEvent, relevanceOf } from '../interpret.ts'
 import type { Desk } from './desk.ts'
@@ -17,7 +17,8 @@ export interface Entry extends Held, Slot {
   /** How often it was begun, and how often of that counts against its policy. */
   begun: number
   tries: number
-  inPlace: number
+  /** Of the attempts that were made in place, without a letter. */
+  readonly unrecorded: Failure[]
 }
 
 /** Read when it is first asked for. A whole page at once would keep the thread for long, and the memory for longer. */
@@ -53,7 +54,7 @@ export function entryOf({ parts, handler, partition }: Desk, record: RecordedEve
     isDone: false,
     begun: 0,
     tries: 0,
-    inPlace: 0,
+    unrecorded: [],
   }
 }
 

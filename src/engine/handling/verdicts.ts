@@ -1,10 +1,10 @@
-import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import { exponential } from '../../failure/backoff.ts'
 import { type Classified, classify } from '../../failure/classify.ts'
 import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { decide } from '../../failure/policy.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
+import { deadly } from '../suspicion.ts'
 import type { Pass } from './breaker-waits.ts'
 import type { Desk } from './desk.ts'
 import type { Drains } from './drains.ts'
@@ -107,10 +107,7 @@ export class Verdicts {
 
   /** Processes died over it. */
   blame(track: Track<Entry>, entry: Entry, deaths: number): void {
-    const error = new HoldfastError('EVENT_DEADLY', `${deaths} processes died while they handled this event.`, {
-      hint: 'Find out what its handler does with it: it exits, takes all memory, or never gives the thread back.',
-    })
-    const failure = describeFailure(error, 'permanent', 'crash')
+    const failure = deadly(deaths)
     this.#desk.tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
   }
@@ -157,8 +154,8 @@ export class Verdicts {
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
     if (this.#blocksInstead(entry, failure, delayMs)) return this.#putBack(track, entry)
-    if (delayMs <= inPlaceMs && entry.inPlace < mostInPlace) {
-      entry.inPlace++
+    if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
+      entry.unrecorded.push(failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
     // Whole, as databases keep times.

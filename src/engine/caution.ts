@@ -1,0 +1,94 @@
+import type { Failure } from '../failure/failure.ts'
+import type { Commit, PartitionState, Trial } from '../subscription/subscription-store.ts'
+import type { Asking, Solitude } from './solitude.ts'
+import { deadly, Suspicion } from './suspicion.ts'
+
+export interface CautionParts {
+  readonly state: PartitionState
+  readonly isInherited: boolean
+  readonly settings: { readonly instance: string }
+  readonly solitude: Solitude
+  readonly wake: () => void
+}
+
+/** A projection has no policy of its own; this is what a handler's says by itself. */
+const maxDeaths = 3
+
+/**
+ * How carefully a projection goes on after a death. Whoever died had a page at hand, so as many events as that can have are suspects:
+ * as a whole at first, and after another death each by itself.
+ */
+export class Caution {
+  readonly #suspicion: Suspicion
+  readonly #solitude: Solitude
+  readonly #asking: Asking
+  #suspects: number
+  #isBeside = false
+
+  constructor({ state, isInherited, settings, solitude, wake }: CautionParts, suspects: number) {
+    this.#suspicion = new Suspicion(state.trials, isInherited, settings.instance, maxDeaths)
+    this.#solitude = solitude
+    this.#asking = { wake }
+    this.#suspects = suspects
+  }
+
+  get isOver(): boolean {
+    return this.#suspicion.isOver
+  }
+
+  /** One event at a time. */
+  get isAlone(): boolean {
+    return this.#suspicion.isAlone
+  }
+
+  get mayHaveTrials(): boolean {
+    return this.#suspicion.mayHaveTrials
+  }
+
+  /** Whether the user's code may run now, until `dismiss`. */
+  admit(): boolean {
+    if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
+    this.#isBeside = this.#solitude.begin(this.#asking)
+    return this.#isBeside
+  }
+
+  dismiss(): void {
+    if (this.#isBeside) this.#solitude.end()
+    this.#isBeside = false
+    this.#solitude.leave(this.#asking)
+  }
+
+  /** Why an event is not to be tried any more, if it isn't. */
+  refusalOf(position: number): Failure | undefined {
+    const deaths = this.#suspicion.deathsOver(position)
+    return deaths === undefined ? undefined : deadly(deaths)
+  }
+
+  /** What has to be in the store before an event, or the page that it begins, may be tried. */
+  trialOf(position: number): Trial | undefined {
+    return this.#suspicion.trialOf(position)
+  }
+
+  /** The trials that are over with a commit that has the outcome of an event, or of the page that it begins. */
+  endedWith(position: number): readonly number[] {
+    if (this.#suspicion.isOver) return []
+    return this.#suspicion.isAlone && this.#suspects > 1 ? this.#suspicion.over(position) : this.#suspicion.trials
+  }
+
+  /** The trials that are there although nothing is left to be tried. */
+  get leftOver(): readonly number[] {
+    return this.#suspicion.isOver || !this.#suspicion.hasTrials ? [] : this.#suspicion.trials
+  }
+
+  committed(commit: Pick<Commit, 'trial' | 'endedTrials'>): void {
+    if (this.#suspicion.isOver) return
+    this.#suspicion.committed(commit)
+    if (commit.trial) return
+    this.#suspects--
+    if (!this.#suspicion.isAlone || this.#suspects <= 0) this.#suspicion.end()
+  }
+
+  end(): void {
+    this.#suspicion.end()
+  }
+}

@@ -1,0 +1,164 @@
+import type { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
+import { createMortal, type Mortal } from '../../test/mortal.ts'
+import { createLog, defineProjection, defineSubscription, type Projection, type SqlProjection } from '../index.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import { createScriptedSource } from '../testing/source.ts'
+
+// Projections whose events kill the process, in virtual time. Those that really do are in test/handlers.
+
+const leaseMs = 10_000
+const deadly = 13
+
+type Consumer = Projection | SqlProjection | Subscription
+
+/** One row for each key, from the amounts it got. Only 13 is deadly. */
+function sums(life: () => Mortal): Projection {
+  return defineProjection('sums', {
+    events: bank,
+    initial: () => ({ amounts: '' }),
+    on: {
+      Credited: ({ amounts }, { data }) => {
+        if (data.amount === deadly) life().die()
+        return { amounts: `${amounts} ${data.amount}` }
+      },
+    },
+  })
+}
+
+function lines(life: () => Mortal): SqlProjection {
+  return defineProjection('lines', {
+    events: bank,
+    on: {
+      Credited: ({ key, data }, tx: DatabaseSync) => {
+        if (data.amount === deadly) life().die()
+        // The store of the dead is shared with the living here, and its transaction must end somehow.
+        if (life().isDead) throw new Error('dead')
+        tx.exec('CREATE TABLE IF NOT EXISTS lines (key TEXT, amount INTEGER)')
+        tx.prepare('INSERT INTO lines VALUES (?, ?)').run(key, data.amount)
+      },
+    },
+  })
+}
+
+/** Starts one after the other until one lives on. */
+async function untilOneLives(world: World, consumersOf: (life: () => Mortal) => readonly Consumer[], most = 8) {
+  for (let deaths = 0; deaths < most; deaths++) {
+    const life: Mortal = createMortal(
+      world,
+      consumersOf(() => life),
+      { page: { events: 10 } },
+    )
+    await life.engine.start()
+    await world.runtime.advance(leaseMs + 5_000)
+    if (!life.isDead) return { engine: life.engine, deaths }
+  }
+  throw new Error(`${most} processes died.`)
+}
+
+async function trialsOf({ store }: World, name: string) {
+  return (await store.subscriptions.partitions(name)).flatMap(({ trials }) => trials)
+}
+
+describe.for([
+  ['a fold', 'sums', sums],
+  ['SQL', 'lines', lines],
+] as const)('an event that kills the process in %s', ([, name, consumerOf]) => {
+  it('is parked after three deaths, and none of its neighbours is', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 1; i <= 15; i++) {
+      await log.append('a', [credited(i)])
+      await log.append('b', [credited(100 + i)])
+    }
+    const { engine, deaths } = await untilOneLives(world, (life) => [consumerOf(life)])
+    expect(deaths).toBe(3)
+    expect(await countsOf(engine, name)).toMatchObject({ applied: 27, held: 3 })
+    const held = await heldOf(engine, name)
+    expect(held.map(({ lane, sequence, status, failure }) => [lane, sequence, status, failure?.rule])).toEqual([
+      ['a', 13, 'parked', 'crash'],
+      ['a', 14, 'queued', undefined],
+      ['a', 15, 'queued', undefined],
+    ])
+    expect(await engine.verify(name)).toMatchObject({ ok: true })
+    expect(await trialsOf(world, name)).toEqual([])
+  })
+
+  it('costs one more death when it is not the only one', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (const key of ['a', 'b', 'c']) await log.append(key, [credited(1), credited(deadly), credited(3)])
+    const { engine, deaths } = await untilOneLives(world, (life) => [consumerOf(life)])
+    expect(deaths).toBe(5)
+    expect(await countsOf(engine, name)).toMatchObject({ applied: 3, held: 6 })
+  })
+})
+
+describe('after deaths', () => {
+  it('is as quick as before when the suspects are through, and leaves no trial behind', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append(
+      'a',
+      Array.from({ length: 2_000 }, (_, i) => credited(i === 3 ? deadly : 0)),
+    )
+    await log.append(
+      'b',
+      Array.from({ length: 2_000 }, () => credited(1)),
+    )
+    const { engine, deaths } = await untilOneLives(world, (life) => [sums(life)])
+    expect(deaths).toBe(3)
+    const [state] = await world.store.subscriptions.partitions('sums')
+    expect(state?.trials).toEqual([])
+    // Each of the suspects takes two commits, and from then on ten events take one.
+    expect(state?.checkpoint.commits).toBeLessThan(2_000)
+    expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2_003, held: 1_997 })
+    expect(await engine.verify('sums')).toMatchObject({ ok: true })
+  })
+
+  it('parks a letter whose turn had come, and not what waits behind it', async () => {
+    await using world = await createWorld()
+    const source = createScriptedSource()
+    const event = (version: number, amount: number) => ({ key: 'a', type: 'Credited', version, data: { amount } })
+    source.deliver(event(1, 1), event(3, deadly), event(4, 4), event(2, 2))
+    const { engine, deaths } = await untilOneLives(world, (life) => [defineSubscription(sums(life), { source })])
+    expect(deaths).toBe(3)
+    const held = await heldOf(engine, 'sums')
+    expect(held.map(({ sequence, status, failure }) => [sequence, status, failure?.rule])).toEqual([
+      [3, 'parked', 'crash'],
+      [4, 'queued', undefined],
+    ])
+    expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2, held: 2 })
+  })
+
+  it('blames nobody in another projection of the same process', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 1; i <= 20; i++) await log.append(`key-${i % 4}`, [credited(i)])
+    const innocent = (name: string) =>
+      defineProjection(name, {
+        events: bank,
+        initial: () => ({ seen: 0 }),
+        on: { Credited: ({ seen }) => ({ seen: seen + 1 }) },
+      })
+    const { engine, deaths } = await untilOneLives(world, (life) => [innocent('before'), sums(life), innocent('after')])
+    expect(deaths).toBe(3)
+    expect(await countsOf(engine, 'before')).toMatchObject({ applied: 20, held: 0 })
+    expect(await countsOf(engine, 'after')).toMatchObject({ applied: 20, held: 0 })
+    expect((await heldOf(engine, 'sums')).filter(({ status }) => status === 'parked')).toHaveLength(1)
+    for (const name of ['before', 'sums', 'after']) expect(await trialsOf(world, name)).toEqual([])
+  })
+
+  it('records nothing where nothing was to do', async () => {
+    await using world = await createWorld()
+    for (let i = 0; i < 4; i++) {
+      const life: Mortal = createMortal(world, [sums(() => life)])
+      await life.engine.start()
+      await world.runtime.advance(leaseMs + 5_000)
+      life.die()
+    }
+    const [state] = await world.store.subscriptions.partitions('sums')
+    expect(state).toMatchObject({ trials: [], checkpoint: { commits: 0 } })
+  })
+})

@@ -1,0 +1,104 @@
+import { setTimeout } from 'node:timers/promises'
+import { createRandom } from 'holdfast/testing'
+import { describe, expect, it } from 'vitest'
+import { canStartServers } from '../postgres/binaries.ts'
+import { createDatabase, servers } from '../postgres/databases.ts'
+import { startServer } from '../postgres/server.ts'
+import { createScene, type Scene } from './scene.ts'
+import { type Member, Team } from './team.ts'
+
+// Processes that lose their partitions and are alive. To the others they look dead, and still nobody is to blame.
+
+const patience = { timeout: 120_000 }
+const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 31)
+const stores = [{ name: 'SQLite', url: undefined }, ...servers.slice(0, 1)]
+
+describe.for(stores)('in $name', ({ url: server }) => {
+  it('processes that are stopped past their lease, again and again, park nothing', patience, async () => {
+    await using database = server === undefined ? undefined : await createDatabase({ url: server })
+    await using scene = await createScene(['effects'], database?.url)
+    await askFor(scene, 240)
+    await using team = teamOf(scene, '500ms')
+    const random = createRandom(seed)
+    const members = [team.member(0), team.member(1)] as const
+    await Promise.all(members.map(({ running }) => running))
+    members[1].child.signal('SIGSTOP')
+    let takeovers = 0
+    // One of the two is always stopped, and the other is stopped in the middle of what it took over.
+    for (let turn = 0; turn < 8; turn++) {
+      const active = members[turn % 2] as Member
+      const claimed = claimOf(active)
+      active.child.signal('SIGCONT')
+      if (turn > 0 && (await claimed)) takeovers++
+      expect(await beginsOf(scene, [active], 1 + random.below(5))).toBe(true)
+      active.child.signal('SIGSTOP')
+    }
+    for (const { child } of members) child.signal('SIGCONT')
+    await expectAllDone(scene, team)
+    expect(takeovers).toBeGreaterThanOrEqual(6)
+  })
+})
+
+it.runIf(canStartServers())('a server that restarts, again and again, parks nothing', patience, async () => {
+  await using server = await startServer({ inMemory: true, settings: { fsync: 'off' } })
+  await using scene = await createScene(['effects'], await server.createDatabase('alive'))
+  await askFor(scene, 1_000)
+  await using team = teamOf(scene, '2s')
+  await Promise.all([0, 1].map((slot) => team.member(slot).running))
+  for (let restarts = 0; restarts < 4; restarts++) {
+    expect(await beginsOf(scene, [team.member(0), team.member(1)], 20)).toBe(true)
+    await server.restart(restarts % 2 === 0 ? 'immediate' : 'fast')
+  }
+  await expectAllDone(scene, team)
+})
+
+async function askFor(scene: Scene, events: number): Promise<void> {
+  for (let i = 0; i < events; i++) await scene.ask({ key: `key-${i % 20}`, ms: 15 })
+}
+
+function teamOf({ place, file: evidence }: Scene, lease: '500ms' | '2s'): Team {
+  return new Team(2, { place, evidence, lease, consumers: ['effects'] })
+}
+
+/** Whether a process takes a partition over from now on; not if it stopped the other in the middle of a commit. */
+function claimOf({ child }: Member): Promise<boolean> {
+  return new Promise((resolve) => {
+    const end = (isClaimed: boolean) => {
+      clearTimeout(timer)
+      unlisten()
+      resolve(isClaimed)
+    }
+    const unlisten = child.listen(({ kind }) => kind === 'claimed' && end(true))
+    const timer = globalThis.setTimeout(() => end(false), 3_000)
+  })
+}
+
+/** Waits until these processes have begun so many effects more. False if it doesn't come to that: they may own nothing. */
+async function beginsOf({ evidence }: Scene, members: readonly Member[], count: number): Promise<boolean> {
+  const names = new Set(members.map(({ name }) => name))
+  evidence.pull()
+  const from = evidence.lines.length
+  const deadline = performance.now() + 5_000
+  for (;;) {
+    evidence.pull()
+    const begun = evidence.lines.slice(from).filter(({ phase, process }) => phase === 'begin' && names.has(process))
+    if (begun.length >= count) return true
+    if (performance.now() > deadline) return false
+    await setTimeout(2)
+  }
+}
+
+async function expectAllDone(scene: Scene, team: Team): Promise<void> {
+  const deadline = performance.now() + 60_000
+  // A server that was restarted may not answer at first.
+  while (!(await scene.isSettled().catch(() => false))) {
+    if (performance.now() > deadline) break
+    await setTimeout(20)
+  }
+  expect(await scene.openOf('effects')).toEqual([])
+  expect(await scene.isSettled()).toBe(true)
+  expect(await scene.differencesOf('effects')).toEqual([])
+  await team.stop()
+  expect(team.problems).toEqual([])
+  expect((await scene.store.subscriptions.partitions('effects')).flatMap(({ trials }) => trials)).toEqual([])
+}
