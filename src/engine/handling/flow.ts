@@ -96,8 +96,9 @@ export class Flow {
     this.#failing.clear()
     this.#inARow = 0
     if (this.#standstill) {
+      // Whoever was under way when it was declared got an answer: there was no outage, and nobody needs to be spared.
+      this.#ramp = this.#standstill.why === 'outage' && !this.#mayHaveProbed() ? Number.POSITIVE_INFINITY : 1
       this.#standstill = undefined
-      this.#ramp = 1
       return true
     }
     if (this.#ramp < this.#concurrency) this.#ramp *= 2
@@ -148,5 +149,11 @@ export class Flow {
     if (clock.mono() < standing.probeAt) return
     standing.probes++
     standing.probeAt = clock.mono() + Math.max(atLeastMs, standing.backoff.delayMs(standing.probes + 1, random))
+  }
+
+  /** Until then nothing was begun, so that whatever ends was begun before. */
+  #mayHaveProbed(): boolean {
+    const standing = this.#standstill
+    return standing !== undefined && (standing.probes > 0 || this.#runtime.clock.mono() >= standing.probeAt)
   }
 }
