@@ -61,6 +61,10 @@ export class PageLoop implements Loop {
     return false
   }
 
+  get hasUnwritten(): boolean {
+    return false
+  }
+
   appended(): void {
     // It reads with every step.
   }

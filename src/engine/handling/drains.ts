@@ -27,6 +27,11 @@ export class Drains {
     return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
 
+  /** Whether the last letter of a lane is over, and that is not in the ledger yet. */
+  get isFinishing(): boolean {
+    return this.#finishing.size > 0
+  }
+
   async takeUp(): Promise<void> {
     const { parts, waits, due, ledger } = this.#desk
     const now = parts.runtime.clock.mono()

@@ -8,6 +8,7 @@ import type { Group } from './ledger.ts'
 interface Pending {
   readonly commit: Commit
   readonly group: Group
+  readonly hasOutcomes: boolean
   readonly begun: number
 }
 
@@ -28,9 +29,15 @@ export class GroupCommit {
     this.#accepted = accepted
   }
 
+  /** Whether one was sent with outcomes, and its end is not known. */
+  get isPending(): boolean {
+    return this.#pending?.hasOutcomes === true
+  }
+
   async commit(trial: Trial | undefined): Promise<Step> {
     const { parts, ledger, window, suspicion, suspects } = this.#desk
     const before = parts.tenure.checkpoint as Checkpoint
+    const hasOutcomes = !ledger.isEmpty
     const group = ledger.take()
     const { position, last } = window.done()
     const isFurther = position > before.position
@@ -43,7 +50,7 @@ export class GroupCommit {
       endedTrials: group.endedTrials,
       inbox: group.inbox,
     })
-    this.#pending = { commit, group, begun: parts.runtime.clock.mono() }
+    this.#pending = { commit, group, hasOutcomes, begun: parts.runtime.clock.mono() }
     return this.#write(this.#pending)
   }
 
