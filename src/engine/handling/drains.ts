@@ -35,10 +35,15 @@ export class Drains {
 
   /** A lane's time has come, and there is room for it. */
   get canTakeUp(): boolean {
-    const { partition, waits, due } = this.#desk
+    const { parts, waits, due } = this.#desk
     if (this.room <= 0) return false
-    const now = partition.now()
+    const now = parts.runtime.clock.mono()
     return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
+  }
+
+  /** Whether the last letter of a lane is over, and that is not in the ledger yet. */
+  get isFinishing(): boolean {
+    return this.#finishing.size > 0
   }
 
   async takeUp(): Promise<void> {

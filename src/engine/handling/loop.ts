@@ -52,6 +52,10 @@ export class HandlerLoop implements Loop {
     return this.#desk.suspicion.mayHaveTrials
   }
 
+  get hasUnwritten(): boolean {
+    return !this.#desk.ledger.isEmpty || this.#commits.isPending || this.#drains.isFinishing
+  }
+
   appended(): void {
     this.#intake.appended()
   }
