@@ -129,7 +129,8 @@ export class Attempts {
     const ready = tracks.ready(now)
     // In order of position where it matters which is first: the one that failed is before those that were never tried.
     const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
-    if (suspect) return suspect
+    // What is on record goes before everything, or it would be to blame for what another one does.
+    if (suspect && (!flow.isAnybodys || suspect.entries[0]?.record.position === suspicion.trying)) return suspect
     if (!flow.standstill) return tracks.peek(now)
     return flow.isAnybodys ? this.#probe([...ready]) : firstOf(ready, () => true)
   }
@@ -204,7 +205,7 @@ export class Attempts {
     }
     const pass = handler.breaker ? await waits.enter(event) : unguarded
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
-    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)
+    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.afterMs)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
@@ -216,7 +217,7 @@ export class Attempts {
     this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
     if (!running.has(entry)) {
-      waits.report(pass, undefined)
+      waits.report(entry.lane, pass, undefined)
       dedup?.end(event, false)
       return () => undefined
     }
@@ -227,8 +228,10 @@ export class Attempts {
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {
     const { parts, handler, tracer } = this.#desk
     const { subscription, runtime } = parts
-    const { record } = entry
+    const { record, reading } = entry
     const begun = ++entry.begun
+    // The handler has it now, and may change it.
+    reading?.forget()
     // What most handlers never ask for is made when they do.
     return {
       subscription: subscription.name,

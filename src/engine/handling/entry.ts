@@ -34,6 +34,11 @@ export class LazyReading {
     this.#reading ??= this.#read()
     return this.#reading
   }
+
+  /** What was read is somebody else's now: it is read anew when it is asked for again. */
+  forget(): void {
+    this.#reading = undefined
+  }
 }
 
 export function entryOf({ parts, handler, partition }: Desk, record: RecordedEvent): Entry {
