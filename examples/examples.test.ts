@@ -66,6 +66,31 @@ describe('a breaker by itself', () => {
   })
 })
 
+describe('the handler', () => {
+  test('sends what can be sent once, retries, skips and parks, and sends nothing in a second run', async () => {
+    const last = [
+      'o3 discarded attempts: 1 a gift has no receipt',
+      'o4 parked attempts: 1 The mail service said 422.',
+      'o5 queued attempts: 0 waits its turn',
+      'live { applied: 2, duplicate: 0, filtered: 0, held: 2, discarded: 1 }',
+    ]
+    const file = join(folder, 'handler.db')
+    const first = await run('handler.ts', [file])
+    expect(first.code).toBe(0)
+    const lines = first.stdout.trimEnd().split('\n')
+    expect(lines.slice(-4)).toEqual(last)
+    expect(lines.slice(0, -4).toSorted()).toEqual([
+      'mail to ada@mail.example 30',
+      'mail to bob@busy.example 20',
+      'order-2 attempt 1 failed: The mail service said 503.',
+      'order-2 attempt 2 failed: The mail service said 503.',
+      'order-3 attempt 1 failed: a gift has no receipt',
+      'order-4 attempt 1 failed: The mail service said 422.',
+    ])
+    expect(await run('handler.ts', [file])).toMatchObject({ code: 0, stdout: `${last.join('\n')}\n` })
+  })
+})
+
 /** What every SQL projection prints, however it writes its SQL. */
 const stock = /^apples 6\npears 2\npears parked p2 .*check constraint.*\npears queued p3 \n$/i
 

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { defineHandler, type Handler, type Policy } from 'holdfast'
+import { defineHandler, defineSubscription, type Policy, type Subscription } from 'holdfast'
 import { bankEvents, type Movement } from '../projection/bank.ts'
 
 const ioMs = 10
@@ -16,14 +16,18 @@ export interface NotifyOptions {
   readonly failure?: Policy
 }
 
-/** All of one name, so that whatever one of them left behind in a store another finds and can verify. */
-export function notifying({ concurrency, act, failure }: NotifyOptions): Handler {
-  return defineHandler('notify', {
+/**
+ * All of one name, so that whatever one of them left behind in a store another finds and can verify; and on every store in one
+ * partition, because it is one loop that is measured.
+ */
+export function notifying({ concurrency, act, failure }: NotifyOptions): Subscription {
+  const handler = defineHandler('notify', {
     events: bankEvents,
     concurrency,
     on: { FundsCredited: act, FundsDebited: act },
     ...(failure && { failure }),
   })
+  return defineSubscription(handler, { partitions: 1 })
 }
 
 /** What is told of lanes that are held is no news here. */

@@ -7,6 +7,7 @@ import {
   defineHandler,
   definePolicy,
   defineSubscription,
+  delays,
   failure,
   fixed,
   noRetry,
@@ -94,6 +95,30 @@ describe('a retry', () => {
     // And it makes use of it: 60 retries by fives take 11 stretches of 10 s.
     expect(seconds(retries.at(-1) as number)).toBeLessThanOrEqual(125)
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 30, held: 0 })
+  })
+
+  it('is in the letter with all the others, also if it came so soon that there was none yet', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 1)
+    const { handler, calls } = noting(world, ({ ctx }) => Promise.reject(failure.transient(`no ${ctx.attempt}`)), {
+      failure: definePolicy({
+        transient: retry({ attempts: 5, backoff: delays(['0s', '100ms', '5s', '0s']) }).then(park),
+        outage: false,
+      }),
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 30_000)
+    expect(calls.map(({ ctx, at }) => [ctx.attempt, seconds(at)])).toEqual([
+      [1, 0],
+      [2, 0],
+      [3, 0],
+      [4, 5],
+      [5, 5],
+    ])
+    const [letter] = await heldOf(engine, 'notify')
+    expect(letter?.status).toBe('parked')
+    expect(letter?.attempts.map((attempt) => attempt.failure.message)).toEqual(['no 1', 'no 2', 'no 3', 'no 4', 'no 5'])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
 
   it('is none where there is none', async () => {

@@ -40,6 +40,26 @@ describe('events that fail alike and are not an outage', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
 
+  it('cost no more than a moment if something that is under way goes through', async () => {
+    await using world = await createWorld()
+    await fill(world, [...keysOf(3, 'bad'), ...keysOf(10, 'well')], 1)
+    const { handler, calls } = noting(
+      world,
+      async ({ key }) => {
+        await world.runtime.timers.sleep(key.startsWith('bad') ? 50 : 100)
+        if (key.startsWith('bad')) throw failure.transient('no')
+      },
+      { failure: policy, concurrency: 4 },
+    )
+    const engine = world.engine([handler], calm(world))
+    const told = heard(engine, 'subscription.blocked', 'subscription.resumed')
+    await run(world, engine, 60_000)
+    expect(told.slice(0, 2).map(({ name }) => name)).toEqual(['subscription.blocked', 'subscription.resumed'])
+    // Four side by side again when the first goes through, and not one after the other as after an outage.
+    expect(calls.slice(0, 8).map(({ at }) => Math.round(at / 50) * 50)).toEqual([0, 0, 0, 0, 50, 50, 100, 100])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 10, held: 3 })
+  })
+
   it('does not keep what comes later waiting, either', async () => {
     await using world = await createWorld()
     await fill(world, keysOf(3, 'bad'), 2)

@@ -72,6 +72,10 @@ export class PageLoop implements Loop {
     return this.#caution.mayHaveTrials
   }
 
+  get hasUnwritten(): boolean {
+    return false
+  }
+
   appended(): void {
     // It reads with every step.
   }

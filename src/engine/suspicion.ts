@@ -68,6 +68,7 @@ export class Suspicion {
 
   /** How many processes died over an event, if it is the one to blame. */
   deathsOver(position: number): number | undefined {
+    if (this.#trials.length === 0) return undefined
     const alone = this.#trials.filter((trial) => trial.position === position).length
     if (alone === 0) return undefined
     const before = 1 + this.#trials.filter((trial) => trial.position === everything).length

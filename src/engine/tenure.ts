@@ -24,7 +24,9 @@ export interface Loop {
   readonly isDue: boolean
   /** Whether the store may have trials of this process, see `Suspicion`. */
   readonly mayHaveTrials: boolean
-  /** The last words of one that stops: finishes what is under way. */
+  /** Whether something was done that can't be undone and is not in the store yet. */
+  readonly hasUnwritten: boolean
+  /** The last words of one that stops: finishes what is under way. May be called again when it threw. */
   finish(): Promise<void>
   /** The partition is somebody else's, or nobody waits any longer: what is under way must come to nothing. */
   abandon(): void

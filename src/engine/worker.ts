@@ -128,6 +128,7 @@ export class Worker {
     this.#loop?.abandon()
     void this.#acquit()
     this.#nap.wake()
+    this.#backoff.wake()
   }
 
   /**
@@ -248,7 +249,7 @@ export class Worker {
       if (done === 'idle') this.#enter(loop.standing())
       if (done === 'idle' || done === 'paused') await this.#nap.take(loop.restMs())
     }
-    await this.#untilForced(() => loop.finish())
+    await this.#untilForced(loop)
   }
 
   async #end(): Promise<void> {
@@ -270,10 +271,16 @@ export class Worker {
     }
   }
 
-  /** For the last words of a worker that stops: tried once, and worth nothing to wait for. */
-  async #untilForced(work: () => Promise<unknown>): Promise<void> {
+  /** The last words of a worker that stops. Tried once; but what was done in the world is worth a wait, or it is done again. */
+  async #untilForced(loop: Loop): Promise<void> {
     try {
-      if (!this.#forced.signal.aborted) await work()
+      await persist(() => loop.finish(), {
+        signal: this.#forced.signal,
+        random: this.#parts.runtime.random,
+        nap: this.#backoff,
+        isFinal: (error) => !loop.hasUnwritten || isFinal(error),
+        failed: () => undefined,
+      })
     } catch (error) {
       this.#parts.logger.warn(
         { subscription: this.#parts.subscription.name, error },

@@ -41,10 +41,11 @@ const loadSql = `
   SELECT ${columns} FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
   WHERE p.subscription = ? AND p.partition = ?`
 
-// A lane that is tried again at a time is not waited for: it may be days.
+// A lane that is tried again at a time is not waited for: it may be days. The index is named, because SQLite would rather look
+// through all lanes of the subscription, however many are parked.
 const listSql = `
   SELECT ${columns}, EXISTS (
-    SELECT 1 FROM holdfast_lanes AS l
+    SELECT 1 FROM holdfast_lanes AS l INDEXED BY holdfast_lanes_due
     WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying' AND l.due_at IS NULL
   ) AS due
   FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription

@@ -1,15 +1,17 @@
 import { HoldfastError } from '../../errors.ts'
 import type { Event } from '../../event/event.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
-import type { Random } from '../../runtime/ports.ts'
 import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import type { Asking } from '../solitude.ts'
 import { Attempt } from './attempt.ts'
+import type { Pass } from './breaker-waits.ts'
 import { Deadlines } from './deadlines.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, notSubscribed } from './entry.ts'
 import type { Track } from './tracks.ts'
 import type { Verdicts } from './verdicts.ts'
+
+const unguarded: Pass = { entry: 'none' }
 
 /** Begins whatever may be begun, and hands what came of it to the verdicts. */
 export class Attempts {
@@ -25,6 +27,9 @@ export class Attempts {
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
   #isBarred = false
+
+  /** The track that was the last to be a probe. */
+  #probed: string | undefined
 
   constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
     this.#desk = desk
@@ -124,10 +129,23 @@ export class Attempts {
     const ready = tracks.ready(now)
     // In order of position where it matters which is first: the one that failed is before those that were never tried.
     const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
-    if (suspect) return suspect
+    // What is on record goes before everything, or it would be to blame for what another one does.
+    if (suspect && (!flow.isAnybodys || suspect.entries[0]?.record.position === suspicion.trying)) return suspect
     if (!flow.standstill) return tracks.peek(now)
-    // A probe is a sample: drawn by chance, so that no event that never goes through can keep everything standing still.
-    return flow.isAnybodys ? drawn([...ready], parts.runtime.random) : firstOf(ready, () => true)
+    return flow.isAnybodys ? this.#probe([...ready]) : firstOf(ready, () => true)
+  }
+
+  /**
+   * A probe is a sample: drawn by chance, and not the same one twice if there are others, so that no event that never goes through
+   * can keep everything standing still.
+   */
+  #probe(ready: readonly Track<Entry>[]): Track<Entry> | undefined {
+    const others = ready.filter(({ name }) => name !== this.#probed)
+    const candidates = others.length > 0 ? others : ready
+    const { random } = this.#desk.parts.runtime
+    const track = candidates[Math.floor((random.u32() / 2 ** 32) * candidates.length)]
+    this.#probed = track?.name
+    return track
   }
 
   #isSuspect(entry: Entry): boolean {
@@ -173,19 +191,21 @@ export class Attempts {
   /** Gives what has to be done about it when it is over. */
   async #try(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<() => void> {
     const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
-    const { read, record } = entry
+    const { reading, record } = entry
     const verdicts = this.#verdicts
     const deaths = suspicion.deathsOver(record.position)
     if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
+    const found = reading?.get()
+    const read = found instanceof Promise ? await found : found
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
-    if (await dedup?.isDone(event)) {
-      const result = tracer.isHeard('handler.skipped') ? await dedup?.resultOf(event).catch(() => null) : undefined
+    if (dedup && (await dedup.isDone(event))) {
+      const result = tracer.isHeard('handler.skipped') ? await dedup.resultOf(event).catch(() => null) : undefined
       return () => verdicts.repeated(track, entry, result)
     }
-    const pass = await waits.enter(event)
+    const pass = handler.breaker ? await waits.enter(event) : unguarded
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
-    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.retryAt)
+    if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.afterMs)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
@@ -197,7 +217,7 @@ export class Attempts {
     this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
     if (!running.has(entry)) {
-      waits.report(pass, undefined)
+      waits.report(entry.lane, pass, undefined)
       dedup?.end(event, false)
       return () => undefined
     }
@@ -208,16 +228,22 @@ export class Attempts {
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {
     const { parts, handler, tracer } = this.#desk
     const { subscription, runtime } = parts
-    entry.begun++
+    const { record, reading } = entry
+    const begun = ++entry.begun
+    // The handler has it now, and may change it.
+    reading?.forget()
+    // What most handlers never ask for is made when they do.
     return {
       subscription: subscription.name,
       get signal() {
         return attempt.signal
       },
-      attempt: entry.begun,
+      attempt: begun,
       idempotencyKey: `${subscription.name}/${event.id}`,
       deadline: runtime.clock.now() + handler.timeoutMs,
-      logger: tracer.loggerOf(entry.record, entry.begun),
+      get logger() {
+        return tracer.loggerOf(record, begun)
+      },
     }
   }
 }
@@ -236,10 +262,6 @@ function firstOf(
     if (!first || entry.record.position < (first.entries[0] as Entry).record.position) first = track
   }
   return first
-}
-
-function drawn<T>(all: readonly T[], random: Random): T | undefined {
-  return all[Math.floor((random.u32() / 2 ** 32) * all.length)]
 }
 
 function unknownType({ type }: Event): never {

@@ -9,13 +9,13 @@ export type Pass =
   | { readonly entry: 'none' }
   | { readonly entry: 'closed' | 'probe'; readonly breaker: Breaker; readonly pass: BreakerEntry }
   /** `breaker` is undefined where it is that of the whole handler. */
-  | { readonly entry: 'open'; readonly breaker: string | undefined; readonly retryAt: number }
+  | { readonly entry: 'open'; readonly breaker: string | undefined; readonly afterMs: number }
   /** Which breaker it is could not be told. */
   | { readonly entry: 'failed'; readonly error: unknown }
 
 interface Waiting {
   readonly lanes: Set<string>
-  /** Milliseconds since 1970. */
+  /** By the monotonic clock, like all times here. */
   retryAt: number
   isOpen: boolean
 }
@@ -30,11 +30,11 @@ const verdictMs = 1_000
 export class BreakerWaits {
   readonly #handler: Handler
   readonly #breakers: Breakers
-  readonly #now: () => number
   readonly #waiting = new Map<string, Waiting>()
+  /** Lanes that were let go, and what they had waited for. That may be a breaker they have nothing to do with any more. */
+  readonly #gone = new Map<string, string>()
 
-  constructor(handler: Handler, breakers: Breakers, lanes: Iterable<HeldLane>, now: () => number) {
-    this.#now = now
+  constructor(handler: Handler, breakers: Breakers, lanes: Iterable<HeldLane>) {
     this.#handler = handler
     this.#breakers = breakers
     for (const { lane, status, breaker } of lanes) {
@@ -53,11 +53,7 @@ export class BreakerWaits {
       const breaker = this.#breakers.get(key === undefined ? name : `${name}:${key}`, settings.settings)
       const pass = await breaker.enter()
       if (pass.entry === 'open')
-        return {
-          entry: 'open',
-          breaker: key === undefined ? undefined : breaker.name,
-          retryAt: this.#now() + pass.afterMs,
-        }
+        return { entry: 'open', breaker: key === undefined ? undefined : breaker.name, afterMs: pass.afterMs }
       return { entry: pass.entry, breaker, pass }
     } catch (error) {
       return { entry: 'failed', error }
@@ -65,18 +61,25 @@ export class BreakerWaits {
   }
 
   /** How it ended; undefined: nothing can be said about who was called. */
-  report(pass: Pass, wasAnswered: boolean | undefined): void {
+  report(lane: string, pass: Pass, wasAnswered: boolean | undefined): void {
+    if (wasAnswered) this.#open(this.#gone.get(lane))
+    if (wasAnswered) this.#gone.delete(lane)
     if (pass.entry !== 'closed' && pass.entry !== 'probe') return
     if (wasAnswered === undefined) return void pass.breaker.forget(pass.pass)
     void pass.breaker.report(pass.pass, wasAnswered)
-    const waiting = this.#waiting.get(pass.breaker.name)
-    if (waiting && wasAnswered) waiting.isOpen = false
+    if (wasAnswered) this.#open(pass.breaker.name)
+  }
+
+  #open(breaker: string | undefined): void {
+    const waiting = breaker === undefined ? undefined : this.#waiting.get(breaker)
+    if (waiting) waiting.isOpen = false
   }
 
   add(breaker: string, lane: string): void {
     const waiting = this.#waiting.get(breaker) ?? { lanes: new Set(), retryAt: 0, isOpen: true }
     this.#waiting.set(breaker, waiting)
     waiting.lanes.add(lane)
+    this.#gone.delete(lane)
   }
 
   /** It is open, and may be tried again at a time. */
@@ -102,6 +105,7 @@ export class BreakerWaits {
       if (lane === undefined) this.#waiting.delete(name)
       else if (!waiting.isOpen || waiting.retryAt <= now) {
         waiting.lanes.delete(lane)
+        this.#gone.set(lane, name)
         if (waiting.isOpen) waiting.retryAt = now + verdictMs
         return lane
       }

@@ -20,6 +20,8 @@ export class Dedup {
   readonly #done = new Map<string, number>()
   readonly #underWay = new Map<string, Promise<void>>()
   readonly #ends = new Map<string, () => void>()
+  /** The keys of those that began. Asked again when it is over, `by` may say something else, or throw: the handler had the event. */
+  readonly #begun = new WeakMap<Event, string>()
 
   constructor(handler: string, dedupe: Dedupe, inbox: InboxStore, clock: Clock) {
     this.#handler = handler
@@ -59,13 +61,15 @@ export class Dedup {
     for (let other = this.#underWay.get(key); other; other = this.#underWay.get(key)) await other
     if ((this.#done.get(key) ?? Number.NEGATIVE_INFINITY) > this.#clock.now()) return true
     this.#underWay.set(key, new Promise((resolve) => this.#ends.set(key, resolve)))
+    this.#begun.set(event, key)
     return false
   }
 
   /** It is over. With a mark when it was done; that belongs into the commit. */
   end(event: Event, wasDone: boolean, result?: unknown): InboxMark | undefined {
-    const key = this.#keyOf(event)
+    const key = this.#begun.get(event)
     if (key === undefined) return undefined
+    this.#begun.delete(event)
     const mark = wasDone ? this.#markOf(key, result) : undefined
     this.#underWay.delete(key)
     this.#ends.get(key)?.()

@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import type { Desk } from './desk.ts'
-import { type Entry, entryOf } from './entry.ts'
+import { type Entry, entryOf, eventsOf } from './entry.ts'
 
 const lettersAtOnce = 50
 
@@ -18,10 +18,14 @@ export class Drains {
     this.#desk = desk
   }
 
-  /** How many lanes more could be taken up. */
+  /**
+   * How many lanes more could be taken up. A few in any case: while there is a backlog, whoever comes from the source takes every place
+   * the moment it is free, and what is due would wait until the last of it is done.
+   */
   get room(): number {
     const { flow, running, draining } = this.#desk
-    return flow.limit() - running.size - draining.size
+    const limit = flow.limit()
+    return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
 
   /** A lane's time has come, and only a commit keeps it from being taken up. */
@@ -31,15 +35,20 @@ export class Drains {
 
   /** A lane's time has come, and there is room for it. */
   get canTakeUp(): boolean {
-    const { partition, waits, due } = this.#desk
+    const { parts, waits, due } = this.#desk
     if (this.room <= 0) return false
-    const now = partition.now()
+    const now = parts.runtime.clock.mono()
     return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
   }
 
+  /** Whether the last letter of a lane is over, and that is not in the ledger yet. */
+  get isFinishing(): boolean {
+    return this.#finishing.size > 0
+  }
+
   async takeUp(): Promise<void> {
-    const { partition, waits, due, ledger } = this.#desk
-    const now = partition.now()
+    const { parts, waits, due, ledger } = this.#desk
+    const now = parts.runtime.clock.mono()
     const early: string[] = []
     try {
       while (this.room > 0) {
@@ -75,12 +84,13 @@ export class Drains {
     const letters = await this.#queue(lane, lettersAtOnce)
     const entries: Entry[] = []
     for (const [i, { event, sequence, logged, attempts }] of letters.entries()) {
-      const entry = await entryOf(this.#desk, event)
+      const entry = entryOf(this.#desk, event)
       const tries = i === 0 ? headTries : 0
       entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
     }
     // It may have been done meanwhile, under another position.
-    await this.#desk.dedup?.learn(entries.flatMap(({ read }) => (read?.event ? [read.event] : [])))
+    const { dedup } = this.#desk
+    if (dedup) await dedup.learn(await eventsOf(entries))
     return entries
   }
 

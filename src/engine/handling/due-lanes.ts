@@ -1,7 +1,9 @@
 import type { HeldLane } from '../../dead-letter/letter.ts'
+import type { Clock } from '../../runtime/ports.ts'
 
 interface Item {
   readonly lane: string
+  /** By the monotonic clock: who sets the other one back by an hour does not make everybody wait for an hour more. */
   readonly dueAt: number
 }
 
@@ -13,8 +15,9 @@ export class DueLanes {
   readonly #heap: Item[] = []
   readonly #times = new Map<string, number>()
 
-  constructor(lanes: Iterable<HeldLane>) {
-    for (const { lane, status, dueAt = 0 } of lanes) if (status === 'retrying') this.add(lane, dueAt)
+  constructor(lanes: Iterable<HeldLane>, clock: Clock) {
+    const before = clock.now() - clock.mono()
+    for (const { lane, status, dueAt = 0 } of lanes) if (status === 'retrying') this.add(lane, dueAt - before)
   }
 
   add(lane: string, dueAt: number): void {

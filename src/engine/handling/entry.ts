@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../../event/event.ts'
-import { describeFailure } from '../../failure/failure.ts'
+import type { Event, RecordedEvent } from '../../event/event.ts'
+import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { type HandlerFunction, handlerLane } from '../../handler/handler.ts'
 import { type Reading, readEvent, relevanceOf } from '../interpret.ts'
 import type { Desk } from './desk.ts'
@@ -11,16 +11,37 @@ export interface Entry extends Held, Slot {
   /** Undefined for a type that nobody knows, and that is to be held. */
   readonly work: HandlerFunction | undefined
   /** Undefined for what is not subscribed to. */
-  readonly read: Reading | undefined
+  readonly reading: LazyReading | undefined
   readonly isUnknown: boolean
   readonly isLetter: boolean
   /** How often it was begun, and how often of that counts against its policy. */
   begun: number
   tries: number
-  inPlace: number
+  /** Of the attempts that were made in place, without a letter. */
+  readonly unrecorded: Failure[]
 }
 
-export async function entryOf({ parts, handler, partition }: Desk, record: RecordedEvent): Promise<Entry> {
+/** Read when it is first asked for. A whole page at once would keep the thread for long, and the memory for longer. */
+export class LazyReading {
+  readonly #read: () => Reading | Promise<Reading>
+  #reading: Reading | Promise<Reading> | undefined
+
+  constructor(read: () => Reading | Promise<Reading>) {
+    this.#read = read
+  }
+
+  get(): Reading | Promise<Reading> {
+    this.#reading ??= this.#read()
+    return this.#reading
+  }
+
+  /** What was read is somebody else's now: it is read anew when it is asked for again. */
+  forget(): void {
+    this.#reading = undefined
+  }
+}
+
+export function entryOf({ parts, handler, partition }: Desk, record: RecordedEvent): Entry {
   const { subscription } = parts
   const relevance = relevanceOf(subscription, record)
   const isUnknown = relevance === 'unknown'
@@ -32,14 +53,24 @@ export async function entryOf({ parts, handler, partition }: Desk, record: Recor
     sequence: logged ? (record.version ?? record.position) : record.position,
     logged,
     work: typeof relevance === 'function' ? (relevance as HandlerFunction) : undefined,
-    read: isWanted ? await readEvent(subscription, record) : undefined,
+    reading: isWanted ? new LazyReading(() => readEvent(subscription, record)) : undefined,
     isUnknown,
     isLetter: false,
     isDone: false,
     begun: 0,
     tries: 0,
-    inPlace: 0,
+    unrecorded: [],
   }
+}
+
+/** Those that can be read, for whoever has to know them before it is their turn. */
+export async function eventsOf(entries: readonly Entry[]): Promise<Event[]> {
+  const events: Event[] = []
+  for (const { work, reading } of entries) {
+    const { event } = (work && (await reading?.get())) ?? {}
+    if (event) events.push(event)
+  }
+  return events
 }
 
 /** For one that is not subscribed to after all, though a letter of it is there. */

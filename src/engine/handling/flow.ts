@@ -14,6 +14,8 @@ export interface Standstill {
   /** How many lanes failed alike before it was taken for an outage. */
   readonly lanes: number
   readonly backoff: Backoff
+  /** Whether any event can tell that it is over. Where the policy wants it, the partition stands still at one event. */
+  isAnybodys: boolean
   probes: number
   /** By the monotonic clock. */
   probeAt: number
@@ -75,9 +77,13 @@ export class Flow {
     return Math.min(this.#concurrency, this.#ramp)
   }
 
-  /** Whether any event can tell that it is over. Where the policy wants it, the partition stands still at one event. */
   get isAnybodys(): boolean {
-    return this.#standstill !== undefined && this.#standstill.why !== 'block' && this.#standstill.why !== 'order'
+    return this.#standstill?.isAnybodys === true
+  }
+
+  /** What it stands still at fails in another way by now, so others are asked too: it may be the only one that does. */
+  doubt(): void {
+    if (this.#standstill?.why === 'block') this.#standstill.isAnybodys = true
   }
 
   /** When there is something to do again; undefined while it flows. */
@@ -90,8 +96,9 @@ export class Flow {
     this.#failing.clear()
     this.#inARow = 0
     if (this.#standstill) {
+      // Whoever was under way when it was declared got an answer: there was no outage, and nobody needs to be spared.
+      this.#ramp = this.#standstill.why === 'outage' && !this.#mayHaveProbed() ? Number.POSITIVE_INFINITY : 1
       this.#standstill = undefined
-      this.#ramp = 1
       return true
     }
     if (this.#ramp < this.#concurrency) this.#ramp *= 2
@@ -130,7 +137,8 @@ export class Flow {
     const { clock, random } = this.#runtime
     const delayMs = waitMs ?? backoff.delayMs(1, random)
     const probeAt = clock.mono() + delayMs
-    this.#standstill = { why, failure, since: clock.now(), lanes, backoff, probes: 0, probeAt }
+    const isAnybodys = why !== 'block' && why !== 'order'
+    this.#standstill = { why, failure, since: clock.now(), lanes, backoff, isAnybodys, probes: 0, probeAt }
   }
 
   /** The probe failed, or something that was still under way did. */
@@ -141,5 +149,11 @@ export class Flow {
     if (clock.mono() < standing.probeAt) return
     standing.probes++
     standing.probeAt = clock.mono() + Math.max(atLeastMs, standing.backoff.delayMs(standing.probes + 1, random))
+  }
+
+  /** Until then nothing was begun, so that whatever ends was begun before. */
+  #mayHaveProbed(): boolean {
+    const standing = this.#standstill
+    return standing !== undefined && (standing.probes > 0 || this.#runtime.clock.mono() >= standing.probeAt)
   }
 }

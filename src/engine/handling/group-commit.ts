@@ -11,6 +11,7 @@ interface Pending {
   readonly group: Group
   /** How far was read when it was made. */
   readonly through: number
+  readonly hasOutcomes: boolean
   readonly begun: number
 }
 
@@ -41,10 +42,16 @@ export class GroupCommit {
     return this.#restsUntil
   }
 
+  /** Whether one was sent with outcomes, and its end is not known. */
+  get isPending(): boolean {
+    return this.#pending?.hasOutcomes === true
+  }
+
   async commit(trial: Trial | undefined): Promise<Step> {
     const { parts, ledger, window, suspicion, suspects } = this.#desk
     const { through } = window
     const before = parts.tenure.checkpoint as Checkpoint
+    const hasOutcomes = !ledger.isEmpty
     const group = ledger.take()
     const { position, last } = window.done()
     const isFurther = position > before.position
@@ -57,7 +64,7 @@ export class GroupCommit {
       endedTrials: group.endedTrials,
       inbox: group.inbox,
     })
-    this.#pending = { commit, group, through, begun: parts.runtime.clock.mono() }
+    this.#pending = { commit, group, through, hasOutcomes, begun: parts.runtime.clock.mono() }
     return this.#write(this.#pending)
   }
 

@@ -2,7 +2,7 @@ import type { SourcePage } from '../../source/source.ts'
 import type { Range } from '../../subscription/subscription-store.ts'
 import { Reading } from '../reading.ts'
 import type { Desk } from './desk.ts'
-import { type Entry, entryOf } from './entry.ts'
+import { type Entry, entryOf, eventsOf } from './entry.ts'
 import { isMarked } from './window.ts'
 
 /** As many events as may be unfinished at once, and as many as may wait for the checkpoint to pass them. */
@@ -72,17 +72,17 @@ export class Intake {
 
   async #sortOut({ events, through }: SourcePage): Promise<void> {
     const { dedup, window } = this.#desk
-    const entries = await Promise.all(events.map((record) => entryOf(this.#desk, record)))
-    await dedup?.learn(entries.flatMap(({ work, read }) => (work && read?.event ? [read.event] : [])))
+    const entries = events.map((record) => entryOf(this.#desk, record))
+    if (dedup) await dedup.learn(await eventsOf(entries))
     for (const entry of entries) this.#place(entry)
     window.add(entries, through)
   }
 
   #place(entry: Entry): void {
     const { ledger, partition, tracks, handler } = this.#desk
-    const { record, lane, read, isUnknown } = entry
+    const { record, lane, reading, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
-    else if (!read) this.#end(entry, () => ledger.filtered(record, isUnknown))
+    else if (!reading) this.#end(entry, () => ledger.filtered(record, isUnknown))
     else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))
     else tracks.add(handler.order === 'partition' ? '' : lane, entry)
   }

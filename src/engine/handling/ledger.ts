@@ -18,6 +18,8 @@ export interface Held {
   readonly lane: string
   readonly sequence: number
   readonly logged: boolean
+  /** How it failed before, where that is in no letter yet. */
+  readonly unrecorded: readonly Failure[]
 }
 
 /** What a group of outcomes comes to, to be written in one commit. */
@@ -96,17 +98,20 @@ export class Ledger {
   }
 
   /** A lane that flowed is held from this event on. */
-  hold({ record, lane, sequence, logged }: Held, holding: Holding, failure: Failure | undefined): void {
+  hold({ record, lane, sequence, logged, unrecorded }: Held, holding: Holding, failure: Failure | undefined): void {
     this.#counts.held++
-    this.#letters.push({ lane, sequence, status: holding.status, logged, event: record, failure })
+    const [first = failure, ...more] = [...unrecorded, ...(failure ? [failure] : [])]
+    this.#letters.push({ lane, sequence, status: holding.status, logged, event: record, failure: first })
+    this.#failed(record, more, holding.status)
     this.#hang({ lane, since: this.#now(), done: undefined, head: sequence, headPosition: record.position, ...holding })
     this.#stopped.push({ lane, status: holding.status, record, failure })
   }
 
   /** The head of a held lane failed again, or has to wait. */
-  heldOn({ record, lane, sequence }: Held, holding: Holding, failure: Failure | undefined): void {
+  heldOn({ record, lane, sequence, unrecorded }: Held, holding: Holding, failure: Failure | undefined): void {
     const before = this.#held.get(lane)
     const { position } = record
+    this.#failed(record, unrecorded, holding.status)
     if (failure && holding.status !== 'waiting')
       this.#changes.push({ change: 'failed', position, status: holding.status, failure })
     else if (holding.status !== 'parked') this.#changes.push({ change: 'status', position, status: holding.status })
@@ -116,7 +121,8 @@ export class Ledger {
   }
 
   /** The head of a held lane is over: applied after all, or passed over. */
-  resolved({ record }: Held, mark: InboxMark | undefined): void {
+  resolved({ record, unrecorded }: Held, mark: InboxMark | undefined): void {
+    this.#failed(record, unrecorded, 'retrying')
     this.#counts.held--
     this.#counts.applied++
     this.#applied.push(record)
@@ -191,6 +197,14 @@ export class Ledger {
     this.#released = []
     this.#unknown = []
     return group
+  }
+
+  /** Attempts for the letter of an event, which is as it says after them. */
+  #failed({ position }: RecordedEvent, failures: readonly Failure[], status: Holding['status']): void {
+    const isWaiting = status === 'waiting'
+    for (const failure of failures)
+      this.#changes.push({ change: 'failed', position, status: isWaiting ? 'retrying' : status, failure })
+    if (isWaiting && failures.length > 0) this.#changes.push({ change: 'status', position, status })
   }
 
   #hang(hold: HeldLane): void {

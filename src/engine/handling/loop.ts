@@ -44,12 +44,16 @@ export class HandlerLoop implements Loop {
   }
 
   get isDue(): boolean {
-    const { draining, due, partition } = this.#desk
-    return draining.size > 0 || due.isDue(partition.now())
+    const { draining, due, parts } = this.#desk
+    return draining.size > 0 || due.isDue(parts.runtime.clock.mono())
   }
 
   get mayHaveTrials(): boolean {
     return this.#desk.suspicion.mayHaveTrials
+  }
+
+  get hasUnwritten(): boolean {
+    return !this.#desk.ledger.isEmpty || this.#commits.isPending || this.#drains.isFinishing
   }
 
   appended(): void {
@@ -57,7 +61,7 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, partition, ledger } = this.#desk
+    const { parts, flow, tracks, running, due, waits, ledger } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // Whatever is due has to wait until it goes on.
@@ -72,7 +76,7 @@ export class HandlerLoop implements Loop {
     const readyAt = this.#attempts.room > 0 ? tracks.nextAt() : undefined
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
-      for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - partition.now())
+      for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
     return Math.max(0, Math.min(...waitsMs))
   }
 
@@ -119,13 +123,32 @@ export class HandlerLoop implements Loop {
   async finish(): Promise<void> {
     const { tenure } = this.#desk.parts
     this.#desk.isOver = true
-    await this.#attempts.ended()
+    await this.#ended()
     if (!tenure.lease) return
     this.#desk.ledger.endTrials(this.#desk.suspicion.end())
     // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
     // are in the store.
     for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
     await this.#commits.commit(undefined)
+  }
+
+  /** Waits for what is under way. It may take longer than the lease, and nobody else may do it meanwhile. */
+  async #ended(): Promise<void> {
+    const { tenure, runtime, settings, logger, subscription } = this.#desk.parts
+    const over = new AbortController()
+    const ended = this.#attempts.ended().finally(() => over.abort())
+    while (!over.signal.aborted && tenure.lease) {
+      await runtime.timers.sleep(settings.leaseMs / 3, over.signal)
+      if (over.signal.aborted) break
+      try {
+        await tenure.keep()
+      } catch (error) {
+        logger.warn({ subscription: subscription.name, error }, 'the lease could not be renewed')
+      }
+    }
+    // It is somebody else's by now, who does it all again.
+    if (!tenure.lease) this.abandon()
+    await ended
   }
 
   /** Writes down what was done. Nothing is begun. */

@@ -2,7 +2,7 @@ import type { Event } from '../../event/event.ts'
 import { exponential } from '../../failure/backoff.ts'
 import { type Classified, classify } from '../../failure/classify.ts'
 import { describeFailure, type Failure } from '../../failure/failure.ts'
-import { decide } from '../../failure/policy.ts'
+import { type Decision, decide } from '../../failure/policy.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import { deadly } from '../suspicion.ts'
 import type { Pass } from './breaker-waits.ts'
@@ -44,7 +44,7 @@ export class Verdicts {
 
   succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
     const { waits, tracer, dedup, ledger, flow } = this.#desk
-    waits.report(pass, true)
+    waits.report(entry.lane, pass, true)
     tracer.completed(entry.record, ctx.attempt, tookMs)
     flow.settled(entry.lane, true)
     this.#answered()
@@ -73,7 +73,12 @@ export class Verdicts {
       dedup?.end(tried.event, false)
       tracer.failed(entry.record, tried.ctx.attempt, tried.tookMs, failure)
       tracer.hook(handler.onError, error, tried.event, tried.ctx)
-      waits.report(tried.pass, isOwn)
+      waits.report(entry.lane, tried.pass, isOwn)
+    }
+    if (isOwn && this.#stillBlocks(entry, found)) {
+      flow.probed()
+      this.#tell()
+      return this.#putBack(track, entry)
     }
     if (isOwn) {
       // Where the order is kept, it is this event that everything waits for.
@@ -81,13 +86,14 @@ export class Verdicts {
       return this.#decide(track, entry, found, failure)
     }
     if (flow.standstill) {
+      if (this.#decisionOf(entry, found).decision !== 'stop') flow.doubt()
       flow.probed(found.retryAfterMs)
       this.#tell()
     }
     // It was the breaker's question, not the event's attempt. When to ask again, the breaker tells whoever asks next.
     if (tried?.pass.entry === 'probe') {
       const { name } = tried.pass.breaker
-      return this.defer(track, entry, handler.breaker?.key ? name : undefined, partition.now(), failure)
+      return this.defer(track, entry, handler.breaker?.key ? name : undefined, 0, failure)
     }
     if (flow.standstill) return this.#stepAside(track, entry)
     const asked = tried?.pass.entry === 'closed' && handler.breaker?.key ? tried.pass.breaker.name : entry.lane
@@ -113,22 +119,26 @@ export class Verdicts {
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
-  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, retryAt: number, failure?: Failure): void {
-    const { handler, flow, waits, partition } = this.#desk
+  defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
+    const { handler, flow, waits, parts } = this.#desk
     if (breaker !== undefined && handler.order !== 'partition') {
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
-      return waits.postpone(breaker, retryAt)
+      return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)
     }
-    const waitMs = Math.max(0, retryAt - partition.now())
     if (flow.standstill) flow.probed(waitMs)
     else this.#stand('breaker', failure, patience, 0, waitMs)
     this.#putBack(track, entry)
   }
 
-  #decide(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
-    const { handler, parts, flow, tracer } = this.#desk
+  #decisionOf(entry: Entry, found: Classified): Decision {
+    const { handler, parts, flow } = this.#desk
     const failing = { failure: found, type: entry.record.type, tries: entry.tries + 1, inARow: flow.inARow }
-    const decision = decide(handler.failure, failing, parts.runtime.random)
+    return decide(handler.failure, failing, parts.runtime.random)
+  }
+
+  #decide(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
+    const { flow, tracer } = this.#desk
+    const decision = this.#decisionOf(entry, found)
     switch (decision.decision) {
       case 'stop':
         // Its backoff knows already how long the other side asked it to wait.
@@ -154,8 +164,8 @@ export class Verdicts {
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
     if (this.#blocksInstead(entry, failure, delayMs)) return this.#putBack(track, entry)
-    if (delayMs <= inPlaceMs && entry.inPlace < mostInPlace) {
-      entry.inPlace++
+    if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
+      entry.unrecorded.push(failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
     // Whole, as databases keep times.
@@ -171,6 +181,12 @@ export class Verdicts {
       live: () => ledger.skipped(entry, failure, reason),
       letter: () => ledger.discarded(entry, reason),
     })
+  }
+
+  /** Whether the partition stands still at it already, and will do so: it waits longer then each time, and there is nothing new to tell. */
+  #stillBlocks(entry: Entry, found: Classified): boolean {
+    if (this.#desk.flow.standstill?.why !== 'order' || entry.isLetter) return false
+    return ['park', 'retry'].includes(this.#decisionOf(entry, found).decision)
   }
 
   /** Where the whole partition is kept in order, nothing goes on without it. */
@@ -206,15 +222,17 @@ export class Verdicts {
 
   /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
   #stepAside(track: Track<Entry>, entry: Entry): void {
-    const { flow, tracks, draining, due, partition } = this.#desk
+    const { flow, tracks, draining, due, parts, ledger, suspicion } = this.#desk
     if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
+    ledger.endTrials(suspicion.over(entry.record.position))
     tracks.clear(track)
     draining.delete(entry.lane)
-    due.add(entry.lane, partition.now())
+    due.add(entry.lane, parts.runtime.clock.mono())
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, ledger, tracks, draining, due, waits, window } = this.#desk
+    const { suspicion, ledger, tracks, draining, due, waits, window, parts } = this.#desk
+    const { clock } = parts.runtime
     ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
@@ -234,16 +252,15 @@ export class Verdicts {
         window.finish(one)
       }
     }
-    if (holding.status === 'retrying') due.add(entry.lane, holding.dueAt)
+    if (holding.status === 'retrying') due.add(entry.lane, clock.mono() + holding.dueAt - clock.now())
     if (holding.status === 'waiting') waits.add(holding.breaker, entry.lane)
   }
 
   /** What counted against a lane was not its own fault. */
   #giveBack(lane: string): void {
-    const { ledger, partition, due, tracks } = this.#desk
-    const now = partition.now()
-    ledger.giveBack(lane, now)
-    if (partition.held.get(lane)?.status === 'retrying') due.add(lane, now)
+    const { ledger, partition, due, tracks, parts } = this.#desk
+    ledger.giveBack(lane, partition.now())
+    if (partition.held.get(lane)?.status === 'retrying') due.add(lane, parts.runtime.clock.mono())
     const waiting = tracks.get(lane)
     if (!waiting) return
     for (const entry of waiting.entries) entry.tries = 0

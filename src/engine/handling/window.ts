@@ -71,16 +71,19 @@ export class Window {
     const ranges: [number, number][] = []
     let open: [number, number] | undefined
     let isAbove = false
-    for (const [i, { record, isDone }] of this.#slots.entries()) {
-      isAbove ||= !isDone
+    for (let i = 0; i < this.#slots.length; i++) {
+      const { record, isDone } = this.#slots[i] as Slot
       if (!isDone) {
+        isAbove = true
         open = undefined
         continue
       }
+      // Those below the first that is unfinished are gone with the commit.
+      if (!isAbove) continue
       // One slow event may hold up the checkpoint for long: of what is done meanwhile, nothing but its place is kept.
       if (record.body !== '') this.#slots[i] = { record: { ...record, body: '', metadata: undefined }, isDone }
       if (open) open[1] = record.position
-      else if (isAbove) ranges.push((open = [record.position, record.position]))
+      else ranges.push((open = [record.position, record.position]))
     }
     // What is not read yet is as finished as it was; left out, it would be begun again by whoever comes next.
     for (const [from, to] of this.#before) {
