@@ -42,7 +42,7 @@ export class Caution {
     return this.#suspicion.mayHaveTrials
   }
 
-  /** Whether the user's code may run now, until `dismiss`. */
+  /** Whether the user's code may run now, until `dismiss`. One that is still on trial after that stays alone. */
   admit(): boolean {
     if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
     this.#isBeside = this.#solitude.begin(this.#asking)
@@ -52,6 +52,12 @@ export class Caution {
   dismiss(): void {
     if (this.#isBeside) this.#solitude.end()
     this.#isBeside = false
+    if (this.#suspicion.trying === undefined) this.#solitude.leave(this.#asking)
+  }
+
+  /** It does not go on, or not soon: nobody waits for it. */
+  release(): void {
+    this.dismiss()
     this.#solitude.leave(this.#asking)
   }
 

@@ -112,7 +112,7 @@ export class PageLoop implements Loop {
 
   abandon(): void {
     this.#partition = undefined
-    this.#caution.dismiss()
+    this.#caution.release()
   }
 
   async #reload(): Promise<Partition | undefined> {
@@ -132,7 +132,10 @@ export class PageLoop implements Loop {
   async #take(partition: Partition): Promise<Step> {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
-    if (this.#tenure.pause) return 'paused'
+    if (this.#tenure.pause) {
+      this.#caution.release()
+      return 'paused'
+    }
     this.#isWaiting = !this.#caution.admit()
     if (this.#isWaiting) return 'idle'
     try {

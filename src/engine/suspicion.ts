@@ -46,9 +46,9 @@ export class Suspicion {
     return this.#mode === 'none'
   }
 
-  /** The one that is tried alone, as the store has it. */
+  /** The one that is tried alone, as the store has it: until a commit has said that it is over, whatever else is over by then. */
   get trying(): number | undefined {
-    return this.#mode === 'alone' ? this.#trial?.position : undefined
+    return this.#trial?.position === everything ? undefined : this.#trial?.position
   }
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
@@ -62,7 +62,7 @@ export class Suspicion {
 
   /** It is in the store: trials that are over, and then one that begins. */
   committed({ trial, endedTrials = [] }: Pick<Commit, 'trial' | 'endedTrials'>): void {
-    if (this.#trial?.isOver && endedTrials.includes(this.#trial.position)) this.#trial = undefined
+    if (this.#trial && endedTrials.includes(this.#trial.position)) this.#trial = undefined
     if (trial) this.#trial = { position: trial.position, isOver: false }
   }
 

@@ -100,5 +100,5 @@ async function expectAllDone(scene: Scene, team: Team): Promise<void> {
   expect(await scene.differencesOf('effects')).toEqual([])
   await team.stop()
   expect(team.problems).toEqual([])
-  expect((await scene.store.subscriptions.partitions('effects')).flatMap(({ trials }) => trials)).toEqual([])
+  expect(await scene.trialsOf('effects')).toBe(0)
 }

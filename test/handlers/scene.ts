@@ -20,6 +20,8 @@ export interface Scene extends AsyncDisposable {
   ask(...tasks: readonly (Partial<Task> & { readonly key: string })[]): Promise<void>
   /** Whether everybody has an outcome for everything, and nothing is about to be tried again. */
   isSettled(): Promise<boolean>
+  /** How many trials the store has. */
+  trialsOf(name: Name): Promise<number>
   openOf(name: Name): Promise<readonly Open[]>
   /** What `verify` has against a subscription. */
   differencesOf(name: Name): Promise<readonly unknown[]>
@@ -57,6 +59,7 @@ export async function createScene(names: readonly Name[], url: string | undefine
       const outcomes = await Promise.all(names.map((name) => outcomesIn(store, name, written)))
       return outcomes.every(({ pending }) => pending === 0)
     },
+    trialsOf: async (name) => (await store.subscriptions.partitions(name)).flatMap(({ trials }) => trials).length,
     openOf: async (name) => (await outcomesIn(store, name, written)).open,
     differencesOf: async (name) => (await engine.verify(name)).differences,
     [Symbol.asyncDispose]: async () => {

@@ -180,6 +180,8 @@ export class HandlerLoop implements Loop {
 
   #canWait(): boolean {
     if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
+    // For as long as one is on trial, the whole process waits for it.
+    if (this.#desk.suspicion.trying !== undefined) return false
     return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
   }
 
