@@ -69,6 +69,8 @@ it.for(seeds)('every event comes to its end once and in order, whatever happens:
         ...(withBreaker && { breaker }),
         dedupe: { by: 'id' },
         failure: definePolicy({
+          // Nobody's fault here, and three by chance are enough to find a culprit.
+          maxDeaths: 1_000,
           transient: retry({ unlimited: true, backoff: exponential('200ms', { cap: '8s', jitter: 0.5 }) }),
           outage: { lanes: 3, backoff: exponential('500ms', { cap: '10s' }) },
         }),
@@ -129,7 +131,7 @@ it.for(seeds)('every event comes to its end once and in order, whatever happens:
       // What a process was not given the time to write down may be done again.
       if ((await stopping)?.forced) fenced++
     }
-    if (mayDie && chance(5) && !isAway) {
+    if (mayDie && chance(8) && !isAway) {
       const [one] = all.splice(random.below(all.length), 1)
       if (one) {
         one.state.isDead = true
