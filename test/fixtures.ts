@@ -58,7 +58,10 @@ export async function createWorld(clock?: Clock): Promise<World> {
       await engine.drain()
     },
     [Symbol.asyncDispose]: async () => {
-      for (const engine of engines) await engine.stop()
+      const stopping = Promise.all(Array.from(engines, (engine) => engine.stop()))
+      // One whose store is away waits for it until its time is up.
+      await runtime.advance(10_000)
+      await stopping
       await store.close()
     },
   }

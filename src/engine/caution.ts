@@ -11,9 +11,6 @@ export interface CautionParts {
   readonly wake: () => void
 }
 
-/** A projection has no policy of its own; this is what a handler's says by itself. */
-const maxDeaths = 3
-
 /**
  * How carefully a projection goes on after a death. Whoever died had a page at hand, so as many events as that can have are suspects:
  * as a whole at first, and after another death each by itself.
@@ -25,7 +22,7 @@ export class Caution {
   #suspects: number
   #isBeside = false
 
-  constructor({ state, isInherited, settings, solitude, wake }: CautionParts, suspects: number) {
+  constructor({ state, isInherited, settings, solitude, wake }: CautionParts, maxDeaths: number, suspects: number) {
     this.#suspicion = new Suspicion(state.trials, isInherited, settings.instance, maxDeaths)
     this.#solitude = solitude
     this.#asking = { wake }

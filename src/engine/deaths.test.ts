@@ -212,6 +212,21 @@ describe('after deaths that were nobody’s fault', () => {
     expect((await countsOf(last.engine, 'notify'))?.applied).toBe(12)
   })
 
+  it('blames one event at the most, however many processes die at some time of their lives', async () => {
+    await using world = await createWorld()
+    await fill(
+      world,
+      Array.from({ length: 10 }, (_, i) => `key-${i}`),
+      10,
+    )
+    // Each of them lives long enough for a few events.
+    const { live } = livesOf(world, () => world.runtime.timers.sleep(100))
+    for (let i = 0; i < 12; i++) (await live(i === 0 ? 300 : leaseMs + 300)).die()
+    const last = await live(leaseMs + 30_000)
+    expect((await heldOf(last.engine, 'notify')).filter(({ status }) => status === 'parked').length).toBeLessThan(2)
+    expect(await trialsOf(world)).toEqual([])
+  })
+
   it('blames nobody for what failed, and waits to be tried again while its process dies', async () => {
     await using world = await createWorld()
     await fill(world, ['a', 'b'], 1)

@@ -273,7 +273,8 @@ describe('poison or outage', () => {
       },
       { failure: policy },
     )
-    const engine = world.engine([handler])
+    // An hour of looking every 100 ms would be long even in virtual time.
+    const engine = world.engine([handler], { poll: '1m', lease: '10m' })
     await run(world, engine, 3_600_000)
     expect(calls.length).toBeLessThan(200)
     const { subscriptions } = await engine.status()

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
+import type { Projection, SqlProjection } from '../projection/projection.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
@@ -54,12 +55,12 @@ export class PageLoop implements Loop {
   /** Something was refused: events are taken so that it is clear which of them is to blame. */
   #isCareful = false
 
-  constructor(parts: PageLoopParts, loaded: Partition) {
+  constructor(parts: PageLoopParts, { maxDeaths }: Projection | SqlProjection, loaded: Partition) {
     this.#parts = parts
     this.#tenure = parts.tenure
     const { source, share, subscription, stopping } = parts
     this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
-    this.#caution = new Caution(parts, Math.max(parts.settings.pageEvents, lettersPerCommit))
+    this.#caution = new Caution(parts, maxDeaths, parts.settings.pageEvents)
     this.#adopt(loaded)
   }
 

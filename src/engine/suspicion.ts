@@ -53,7 +53,7 @@ export class Suspicion {
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
   trialOf(position: number): Trial | undefined {
-    if (this.#mode === 'none') return undefined
+    if (this.#mode === 'none' || this.deathsOver(position) !== undefined) return undefined
     const wanted = this.#mode === 'alone' ? position : everything
     if (this.#trial?.position === wanted && !this.#trial.isOver) return undefined
     this.#mayHaveTrials = true
@@ -66,18 +66,25 @@ export class Suspicion {
     if (trial) this.#trial = { position: trial.position, isOver: false }
   }
 
-  /** How many processes died over an event, if it is the one to blame. */
+  /**
+   * How many processes died over an event, if it is the one to blame. If one died alone over another event too, they may well die of
+   * something else, whatever they try; then it takes two.
+   */
   deathsOver(position: number): number | undefined {
     if (this.#trials.length === 0) return undefined
     const alone = this.#trials.filter((trial) => trial.position === position).length
-    if (alone === 0) return undefined
+    const isOneOfMany = this.#trials.some((trial) => trial.position !== position && trial.position !== everything)
+    if (alone < (isOneOfMany ? 2 : 1)) return undefined
     const before = 1 + this.#trials.filter((trial) => trial.position === everything).length
     return before + alone >= this.#maxDeaths ? before + alone : undefined
   }
 
-  /** An event that was tried alone has its outcome, or has to wait for another try. Gives the trials that are over. */
+  /**
+   * An event that was tried alone has its outcome, or has to wait for another try. Gives the trials that are over; those of one that
+   * is to blame are kept until the end, because they count when it comes to others.
+   */
   over(position: number): readonly number[] {
-    if (this.#mode !== 'alone') return []
+    if (this.#mode !== 'alone' || this.deathsOver(position) !== undefined) return []
     if (this.#trial?.position === position) this.#trial.isOver = true
     return [position]
   }

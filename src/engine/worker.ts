@@ -204,7 +204,8 @@ export class Worker {
       enter: (next: NextState) => this.#enter(next),
       wake: () => this.#nap.wake(),
     }
-    return consumer.kind === 'handler' ? new HandlerLoop(parts, consumer, known) : new PageLoop(parts, known)
+    if (consumer.kind === 'handler') return new HandlerLoop(parts, consumer, known)
+    return new PageLoop(parts, consumer, known)
   }
 
   /** Reads everything the owner must know. Undefined when it is the owner no more. */

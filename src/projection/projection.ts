@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import { type DataOf, type EventCatalog, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
 import type { Event } from '../event/event.ts'
 import { checkColumnName, checkName } from '../event/names.ts'
+import { checkCount } from '../failure/action.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { ColumnSpec, ColumnType, TableSpec } from './row-store.ts'
 
@@ -31,6 +32,11 @@ export interface ProjectionDefinition<C extends EventCatalog, Row, Columns> {
   }
   /** Fields of the row that become columns of their own, with an index, for `list` and for your own SQL. */
   readonly columns?: Columns
+  /**
+   * How many deaths of a process are one event's fault before it is parked. 3 unless you say otherwise; more where processes are often
+   * killed in the middle of their work, because that can't be told from an event that kills them.
+   */
+  readonly maxDeaths?: number
 }
 
 /** The same in your own SQL, into your own tables. `Tx` is what the store gives: a `pg` client, a `node:sqlite` database. */
@@ -45,6 +51,8 @@ export interface SqlProjectionDefinition<C extends EventCatalog, Tx> {
   }
   /** Empties what `on` has written, for a replay from the beginning. */
   readonly reset?: (tx: Tx) => unknown
+  /** How many deaths of a process are one event's fault before it is parked. 3 unless you say otherwise. */
+  readonly maxDeaths?: number
   readonly initial?: never
 }
 
@@ -60,6 +68,7 @@ export interface SqlProjection {
   readonly keyOf: undefined
   readonly effects: ReadonlyMap<string, Effect>
   readonly reset: ((tx: unknown) => unknown) | undefined
+  readonly maxDeaths: number
 }
 
 /** A fold of events into one row per key. Made by `defineProjection`. */
@@ -71,6 +80,7 @@ export interface Projection<Row = unknown, Columns = unknown> {
   readonly keyOf: ((event: Event) => string) | undefined
   readonly initial: (key: string) => unknown
   readonly reducers: ReadonlyMap<string, Reducer>
+  readonly maxDeaths: number
   /** Only for the types: nothing is there. */
   readonly '~types'?: { readonly row: Row; readonly columns: Columns }
 }
@@ -110,8 +120,8 @@ function isSql(
 }
 
 function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalog, unknown>): SqlProjection {
-  checkOptions(definition, `The projection ${name}`, ['events', 'on', 'reset'])
-  const { events, on, reset } = definition
+  checkOptions(definition, `The projection ${name}`, ['events', 'on', 'reset', 'maxDeaths'])
+  const { events, on, reset, maxDeaths } = definition
   if (reset !== undefined && typeof reset !== 'function')
     throw new HoldfastError('OPTION_INVALID', `${name}: reset is not a function.`)
   return {
@@ -122,13 +132,14 @@ function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalo
     keyOf: undefined,
     effects: functionsOf<Effect>(name, events, on),
     reset,
+    maxDeaths: deathsOf(name, maxDeaths),
   }
 }
 
 function defineFold(name: string, definition: ProjectionDefinition<EventCatalog, unknown, object>): Projection {
   const table = tableName(name)
-  checkOptions(definition, `The projection ${name}`, ['events', 'key', 'initial', 'on', 'columns'])
-  const { events, key, initial, on, columns } = definition
+  checkOptions(definition, `The projection ${name}`, ['events', 'key', 'initial', 'on', 'columns', 'maxDeaths'])
+  const { events, key, initial, on, columns, maxDeaths } = definition
   const reducers = functionsOf<Reducer>(name, events, on)
   if (typeof initial !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: initial is not a function.`)
   if (key !== undefined && typeof key !== 'function')
@@ -141,7 +152,13 @@ function defineFold(name: string, definition: ProjectionDefinition<EventCatalog,
     keyOf: key,
     initial,
     reducers,
+    maxDeaths: deathsOf(name, maxDeaths),
   }
+}
+
+function deathsOf(name: string, maxDeaths = 3): number {
+  checkCount(maxDeaths, `maxDeaths of ${name}`, 2, 1_000)
+  return maxDeaths
 }
 
 function tableName(name: string): string {

@@ -32,6 +32,7 @@ const effects = defineProjection('effects', {
       ]),
   },
   reset: (tx) => tx.query('TRUNCATE public.effects'),
+  maxDeaths: 1_000,
 })
 
 export const partitions = 4

@@ -39,6 +39,8 @@ export function ledgerProjection(name: string, spinMs = 0): Projection {
       },
     },
     columns: { balance: 'integer' },
+    // The kills here are nobody's fault. Whom a death is blamed on is what test/handlers asks.
+    maxDeaths: 1_000,
   })
 }
 
