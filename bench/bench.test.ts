@@ -44,6 +44,12 @@ it('measures append to applied, from another process and from the same', { timeo
   expect(missing(result['sameProcess'] as object, ['p50Ms', 'p95Ms'])).toEqual([])
 })
 
+it.for(['sqlite', 'postgres'])('measures handlers on %s', { timeout: 300_000 }, async (store) => {
+  const result = await measure('handlers', '--store', store, '--events', '400', '--rounds', '1')
+  const figures = ['ratioToIdeal', 'failingP99Ratio', 'heldCostRatio']
+  expect(missing(result, [...figures, 'eventsPerSecond', 'idealPerSecond', 'failedAttempts', 'heldLanes'])).toEqual([])
+})
+
 it('refuses what it does not know', async () => {
   await expect(bench('nothing')).rejects.toMatchObject({ code: 2 })
   await expect(bench('projection', '--store', 'oracle')).rejects.toMatchObject({ code: 2 })

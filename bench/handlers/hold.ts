@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { createEngine, definePolicy, failure, park } from 'holdfast'
 import { answer } from '../child.ts'
 import { singleKey } from '../projection/events.ts'
@@ -14,25 +15,34 @@ export interface HoldTask {
   readonly fail: boolean
 }
 
+const patienceMs = 100
+
 /**
  * Brings a log to where all its single events have their outcome. The engine does it itself, so that what it leaves is what a bad
- * release leaves; some of what follows is handled by then.
+ * release leaves. A few of the events behind them are handled as well.
  */
 async function hold({ place, singles, fail }: HoldTask): Promise<number> {
   await using store = await openStore(place)
   const { promise: all, resolve } = Promise.withResolvers<void>()
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>()
   const handler = notifying({
     concurrency: 64,
     failure: definePolicy({ transient: park, outage: false }),
     act: ({ key }) => {
-      if (fail && key.startsWith(singleKey)) throw failure.transient('no answer')
+      if (!key.startsWith(singleKey)) return gate
+      if (fail) throw failure.transient('no answer')
+      return undefined
     },
   })
   await using engine = createEngine({ store, subscriptions: [handler], logger: quietLogger })
   engine.on('page.committed', ({ position }) => position >= singles && resolve())
   await engine.start()
   await all
-  await engine.stop()
+  const stopped = engine.stop()
+  // By then nothing more is begun.
+  await setTimeout(patienceMs)
+  open()
+  await stopped
   const { held } = await countsOf(engine)
   if (held !== (fail ? singles : 0)) throw new Error(`${held} events are held, of ${singles}`)
   return held

@@ -17,7 +17,11 @@ export const handlers: Benchmark = {
   run: async (settings) => {
     const { events, progress } = settings
     await using ground = await openGround(settings)
-    const sizes = { heldLanes: Math.min(mostHeldLanes, Math.ceil(events * 2.5)), loadEvents: Math.ceil(events / 4) }
+    const sizes = {
+      heldLanes: Math.min(mostHeldLanes, Math.ceil(events * 2.5)),
+      loadEvents: Math.ceil(events / 4),
+      costEvents: events * 2,
+    }
     const sides = new Sides(settings, ground, sizes)
     await sides.prepare()
     const rounds: Round[] = []

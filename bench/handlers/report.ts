@@ -24,7 +24,7 @@ const targets: Targets = {
   heldCostRatio: { atMost: 1.2 },
 }
 
-export function summarise(settings: Settings, { rounds, heldLanes, loadEvents, facts }: Findings): Report {
+export function summarise(settings: Settings, { rounds, heldLanes, loadEvents, costEvents, facts }: Findings): Report {
   const { store, events, keys } = settings
   // Within a round, and then the median, as everywhere here.
   const over = (of: (round: Round) => number) => rounded(median(rounds.map(of)))
@@ -53,6 +53,7 @@ export function summarise(settings: Settings, { rounds, heldLanes, loadEvents, f
     heldCpuRatio: over(({ held, flowing }) => held.cpuMicrosPerEvent / flowing.cpuMicrosPerEvent),
     heldLanes,
     loadEvents,
+    costEvents,
     loadShare,
     failingLaneOneIn,
     perRound: rounds,

@@ -34,7 +34,9 @@ export interface Cost {
 
 export interface Sizes {
   readonly heldLanes: number
+  /** How many events the second question takes, and the third. */
   readonly loadEvents: number
+  readonly costEvents: number
 }
 
 /** The sides of the three questions, and the logs they run on. */
@@ -51,11 +53,11 @@ export class Sides {
 
   async prepare(): Promise<void> {
     const { events, keys } = this.#settings
-    const { heldLanes } = this.#sizes
+    const { heldLanes, costEvents } = this.#sizes
     await this.#fill('backlog', { events, keys })
     await this.#fill('empty', { events: 0, keys })
     for (const log of ['flowing', 'held']) {
-      const place = await this.#fill(log, { events: heldLanes + events, keys, singles: heldLanes })
+      const place = await this.#fill(log, { events: heldLanes + costEvents, keys, singles: heldLanes })
       const fail = log === 'held'
       if (fail) this.#settings.progress(`holding ${heldLanes.toLocaleString('en')} lanes`)
       await this.#child<HoldTask, number>('hold', { place, singles: heldLanes, fail })
@@ -69,7 +71,7 @@ export class Sides {
 
   readonly io = async (): Promise<Rate> => {
     const { events } = this.#settings
-    const drained = await this.#drain('backlog', 'io')
+    const drained = await this.#drain('backlog', 'io', events)
     if (drained.events !== events) throw new Error(`${drained.events} events were handled, of ${events}`)
     return rateOf(events, drained.elapsedMs)
   }
@@ -93,17 +95,17 @@ export class Sides {
   }
 
   async #cost(log: string): Promise<Cost> {
-    const { events, workMs, workCpuMs, startMs } = await this.#drain(log, 'nothing')
+    const { perEventMs, perEventCpuMs, startMs } = await this.#drain(log, 'nothing', this.#sizes.costEvents)
     return {
-      microsPerEvent: rounded((workMs * 1_000) / events),
-      cpuMicrosPerEvent: rounded((workCpuMs * 1_000) / events),
+      microsPerEvent: rounded(perEventMs * 1_000),
+      cpuMicrosPerEvent: rounded(perEventCpuMs * 1_000),
       startMs: rounded(startMs),
     }
   }
 
-  async #drain(log: string, work: DrainTask['work']): Promise<Drained> {
+  async #drain(log: string, work: DrainTask['work'], events: number): Promise<Drained> {
     const place = await this.#ground.workspace.copyOf(log)
-    const drained = await this.#child<DrainTask, Drained>('drain', { place, concurrency: draining, work })
+    const drained = await this.#child<DrainTask, Drained>('drain', { place, concurrency: draining, work, events })
     const { held } = await this.#inspect(place)
     const expected = log === 'held' ? this.#sizes.heldLanes : 0
     if (held !== expected) throw new Error(`${held} events are held, of ${expected}`)

@@ -60,6 +60,27 @@ describe('events that fail alike and are not an outage', () => {
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 10, held: 3 })
   })
 
+  it('are known when they fail again, if others went through meanwhile', async () => {
+    await using world = await createWorld()
+    await fill(world, ['bad-1', 'well-1', 'bad-2', 'well-2', 'bad-3', 'well-3'], 1)
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (key.startsWith('bad')) throw failure.transient('no')
+      },
+      { failure: policy, concurrency: 1 },
+    )
+    const engine = world.engine([handler], calm(world))
+    const told = heard(engine, 'subscription.blocked')
+    // They are due together, so that three in a row fail alike, and once more.
+    await run(world, engine, 3_000)
+    await fill(world, ['well-1'], 1)
+    await world.runtime.advance(2_000)
+    expect(callsOf('bad-3')).toHaveLength(3)
+    expect(told).toEqual([])
+    expect((await heldOf(engine, 'notify')).map(({ status }) => status)).toEqual(['parked', 'parked', 'parked'])
+  })
+
   it('does not keep what comes later waiting, either', async () => {
     await using world = await createWorld()
     await fill(world, keysOf(3, 'bad'), 2)

@@ -13,6 +13,7 @@ export class Drains {
   /** Lanes of which the last letter that was loaded is over, with what that means for the ledger. */
   readonly #finishing = new Map<string, () => void>()
   #isBarred = false
+  #isFinishingBarred = false
 
   constructor(desk: Desk) {
     this.#desk = desk
@@ -28,15 +29,18 @@ export class Drains {
     return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
 
-  /** A lane's time has come, and only a commit keeps it from being taken up. */
+  /** A lane's time has come, and only a commit keeps it from being taken up: what is known of it, or of those in its place. */
   get isBarred(): boolean {
-    return this.#isBarred
+    return this.#isBarred || (this.#isFinishingBarred && this.room <= 0 && this.#isDue)
   }
 
-  /** A lane's time has come, and there is room for it. */
+  /** A lane's time has come, and there is room for it, or will be. */
   get canTakeUp(): boolean {
+    return this.room + this.#finishing.size > 0 && this.#isDue
+  }
+
+  get #isDue(): boolean {
     const { parts, waits, due } = this.#desk
-    if (this.room <= 0) return false
     const now = parts.runtime.clock.mono()
     return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
   }
@@ -50,18 +54,20 @@ export class Drains {
     const { parts, waits, due, ledger } = this.#desk
     const now = parts.runtime.clock.mono()
     const early: string[] = []
-    try {
-      while (this.room > 0) {
-        const lane = waits.next(now) ?? due.take(now)
-        if (lane === undefined) break
-        // Only what was committed is there to load.
-        if (ledger.touches(lane)) early.push(lane)
-        else await this.#load(lane)
-      }
-    } finally {
-      for (const lane of early) due.add(lane, 0)
-      this.#isBarred = early.length > 0
+    const lanes = new Set<string>()
+    const { room } = this
+    while (lanes.size < room) {
+      const lane = waits.next(now) ?? due.take(now)
+      if (lane === undefined) break
+      // Only what was committed is there to load.
+      if (ledger.touches(lane)) early.push(lane)
+      else lanes.add(lane)
     }
+    for (const lane of early) due.add(lane, 0)
+    this.#isBarred = early.length > 0
+    // Side by side: each is a question to the store, and nothing is read meanwhile.
+    const loaded = await Promise.allSettled(Array.from(lanes, (lane) => this.#load(lane)))
+    for (const load of loaded) if (load.status === 'rejected') throw load.reason
   }
 
   async #load(lane: string): Promise<void> {
@@ -112,11 +118,13 @@ export class Drains {
   /** Lets lanes flow again of which nothing is left. */
   async finish(): Promise<void> {
     const { ledger, draining, due } = this.#desk
-    for (const [lane, record] of this.#finishing) {
-      // Letters that are not in the store yet would be overlooked, and be overtaken.
-      if (ledger.touches(lane)) continue
-      // The one that is over is still there.
-      const [, next] = await this.#queue(lane, 2)
+    // Letters that are not in the store yet would be overlooked, and be overtaken.
+    const lanes = Array.from(this.#finishing).filter(([lane]) => !ledger.touches(lane))
+    this.#isFinishingBarred = lanes.length < this.#finishing.size
+    // The one that is over is still there.
+    const queues = await Promise.all(lanes.map(([lane]) => this.#queue(lane, 2)))
+    for (const [i, [lane, record]] of lanes.entries()) {
+      const next = queues[i]?.[1]
       this.#finishing.delete(lane)
       draining.delete(lane)
       record()

@@ -44,6 +44,8 @@ interface Doubt {
  *        ▲                                                           │
  *        └── 1, 2, 4, … lanes ◄──────────── succeeds ────────────────┘
  *
+ * A lane that fails again is no news if others went through since it failed before: that is its own trouble, and was before.
+ *
  * It may be wrong: several poisoned events can fail alike. So a probe is any lane's, and one that goes through ends it. If
  * the same ones fail again then, it takes twice as many to stand still once more, until they have their verdicts.
  */
@@ -53,6 +55,9 @@ export class Flow {
   readonly #runtime: Runtime
   readonly #failing = new Map<string, Alike>()
   readonly #doubts = new Map<string, Doubt>()
+  /** Lanes that failed and have no verdict yet, with how many answers there had been by then. */
+  readonly #failedAt = new Map<string, number>()
+  #answers = 0
   #inARow = 0
   #ramp = Number.POSITIVE_INFINITY
   #standstill: Standstill | undefined
@@ -95,6 +100,7 @@ export class Flow {
   answered(): boolean {
     this.#failing.clear()
     this.#inARow = 0
+    this.#answers++
     if (this.#standstill) {
       // Whoever was under way when it was declared got an answer: there was no outage, and nobody needs to be spared.
       this.#ramp = this.#standstill.why === 'outage' && !this.#mayHaveProbed() ? Number.POSITIVE_INFINITY : 1
@@ -113,6 +119,9 @@ export class Flow {
   failed(lane: string, { fingerprint }: Failure, asked = lane): ReadonlySet<string> | undefined {
     this.#inARow++
     if (!this.#outage) return undefined
+    const answersBefore = this.#failedAt.get(lane) ?? this.#answers
+    this.#failedAt.set(lane, this.#answers)
+    if (answersBefore < this.#answers) return undefined
     if (this.#failing.size >= mostFingerprints) this.#failing.clear()
     const alike = this.#failing.get(fingerprint) ?? { lanes: new Set(), unanswered: new Set() }
     this.#failing.set(fingerprint, alike)
@@ -127,6 +136,7 @@ export class Flow {
 
   /** A lane has its verdict: it went through, or will not be tried again. */
   settled(lane: string, wentThrough: boolean): void {
+    this.#failedAt.delete(lane)
     for (const [fingerprint, { accused }] of this.#doubts) {
       const wasAccused = accused.delete(lane)
       if (wasAccused && (wentThrough || accused.size === 0)) this.#doubts.delete(fingerprint)
