@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import { defaultClientConditions, defaultServerConditions } from 'vite'
 import { defineConfig } from 'vitest/config'
 
@@ -13,6 +14,8 @@ export default defineConfig({
     globalSetup: ['test/postgres/setup.ts'],
     // Processes, because tests kill them, change their working directory and load node:sqlite.
     pool: 'forks',
+    // Most of them wait, for a server or a process: as many as there are cores, not one fewer.
+    maxWorkers: availableParallelism(),
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -42,7 +42,7 @@ const isAdded = (type: Type) => type === 'Added' || type === 'AddedSlowly'
 function failing(store: Store, plan: readonly ('before' | 'after' | 'no')[]): Store {
   let calls = 0
   const faulted = async <T>(call: () => Promise<T>): Promise<T> => {
-    const fault = calls < 40 ? plan[calls++ % plan.length] : 'no'
+    const fault = calls < 24 ? plan[calls++ % plan.length] : 'no'
     if (fault === 'before') throw new StoreError('STORE_UNAVAILABLE', 'before')
     const result = await call()
     if (fault === 'after') throw new StoreError('STORE_UNAVAILABLE', 'after')
@@ -92,7 +92,7 @@ describe('whatever fails and whenever it restarts, the engine does what the mode
             engine = make()
             await engine.start()
           }
-          await world.runtime.advance(100_000)
+          await world.runtime.advance(200_000)
           // Asks the store itself, which never fails.
           const asked = world.engine([subscription])
 
@@ -148,7 +148,7 @@ describe('whatever fails and whenever it restarts, the engine does what the mode
             engine = make()
             await engine.start()
           }
-          await world.runtime.advance(100_000)
+          await world.runtime.advance(200_000)
           // Asks the store itself, which never fails.
           const asked = world.engine([subscription])
 
