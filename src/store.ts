@@ -1,10 +1,12 @@
 import type { ArchivePart } from './archive/archive.ts'
+import type { AuditStore } from './audit/audit.ts'
 import type { BreakerStore } from './breaker/breaker-store.ts'
 import type { DeadLetter, HeldLane } from './dead-letter/letter.ts'
 import type { LetterStore } from './dead-letter/letter-store.ts'
 import type { InboxStore } from './handler/inbox-store.ts'
 import type { LogStore } from './log/log-store.ts'
 import type { RowStore } from './projection/row-store.ts'
+import type { RedriveStore } from './redrive/redrive-store.ts'
 import type { PartitionState, SubscriptionStore } from './subscription/subscription-store.ts'
 
 /**
@@ -18,6 +20,8 @@ export interface Store extends AsyncDisposable {
   readonly rows: RowStore
   readonly inbox: InboxStore
   readonly breakers: BreakerStore
+  readonly redrives: RedriveStore
+  readonly audit: AuditStore
   /** Runs `read` on one frozen moment of the store, while writers go on. */
   snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>
   /**

@@ -1,3 +1,4 @@
+import type { Deed } from '../audit/audit.ts'
 import type { BreakerState } from './breaker.ts'
 
 /** What all processes share of a breaker. `record` is the machine's own, in JSON; nobody else reads it. */
@@ -14,7 +15,7 @@ export interface BreakerStore {
   /** Undefined for one that never was, which is closed. Also the store's own time, in milliseconds since 1970. */
   load(name: string): Promise<{ readonly breaker: BreakerRecord | undefined; readonly now: number }>
   /** Writes it if it is still as it was read: at `revision`, or not there for 0. False when somebody else was quicker. */
-  save(breaker: Omit<BreakerRecord, 'revision'>, revision: number): Promise<boolean>
+  save(breaker: Omit<BreakerRecord, 'revision'>, revision: number, deed?: Deed): Promise<boolean>
   /** In order of their names. */
   list(): Promise<readonly BreakerRecord[]>
 }

@@ -52,6 +52,20 @@ export interface DeadLetter extends Omit<NewLetter, 'status' | 'ending'> {
   readonly endedAt: number | undefined
   readonly endedBy: string | undefined
   readonly endedReason: string | undefined
+  /** What is tried instead of the event's own data; the newest that was not taken back. */
+  readonly revision: Revision | undefined
+}
+
+/** What a person made of the data of a letter. The letter itself stays as it came. */
+export interface Revision {
+  /** 1, 2, 3, …, also over those that were taken back. */
+  readonly number: number
+  /** JSON. */
+  readonly body: string
+  readonly by: string
+  readonly reason: string
+  /** Milliseconds since 1970. */
+  readonly at: number
 }
 
 /**
@@ -74,4 +88,6 @@ export interface HeldLane {
   readonly tries?: number | undefined
   /** The one it waits for. */
   readonly breaker?: string | undefined
+  /** The redrive that is letting it go. */
+  readonly redrive?: string | undefined
 }

@@ -1,7 +1,9 @@
+import type { Deed } from '../audit/audit.ts'
 import type { Ending, HeldLane, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Checkpoint, Counts } from './checkpoint.ts'
 
 /** Rows that Holdfast keeps, SQL that writes tables of the user's own, or a side effect outside. */
@@ -99,6 +101,8 @@ export interface PartitionView extends PartitionState {
   readonly isMine: boolean
   /** Whether its owner still has lanes to let go. */
   readonly isDue: boolean
+  /** Whether a redrive has something for its owner to do, see `RedriveStore.due`. */
+  readonly isRedriven: boolean
 }
 
 /** A subscription as all processes see it: who is there, and who has what. */
@@ -118,7 +122,7 @@ export interface LaneWrite {
 }
 
 export type LetterChange =
-  | { readonly change: 'resolved'; readonly position: number; readonly by: string }
+  | { readonly change: 'resolved'; readonly position: number; readonly by: string; readonly reason?: string }
   | { readonly change: 'discarded'; readonly position: number; readonly ending: Ending }
   | {
       readonly change: 'failed'
@@ -163,6 +167,8 @@ export interface Commit {
   readonly endedTrials?: readonly number[] | undefined
   /** What must not be done again, however it comes. */
   readonly inbox?: readonly InboxMark[] | undefined
+  /** What became of lanes that were to be redriven. */
+  readonly redriven?: readonly RedriveProgress[] | undefined
   /** It has happened outside already, and is only written down: a pause does not keep it out. */
   readonly evenPaused?: true | undefined
 }
@@ -188,6 +194,13 @@ export interface Transaction {
   attempt(work: () => unknown): Promise<void>
 }
 
+/** A row of the user's own that SQL changed: undefined before it was there, or after it was gone. */
+export interface RowChange {
+  readonly table: string
+  readonly before: Readonly<Record<string, unknown>> | undefined
+  readonly after: Readonly<Record<string, unknown>> | undefined
+}
+
 /**
  * Keeps checkpoints and leases, and is the one door through which outcomes are written. Leases are measured in the store's own
  * time, so that the clocks of two machines don't matter. When a call throws, the engine assumes nothing: it reads the state again.
@@ -209,13 +222,15 @@ export interface SubscriptionStore {
   commit(commit: Commit): Promise<CommitOutcome>
   /** Runs the user's SQL and commits its outcome, all in one transaction. `work` may run again from the start. */
   perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>
-  pause(subscription: string, pause: Pause): Promise<void>
-  resume(subscription: string): Promise<void>
+  pause(subscription: string, pause: Pause, deed?: Deed): Promise<void>
+  resume(subscription: string, deed?: Deed): Promise<void>
   /**
    * Puts a subscription back to where it began, in one transaction: checkpoints, lanes, letters, and its rows, or what `empty` does
    * instead with the adapter's own transaction handle. Whoever works on it is fenced.
    */
-  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined): Promise<void>
+  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined, deed?: Deed): Promise<void>
+  /** Runs the user's SQL and takes it back, whatever it did; gives what it had changed. `work` may run again from the start. */
+  rehearse(work: (tx: Transaction) => Promise<void>): Promise<readonly RowChange[]>
   /** Takes back the trials of a process that is alive after all: it lost its partition, and nobody is to blame for that. */
   acquit(instance: string): Promise<void>
   /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */

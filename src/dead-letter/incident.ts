@@ -1,0 +1,29 @@
+import type { FailureClass } from '../failure/failure.ts'
+
+/**
+ *     open       letters with this fingerprint are held
+ *     regressed  all that were had come to an end, and now there are new ones
+ *     resolved   none is held any more
+ */
+export type IncidentState = 'open' | 'regressed' | 'resolved'
+
+/** Letters of a subscription that failed alike. */
+export interface Incident {
+  readonly subscription: string
+  readonly fingerprint: string
+  readonly state: IncidentState
+  readonly class: FailureClass
+  /** Of the newest of them. */
+  readonly errorType: string
+  readonly message: string
+  /** Milliseconds since 1970; also of letters that were purged. */
+  readonly firstSeen: number
+  readonly lastSeen: number
+  /** How many were ever held, purged ones too, and how many of them still are. */
+  readonly letters: number
+  readonly held: number
+  /** How many lanes they hold up now. */
+  readonly lanes: number
+  /** The positions of the newest, for a look at one. */
+  readonly samples: readonly number[]
+}

@@ -1,0 +1,28 @@
+import type { Deed } from '../audit/audit.ts'
+import type { AskOutcome, Redrive, RedriveLane, RedriveLaneState, RedriveRequest, RedriveTask } from './redrive.ts'
+
+/**
+ * Keeps redrives. Whoever owns a partition asks which of its lanes are due and writes what became of them with
+ * `SubscriptionStore.commit`, so that nobody else ever touches a lane.
+ */
+export interface RedriveStore {
+  /** Freezes the set, in one transaction. A lane is in one running redrive at the most; those that are in another are left out. */
+  ask(request: RedriveRequest): Promise<AskOutcome>
+  /**
+   * Lanes of a partition whose turn it is, in the order of asking. Where a stage is over it begins the next, or ends the redrive that has
+   * no lanes left or too many that failed. A lane that was begun comes again, for a new owner.
+   */
+  due(subscription: string, partition: number, limit: number): Promise<readonly RedriveTask[]>
+  /** Nothing more of it is begun. False if it was over already. */
+  cancel(id: string, deed: Deed): Promise<boolean>
+  find(id: string): Promise<Redrive | undefined>
+  /** The newest first. */
+  list(query: { readonly subscription?: string; readonly limit: number }): Promise<readonly Redrive[]>
+  /** In the order in which they are taken. */
+  lanes(
+    id: string,
+    state: RedriveLaneState | undefined,
+    after: number,
+    limit: number,
+  ): Promise<readonly (RedriveLane & { readonly ordinal: number })[]>
+}

@@ -1,0 +1,95 @@
+import type { LetterFilter } from '../dead-letter/letter-store.ts'
+
+/**
+ * What a person wants to become of letters:
+ *
+ *     redrive  try them again
+ *     discard  leave them out for good; their lanes go on behind them
+ *     resolve  they were seen to elsewhere: the same, but they count as applied
+ */
+export type RedriveAct = 'redrive' | 'discard' | 'resolve'
+
+/**
+ *     running ──► done        every lane has its end
+ *        ├──────► stopped     more of them failed than it may have
+ *        └──────► cancelled   by a person; what was under way was finished
+ */
+export type RedriveStatus = 'running' | 'done' | 'stopped' | 'cancelled'
+
+/**
+ *     pending ──► running ──► done      everything that stood in the lane was tried and went through, and it flows
+ *        │           └──────► failed    a letter failed: the lane is held there, the rest behind it
+ *        └──────► passed      it was not held there any more when its turn came; nothing was done
+ *
+ * `left` is what a redrive that ended early did not come to.
+ */
+export type RedriveLaneState = 'pending' | 'running' | 'done' | 'failed' | 'passed' | 'left'
+
+export interface RedriveRequest {
+  readonly id: string
+  readonly subscription: string
+  readonly act: RedriveAct
+  /** Which: the lanes of which the head is such a letter. */
+  readonly filter: LetterFilter
+  readonly by: string
+  readonly reason: string
+  /** Milliseconds since 1970. */
+  readonly at: number
+  /** How many lanes the person saw. If there are others now, nothing is done. Undefined: however many there are. */
+  readonly expected: number | undefined
+  /** Letters per second, over all partitions; undefined for as fast as it goes. */
+  readonly rate: number | undefined
+  /** How many lanes there may be in all before the next stage begins, such as 1, 3, 8, 28; then all the rest. None: all at once. */
+  readonly stages: readonly number[]
+  /** With how many failed lanes it still goes on; undefined for any number. */
+  readonly maxFailures: number | undefined
+}
+
+export type AskOutcome =
+  | { readonly outcome: 'asked'; readonly redrive: Redrive; readonly busy: number }
+  /** There are not as many as the person saw. Nothing was done. */
+  | { readonly outcome: 'changed'; readonly lanes: number }
+  /** No lane has such a head; `busy` of them are in another redrive already. Nothing was done. */
+  | { readonly outcome: 'nothing'; readonly busy: number }
+
+/** A set of lanes that was frozen when it was asked for, and how far it is. */
+export interface Redrive extends Omit<RedriveRequest, 'expected'> {
+  readonly status: RedriveStatus
+  /** How many lanes there are in it, and how many of them may be begun. */
+  readonly lanes: number
+  readonly admitted: number
+  readonly byState: Readonly<Record<RedriveLaneState, number>>
+  /** How many letters were brought to an end. */
+  readonly letters: number
+  readonly endedAt: number | undefined
+  readonly endedReason: string | undefined
+}
+
+/** One lane of a redrive. */
+export interface RedriveLane {
+  readonly redrive: string
+  readonly partition: number
+  readonly lane: string
+  /** The position of the letter that was its head when the set was frozen. */
+  readonly position: number
+  readonly state: RedriveLaneState
+  readonly letters: number
+}
+
+/** A lane whose turn it is. */
+export interface RedriveTask extends Pick<RedriveLane, 'redrive' | 'lane' | 'position'> {
+  readonly act: RedriveAct
+  readonly by: string
+  readonly reason: string
+  /** This partition's share of the rate. */
+  readonly rate: number | undefined
+}
+
+/** What a commit has done for a lane of a redrive. */
+export interface RedriveProgress {
+  readonly redrive: string
+  readonly lane: string
+  /** How many of its letters came to an end with this commit. */
+  readonly letters: number
+  readonly state: Exclude<RedriveLaneState, 'pending' | 'left'>
+}
