@@ -27,3 +27,13 @@ export interface Incident {
   /** The positions of the newest, for a look at one. */
   readonly samples: readonly number[]
 }
+
+/** By how many are held, since when the first of those is, and when the last was ended. */
+export function incidentState(
+  held: number,
+  heldSince: number | undefined,
+  lastEnded: number | undefined,
+): IncidentState {
+  if (held === 0) return 'resolved'
+  return lastEnded !== undefined && heldSince !== undefined && heldSince > lastEnded ? 'regressed' : 'open'
+}

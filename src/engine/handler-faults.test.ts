@@ -69,9 +69,9 @@ describe('while the store is away', () => {
       ...world.store,
       letters: {
         ...world.store.letters,
-        queue: async (...args) => {
+        queues: async (...args) => {
           if (failures++ < 3) throw away()
-          return world.store.letters.queue(...args)
+          return world.store.letters.queues(...args)
         },
       },
     }

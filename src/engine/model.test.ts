@@ -53,7 +53,7 @@ function failing(store: Store, plan: readonly ('before' | 'after' | 'no')[]): St
     ...store,
     subscriptions: { ...subscriptions, commit: (commit) => faulted(() => subscriptions.commit(commit)) },
     rows: { ...rows, load: (...args) => faulted(() => rows.load(...args)) },
-    letters: { ...letters, queue: (...args) => faulted(() => letters.queue(...args)) },
+    letters: { ...letters, queues: (...args) => faulted(() => letters.queues(...args)) },
   }
 }
 

@@ -100,7 +100,9 @@ export async function processLane(
 ): Promise<Outcome> {
   const { store, subscription, share } = partition
   const work = new Work(partition, refusals)
-  const { letters, next } = await store.letters.queue(subscription.name, share.partition, lane, limits)
+  const most = { ...limits, perLane: limits.events }
+  const [queue] = await store.letters.queues(subscription.name, share.partition, [lane], most)
+  const { letters, next } = queue as LetterQueue
   if (!partition.rows.get(lane)) await partition.rows.load([lane])
   const folding = partition.rows.get(lane)
   for (const { event: record } of letters) {

@@ -6,7 +6,18 @@ import { describeFailure } from '../failure/failure.ts'
 import type { RowWrite } from '../projection/row-store.ts'
 import type { Store } from '../store.ts'
 import type { Commit, Lease } from '../subscription/subscription-store.ts'
-import { at, begin, claimBy, commitOf, letter, limits, newEvent, row, table } from '../testing/contracts/fixtures.ts'
+import {
+  at,
+  begin,
+  claimBy,
+  commitOf,
+  letter,
+  limits,
+  newEvent,
+  queueOf,
+  row,
+  table,
+} from '../testing/contracts/fixtures.ts'
 
 describeServers('a commit', (server) => {
   const schemas = useSchemas(server)
@@ -126,7 +137,7 @@ describeServers('a commit', (server) => {
       { lane: 'a', status: 'parked' },
       { lane: null, status: 'parked' },
     ])
-    const { letters } = await bench.store.letters.queue('s', 0, 'a', limits)
+    const { letters } = await queueOf(bench.store, 's', 0, 'a', limits)
     expect(letters.map(({ event }) => event)).toEqual(events)
     expect(letters[1]?.failure).toEqual(failure)
   })

@@ -5,9 +5,11 @@ import type { LetterFilter } from '../dead-letter/letter-store.ts'
  *
  *     redrive  try them again
  *     discard  leave them out for good; their lanes go on behind them
- *     resolve  they were seen to elsewhere: the same, but they count as applied
+ *     resolve  the same, but says that they were seen to elsewhere. In the ledger both are discarded: nothing was applied here
+ *     skip     the version that they wait for will never come: their lanes go on without it
  */
-export type RedriveAct = 'redrive' | 'discard' | 'resolve'
+export const redriveActs = ['redrive', 'discard', 'resolve', 'skip'] as const
+export type RedriveAct = (typeof redriveActs)[number]
 
 /**
  *     running ──► done        every lane has its end
@@ -29,7 +31,9 @@ export interface RedriveRequest {
   readonly id: string
   readonly subscription: string
   readonly act: RedriveAct
-  /** Which: the lanes of which the head is such a letter. */
+  /**
+   * Which: the lanes of which the head is such a letter, and parked or about to be tried again; for `skip`, those that wait for a version.
+   */
   readonly filter: LetterFilter
   readonly by: string
   readonly reason: string

@@ -1,6 +1,7 @@
 import type { BreakerState } from '../breaker/breaker.ts'
 import type { BreakerRecord, BreakerStore } from '../breaker/breaker-store.ts'
 import type { Clock } from '../runtime/ports.ts'
+import { writeDeed } from './audit.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 
@@ -27,13 +28,19 @@ export function sqliteBreakers(db: Database, clock: Clock, gate: WriteGate): Bre
       const row = db.get<BreakerRow>(`${selectSql} WHERE name = ?`, name)
       return { breaker: row && toBreaker(row), now: clock.now() }
     },
-    save: async ({ name, state, record }, revision) =>
-      gate.write(() => {
-        const text = JSON.stringify(state)
-        const saved =
-          revision === 0 ? db.run(insertSql, name, text, record) : db.run(updateSql, text, record, name, revision)
-        return saved === 1
-      }),
+    save: async ({ name, state, record }, revision, deed) => {
+      const text = JSON.stringify(state)
+      const save = () =>
+        (revision === 0 ? db.run(insertSql, name, text, record) : db.run(updateSql, text, record, name, revision)) === 1
+      if (!deed) return gate.write(save)
+      return gate.write(() =>
+        db.transaction(() => {
+          const isSaved = save()
+          if (isSaved) writeDeed(db, deed)
+          return isSaved
+        }),
+      )
+    },
     list: async () => listBreakers(db),
   }
 }

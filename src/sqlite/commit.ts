@@ -6,6 +6,7 @@ import type { Database } from './database.ts'
 import { isConstraint } from './errors.ts'
 import { writeInbox } from './inbox.ts'
 import { changeLetter, writeLanes, writeLetters } from './letter-writes.ts'
+import { writeRedriven } from './redrives.ts'
 import { toSql, upsertSql } from './rows.ts'
 import { writeTrials } from './trials.ts'
 
@@ -73,6 +74,7 @@ export function writePage(db: Database, commit: Commit, now: number): CommitOutc
   writeLanes(db, lease, commit.lanes)
   writeTrials(db, lease, commit)
   writeInbox(db, lease.subscription, commit.inbox ?? [])
+  writeRedriven(db, commit.redriven ?? [])
   return { outcome: 'committed' }
 }
 

@@ -8,6 +8,8 @@ import { systemRuntime } from '../runtime/system.ts'
 import { whole } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
 import { archive } from './archive.ts'
+import { sqliteAudit } from './audit.ts'
+import { Bell } from './bell.ts'
 import { sqliteBreakers } from './breakers.ts'
 import { Database, pragmas } from './database.ts'
 import { isBusy } from './errors.ts'
@@ -22,6 +24,7 @@ import { migrations } from './migrations/index.ts'
 import { readPage } from './pages.ts'
 import { type PartitionRow, partitionRows, toState } from './partitions.ts'
 import { Performer } from './perform.ts'
+import { sqliteRedrives } from './redrives.ts'
 import { sqliteRows } from './rows.ts'
 import { sqliteSubscriptions } from './subscriptions.ts'
 
@@ -50,6 +53,7 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
   const db = await open(path, busyMs, clock)
   const self = createHolder()
   const gate = new WriteGate()
+  const bell = new Bell()
   const performer = new Performer({ open: () => openSecond(path, busyMs), gate, clock })
 
   const close = async () => {
@@ -60,11 +64,13 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
   }
   return {
     log: sqliteLog({ db, clock, gate, performer, busyMs }),
-    subscriptions: sqliteSubscriptions({ db, clock, self, gate, performer }),
-    letters: sqliteLetters(db),
+    subscriptions: sqliteSubscriptions({ db, clock, self, gate, performer, bell }),
+    letters: sqliteLetters(db, gate),
     rows: sqliteRows(db),
     inbox: sqliteInbox(db, gate),
     breakers: sqliteBreakers(db, clock, gate),
+    redrives: sqliteRedrives(db, clock, gate, bell),
+    audit: sqliteAudit(db, gate),
     snapshot: (read) => snapshot(path, busyMs, (row) => isFree(row, self, clock.now()), read),
     close,
     [Symbol.asyncDispose]: close,

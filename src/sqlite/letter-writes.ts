@@ -22,11 +22,11 @@ const failedSql = `
     attempts = json_insert(coalesce(attempts, '[]'), '$[#]', json(?)) ${ofLetter}`
 
 const laneSql = `
-  INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head, head_position, due_at, tries, breaker)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+  INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head, head_position, due_at, tries, breaker, redrive)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status, since = excluded.since,
     head = excluded.head, head_position = excluded.head_position, due_at = excluded.due_at, tries = excluded.tries,
-    breaker = excluded.breaker`
+    breaker = excluded.breaker, redrive = excluded.redrive`
 
 export function writeLetters(
   db: Database,
@@ -75,7 +75,7 @@ export function changeLetter(db: Database, { subscription, partition }: Lease, c
   const letter = [subscription, partition, change.position] as const
   switch (change.change) {
     case 'resolved':
-      db.run(endSql, 'resolved', at, change.by, null, ...letter)
+      db.run(endSql, 'resolved', at, change.by, change.reason ?? null, ...letter)
       return
     case 'discarded':
       db.run(endSql, 'discarded', at, change.ending.by, change.ending.reason, ...letter)
@@ -111,6 +111,7 @@ export function writeLanes(db: Database, { subscription, partition }: Lease, lan
         hold?.dueAt ?? null,
         hold?.tries ?? null,
         hold?.breaker ?? null,
+        hold?.redrive ?? null,
       )
   }
 }

@@ -1,7 +1,21 @@
-import type { DeadLetter, HeldLane, LetterStatus } from '../dead-letter/letter.ts'
-import type { HeldSummary, LaneSummary, LetterQuery, LetterQueue, LetterStore } from '../dead-letter/letter-store.ts'
+import type { DeadLetter, HeldLane, LetterStatus, Revision } from '../dead-letter/letter.ts'
+import type {
+  HeldSummary,
+  LaneSummary,
+  LetterQuery,
+  LetterQueue,
+  LetterStats,
+  LetterStore,
+  QueueLimits,
+} from '../dead-letter/letter-store.ts'
+import type { FailureClass } from '../failure/failure.ts'
 import type { PageLimits } from '../log/log-store.ts'
 import type { Database } from './database.ts'
+import type { WriteGate } from './gate.ts'
+import { incidentsOf } from './incidents.ts'
+import { conditionsOf } from './letter-filter.ts'
+import { sqlitePurge } from './purge.ts'
+import { sqliteRevisions } from './revisions.ts'
 
 export interface LetterRow {
   subscription: string
@@ -24,10 +38,12 @@ export interface LetterRow {
   ended_at: number | null
   ended_by: string | null
   ended_reason: string | null
+  /** In JSON. */
+  revision: string | null
 }
 
 export const laneColumns =
-  'lane, status, since, done, head, head_position AS headPosition, due_at AS dueAt, tries, breaker'
+  'lane, status, since, done, head, head_position AS headPosition, due_at AS dueAt, tries, breaker, redrive'
 
 // The letters of a lane, on the two ways to find them; the schema says when it is which. The index is named, because SQLite takes
 // all letters of a subscription for fewer than those of a lane, and would look through a hundred thousand of them for each.
@@ -42,14 +58,15 @@ const loggedSql = `
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
 
-export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker'> {
+export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker' | 'redrive'> {
   readonly done: number | null
   readonly dueAt: number | null
   readonly tries: number | null
   readonly breaker: string | null
+  readonly redrive: string | null
 }
 
-export function sqliteLetters(db: Database): LetterStore {
+export function sqliteLetters(db: Database, gate: WriteGate): LetterStore {
   return {
     heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
     laneVersions: async (subscription, lanes) => {
@@ -64,7 +81,7 @@ export function sqliteLetters(db: Database): LetterStore {
       }
       return versions
     },
-    queue: async (subscription, partition, lane, limits) => queue(db, { subscription, partition, lane }, limits),
+    queues: async (subscription, partition, lanes, limits) => queues(db, subscription, partition, lanes, limits),
     present: async (subscription, letters) =>
       letters.filter(
         ({ lane, sequence, eventId }) =>
@@ -80,6 +97,11 @@ export function sqliteLetters(db: Database): LetterStore {
     list: async (query) => listLetters(db, query),
     // In one moment, or the parts might not add up.
     summary: async (subscription, oldest) => db.transaction(() => summary(db, subscription, oldest), 'BEGIN'),
+    lane: async (subscription, lane) => db.transaction(() => laneOf(db, subscription, lane), 'BEGIN'),
+    stats: async (subscription) => db.transaction(() => statsOf(db, subscription), 'BEGIN'),
+    incidents: async (query) => db.transaction(() => incidentsOf(db, query), 'BEGIN'),
+    ...sqliteRevisions(db, gate),
+    ...sqlitePurge(db, gate),
   }
 }
 
@@ -94,7 +116,34 @@ interface LaneRef {
   readonly lane: string
 }
 
-function queue(db: Database, { subscription, partition, lane }: LaneRef, limits: PageLimits): LetterQueue {
+function queues(
+  db: Database,
+  subscription: string,
+  partition: number,
+  lanes: readonly string[],
+  limits: QueueLimits,
+): LetterQueue[] {
+  const found: LetterQueue[] = []
+  let { events, bytes } = limits
+  for (const lane of lanes) {
+    const most = { events: Math.min(events, limits.perLane), bytes }
+    if (most.events <= 0 || bytes <= 0) break
+    const queue = queueOf(db, { subscription, partition, lane }, most, found.length === 0)
+    // What there was no room for is nobody's queue yet.
+    if (queue.letters.length === 0 && queue.next) break
+    found.push(queue)
+    events -= queue.letters.length
+    for (const { event } of queue.letters) bytes -= Buffer.byteLength(event.body)
+  }
+  return found
+}
+
+function queueOf(
+  db: Database,
+  { subscription, partition, lane }: LaneRef,
+  limits: PageLimits,
+  mustGive: boolean,
+): LetterQueue {
   const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?4`
   const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?4`
   for (const sql of [foreign, logged]) {
@@ -104,23 +153,24 @@ function queue(db: Database, { subscription, partition, lane }: LaneRef, limits:
     // One more than asked for, to know who is next.
     for (const row of db.each<LetterRow>(sql, subscription, lane, partition, limits.events + 1)) {
       bytes += Buffer.byteLength(row.data)
-      if (letters.length === limits.events || (bytes > limits.bytes && letters.length > 0)) {
+      const isFirst = letters.length === 0 && mustGive
+      if (letters.length === limits.events || (bytes > limits.bytes && !isFirst)) {
         next = { sequence: row.sequence, position: row.position }
         break
       }
       letters.push(letterOf(row))
     }
-    if (letters.length > 0) return { letters, next }
+    if (letters.length > 0 || next) return { lane, letters, next }
   }
-  return { letters: [], next: undefined }
+  return { lane, letters: [], next: undefined }
 }
 
-function listLetters(db: Database, { subscription, lane, status, after = 0, limit = 100 }: LetterQuery): DeadLetter[] {
-  const sql = `
-    SELECT * FROM holdfast_dead_letters
-    WHERE subscription = ?1 AND position > ?2 AND (?3 IS NULL OR lane = ?3) AND (?4 IS NULL OR status = ?4)
-    ORDER BY position, partition LIMIT ?5`
-  return db.all<LetterRow>(sql, subscription, after, lane ?? null, status ?? null, limit).map(letterOf)
+function listLetters(db: Database, { subscription, after = 0, limit = 100, ...filter }: LetterQuery): DeadLetter[] {
+  const { sql, values } = conditionsOf(filter)
+  const select = `
+    SELECT * FROM holdfast_dead_letters AS l WHERE l.subscription = ? AND l.position > ? ${sql}
+    ORDER BY l.position, l.partition LIMIT ?`
+  return db.all<LetterRow>(select, subscription, after, ...values, limit).map(letterOf)
 }
 
 export function partitionLetters(
@@ -156,10 +206,45 @@ function summary(db: Database, subscription: string, oldest: number): HeldSummar
     lanes,
     letters: held,
     byStatus: { ...Object.fromEntries(heads.map((head) => [head.status, head.lanes])), queued: held - lanes },
-    oldest: eldest.map((row): LaneSummary => {
-      const { lane, partition } = row
-      return { ...toLane(row), letters: count(db, { subscription, partition, lane }) }
-    }),
+    oldest: eldest.map((row) => summaryOf(db, subscription, row)),
+  }
+}
+
+function summaryOf(db: Database, subscription: string, row: LaneRow & { partition: number }): LaneSummary {
+  const { lane, partition } = row
+  return { ...toLane(row), letters: count(db, { subscription, partition, lane }) }
+}
+
+function laneOf(db: Database, subscription: string, lane: string): LaneSummary | undefined {
+  const row = db.get<LaneRow & { partition: number }>(
+    `SELECT ${laneColumns}, partition FROM holdfast_lanes WHERE subscription = ? AND lane = ? AND status IS NOT NULL`,
+    subscription,
+    lane,
+  )
+  return row && summaryOf(db, subscription, row)
+}
+
+function statsOf(db: Database, subscription: string): LetterStats {
+  const { lanes, byStatus } = summary(db, subscription, 0)
+  const ended = db.all<{ status: LetterStatus; letters: number }>(
+    `SELECT status, count(*) AS letters FROM holdfast_letters WHERE subscription = ? AND ended_at IS NOT NULL GROUP BY status`,
+    subscription,
+  )
+  const classes = db.all<{ class: FailureClass; lanes: number }>(
+    `SELECT l.class, count(*) AS lanes FROM holdfast_lanes AS h CROSS JOIN holdfast_letters AS l
+       ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
+     WHERE h.subscription = ? AND h.status IS NOT NULL AND l.class IS NOT NULL GROUP BY l.class`,
+    subscription,
+  )
+  const eldest = db.get<{ since: number | null }>(
+    'SELECT min(since) AS since FROM holdfast_lanes WHERE subscription = ? AND status IS NOT NULL',
+    subscription,
+  )
+  return {
+    lanes,
+    byStatus: { ...byStatus, ...Object.fromEntries(ended.map(({ status, letters }) => [status, letters])) },
+    byClass: Object.fromEntries(classes.map((row) => [row.class, row.lanes])),
+    oldest: eldest?.since ?? undefined,
   }
 }
 
@@ -170,7 +255,18 @@ function count(db: Database, { subscription, partition, lane }: LaneRef): number
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-export function toLane({ lane, status, since, done, head, headPosition, dueAt, tries, breaker }: LaneRow): HeldLane {
+export function toLane({
+  lane,
+  status,
+  since,
+  done,
+  head,
+  headPosition,
+  dueAt,
+  tries,
+  breaker,
+  redrive,
+}: LaneRow): HeldLane {
   return {
     lane,
     status,
@@ -182,6 +278,7 @@ export function toLane({ lane, status, since, done, head, headPosition, dueAt, t
     ...(dueAt !== null && { dueAt }),
     ...(tries !== null && tries > 0 && { tries }),
     ...(breaker !== null && { breaker }),
+    ...(redrive !== null && { redrive }),
   }
 }
 
@@ -211,5 +308,6 @@ export function letterOf(row: LetterRow): DeadLetter {
     endedAt: row.ended_at ?? undefined,
     endedBy: row.ended_by ?? undefined,
     endedReason: row.ended_reason ?? undefined,
+    revision: row.revision === null ? undefined : (JSON.parse(row.revision) as Revision),
   }
 }

@@ -68,7 +68,13 @@ export function sqliteMembers(
     const rows = partitionRows(db, name)
     const partitions = rows.map((row): PartitionView => {
       const isMine = row.owner === owner && row.holder === own
-      return { ...toState(row), isFree: isFree(row, self, now), isMine, isDue: row.due === 1 }
+      return {
+        ...toState(row),
+        isFree: isFree(row, self, now),
+        isMine,
+        isDue: row.due === 1,
+        isRedriven: row.redriven === 1,
+      }
     })
     const owned = rows.filter((_, i) => partitions[i]?.isFree === false)
     const members = db

@@ -1,5 +1,6 @@
 import type { PartitionState, Range, Trial } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
+import { isRedrivenSql } from './redrives.ts'
 
 export interface PartitionRow {
   partition: number
@@ -29,6 +30,7 @@ export interface PartitionRow {
 
 export interface DuePartitionRow extends PartitionRow {
   due: 0 | 1
+  redriven: 0 | 1
 }
 
 const columns = `
@@ -47,7 +49,7 @@ const listSql = `
   SELECT ${columns}, EXISTS (
     SELECT 1 FROM holdfast_lanes AS l INDEXED BY holdfast_lanes_due
     WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying' AND l.due_at IS NULL
-  ) AS due
+  ) AS due, ${isRedrivenSql} AS redriven
   FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
   WHERE p.subscription = ? ORDER BY p.partition`
 

@@ -2,7 +2,8 @@ import type { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { Clock } from '../runtime/ports.ts'
-import type { Commit, CommitOutcome, Lease, Transaction } from '../subscription/subscription-store.ts'
+import type { Commit, CommitOutcome, Lease, RowChange, Transaction } from '../subscription/subscription-store.ts'
+import { rowChanges } from './changes.ts'
 import { barred, fenced, rejected, writePage } from './commit.ts'
 import type { Database } from './database.ts'
 import { isDenied, storeFault } from './errors.ts'
@@ -48,6 +49,24 @@ export class Performer {
         throw error
       } finally {
         this.#performing = undefined
+        if (performing.isBroken) this.#discard()
+      }
+    })
+  }
+
+  /** Runs the user's SQL, tells what it changed, and takes it back. */
+  rehearse(work: (tx: Transaction) => Promise<void>): Promise<readonly RowChange[]> {
+    return this.#parts.gate.hold(async () => {
+      const guard = this.#begin()
+      const performing = new Performing(guard, this.#parts.gate, () => this.#isClosed)
+      const session = guard.own(() => guard.db.handle.createSession())
+      try {
+        await work(performing)
+        return guard.own(() => rowChanges(guard.db.handle, session.changeset()))
+      } finally {
+        // A connection that somebody closed has closed it too.
+        if (guard.db.handle.isOpen) session.close()
+        this.#takeBack(guard)
         if (performing.isBroken) this.#discard()
       }
     })

@@ -3,7 +3,7 @@ import type { Database } from './database.ts'
 import { quote } from './identifier.ts'
 
 /** Puts a subscription back to where it began. Within a transaction; the epoch fences whoever works on it. */
-export function reset(db: Database, subscription: string, withRows: boolean): void {
+export function reset(db: Database, subscription: string, withRows: boolean, at: number): void {
   const known = db.get<{ table_name: string | null }>(
     'SELECT table_name FROM holdfast_subscriptions WHERE name = ?',
     subscription,
@@ -16,7 +16,17 @@ export function reset(db: Database, subscription: string, withRows: boolean): vo
      WHERE subscription = ?`,
     subscription,
   )
-  for (const table of ['lanes', 'letters', 'trials', 'inbox'])
+  db.run(
+    `UPDATE holdfast_redrives SET status = 'cancelled', ended_at = ?, ended_reason = 'the subscription began anew'
+     WHERE subscription = ? AND status = 'running'`,
+    at,
+    subscription,
+  )
+  db.run(
+    `UPDATE holdfast_redrive_lanes SET state = 'left' WHERE subscription = ? AND state IN ('pending', 'running')`,
+    subscription,
+  )
+  for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
     db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, subscription)
   if (withRows && known.table_name !== null) db.run(`DELETE FROM ${quote(known.table_name)}`)
 }

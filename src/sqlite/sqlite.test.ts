@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLog } from '../index.ts'
 import { createVirtualRuntime } from '../testing/virtual.ts'
+import { queueOf } from '../testing/contracts/fixtures.ts'
 import { Database, pragmas } from './database.ts'
 import { createHolder, forgetHolder, isGone } from './holder.ts'
 import { createSqliteStore } from './index.ts'
@@ -221,7 +222,7 @@ describe('migrations', () => {
     db.close()
     const letters = await store.letters.list({ subscription: 's' })
     expect(letters.map(({ event }) => event.body)).toEqual(['1', '2', '007', new Uint8Array([0xff, 0])])
-    expect((await store.letters.queue('s', 0, 'a', { events: 9, bytes: 9 })).letters).toHaveLength(2)
+    expect((await queueOf(store, 's', 0, 'a', { events: 9, bytes: 9 })).letters).toHaveLength(2)
     expect(await store.subscriptions.load('s', 0)).toMatchObject({ epoch: 3, pause: { reason: 'a bug' } })
     const table = { name: 's_TABLE', columns: [] }
     const spec = { name: 's', table, start: 0, partitions: undefined }

@@ -1,3 +1,4 @@
+import type { Deed } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type {
@@ -7,6 +8,8 @@ import type {
   PartitionState,
   SubscriptionStore,
 } from '../subscription/subscription-store.ts'
+import { writeDeed } from './audit.ts'
+import type { Bell } from './bell.ts'
 import { commitPage } from './commit.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
@@ -25,10 +28,11 @@ export interface SubscriptionParts {
   readonly self: Holder
   readonly gate: WriteGate
   readonly performer: Performer
+  /** Of this process: those who want to know that there may be something to do. */
+  readonly bell: Bell
 }
 
-export function sqliteSubscriptions({ db, clock, self, gate, performer }: SubscriptionParts): SubscriptionStore {
-  const listeners = new Set<() => void>()
+export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: SubscriptionParts): SubscriptionStore {
   const members = sqliteMembers(db, clock, self, gate)
 
   return {
@@ -36,40 +40,46 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer }: Subscr
     attend: members.attend,
     leave: async (owner) => {
       await members.leave(owner)
-      wakeAll()
+      bell.ring()
     },
     claim: async (request) => claim(db, request, clock, self, gate),
     renew: async (lease, leaseMs) => gate.write(() => renew(db, lease, clock.now() + leaseMs)),
     release: async (lease) => {
       await gate.write(() => release(db, lease))
-      wakeAll()
+      bell.ring()
     },
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
     partitions: async (subscription) => partitionRows(db, subscription).map(toState),
     commit: async (commit) => gate.write(() => commitPage(db, commit, clock.now())),
     perform: (lease, work) => performer.perform(lease, work),
-    pause: async (subscription, { reason, at }) => {
+    pause: async (subscription, { reason, at }, deed) => {
       const sql = 'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?'
-      mustExist(subscription, await gate.write(() => db.run(sql, at, reason, subscription)))
+      await change(subscription, () => db.run(sql, at, reason, subscription), deed)
     },
-    resume: async (subscription) => {
+    resume: async (subscription, deed) => {
       const sql = 'UPDATE holdfast_subscriptions SET paused_at = NULL, pause_reason = NULL WHERE name = ?'
-      mustExist(subscription, await gate.write(() => db.run(sql, subscription)))
+      await change(subscription, () => db.run(sql, subscription), deed)
     },
-    reset: async (subscription, empty) => {
-      await performer.transact((own) => reset(own, subscription, empty === undefined), empty ?? (() => undefined))
-      wakeAll()
+    reset: async (subscription, empty, deed) => {
+      const write = (own: Database) => {
+        reset(own, subscription, empty === undefined, clock.now())
+        writeDeed(own, deed)
+      }
+      await performer.transact(write, empty ?? (() => undefined))
+      bell.ring()
     },
+    rehearse: (work) => performer.rehearse(work),
     acquit: async (instance) => gate.write(() => acquit(db, instance)),
-    onRelease: (wake) => {
-      listeners.add(wake)
-      return () => void listeners.delete(wake)
-    },
+    onRelease: (wake) => bell.listen(wake),
   }
 
-  function wakeAll(): void {
-    // On their own, so that one who throws can't spoil what is done.
-    for (const wake of listeners) queueMicrotask(wake)
+  async function change(subscription: string, write: () => number, deed: Deed | undefined): Promise<void> {
+    await gate.write(() =>
+      db.transaction(() => {
+        mustExist(subscription, write())
+        writeDeed(db, deed)
+      }),
+    )
   }
 }
 

@@ -102,8 +102,9 @@ export class Drains {
 
   async #queue(lane: string, events: number): Promise<readonly DeadLetter[]> {
     const { store, subscription, share, settings } = this.#desk.parts
-    const limits = { events, bytes: settings.pageBytes }
-    return (await store.letters.queue(subscription.name, share.partition, lane, limits)).letters
+    const limits = { events, bytes: settings.pageBytes, perLane: events }
+    const [queue] = await store.letters.queues(subscription.name, share.partition, [lane], limits)
+    return queue?.letters ?? []
   }
 
   /** A letter is over: the next one of its lane is the head. Which that is, the store knows if it is none of those at hand. */

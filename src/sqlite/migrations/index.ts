@@ -1,6 +1,7 @@
 import { ground } from './0001-ground.ts'
 import { partitions } from './0002-partitions.ts'
 import { handlers } from './0003-handlers.ts'
+import { redrives } from './0004-redrives.ts'
 
 export interface Migration {
   readonly name: string
@@ -12,4 +13,5 @@ export const migrations: readonly Migration[] = [
   { name: 'ground', sql: ground },
   { name: 'partitions', sql: partitions },
   { name: 'handlers', sql: handlers },
+  { name: 'redrives', sql: redrives },
 ]

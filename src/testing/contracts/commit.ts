@@ -14,6 +14,7 @@ import {
   commitOf,
   row,
   letter,
+  queueOf,
 } from './fixtures.ts'
 
 export const commitCases: Record<string, Case> = {
@@ -49,7 +50,7 @@ export const commitCases: Record<string, Case> = {
       json: '{"balance":1}',
     })
     assert.deepEqual(await store.letters.heldLanes('s', 0), [commit.lanes[0]?.hold])
-    assert.equal((await store.letters.queue('s', 0, 'b', limits)).letters.length, 1)
+    assert.equal((await queueOf(store, 's', 0, 'b', limits)).letters.length, 1)
     // A commit renews the lease too.
     await elapse(leaseMs - 5_000)
     assert.equal((await store.subscriptions.claim(claimBy('two'))).outcome, 'owned')

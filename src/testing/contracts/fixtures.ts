@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { NewLetter } from '../../dead-letter/letter.ts'
-import type { AppendOutcome, NewEvent } from '../../log/log-store.ts'
+import type { LetterQueue } from '../../dead-letter/letter-store.ts'
+import type { AppendOutcome, NewEvent, PageLimits } from '../../log/log-store.ts'
 import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
 import type { Store } from '../../store.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
@@ -106,4 +107,16 @@ export function letter(
 export function appended(result: AppendOutcome): { version: number; position: number } {
   assert.equal(result.outcome, 'appended')
   return { version: result.version, position: result.position }
+}
+
+/** The queue of one lane. */
+export async function queueOf(
+  store: Store,
+  subscription: string,
+  partition: number,
+  lane: string,
+  limits: PageLimits,
+): Promise<LetterQueue> {
+  const [queue] = await store.letters.queues(subscription, partition, [lane], { ...limits, perLane: limits.events })
+  return queue as LetterQueue
 }

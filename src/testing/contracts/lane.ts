@@ -3,7 +3,7 @@ import type { DeadLetter, NewLetter } from '../../dead-letter/letter.ts'
 import { describeFailure } from '../../failure/failure.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
 import type { Lease } from '../../subscription/subscription-store.ts'
-import { begin, type Case, claimBy, claimed, commitOf, letter, limits, newEvent, table } from './fixtures.ts'
+import { begin, type Case, claimBy, claimed, commitOf, letter, limits, newEvent, queueOf, table } from './fixtures.ts'
 
 let nextId = 1
 
@@ -35,12 +35,12 @@ export const laneCases: Record<string, Case> = {
     })
     await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 3, 'queued')] })
     const sequences = async (events: number) =>
-      (await store.letters.queue('s', 0, 'a', { events, bytes: 1_000 })).letters.map(({ sequence }) => sequence)
+      (await queueOf(store, 's', 0, 'a', { events, bytes: 1_000 })).letters.map(({ sequence }) => sequence)
     assert.deepEqual(await sequences(10), [3, 4, 5])
     assert.deepEqual(await sequences(2), [3, 4])
-    const some = await store.letters.queue('s', 0, 'a', { events: 10, bytes: 20 })
+    const some = await queueOf(store, 's', 0, 'a', { events: 10, bytes: 20 })
     assert.deepEqual([some.letters.length, some.next?.sequence], [1, 4])
-    assert.equal((await store.letters.queue('s', 0, 'a', { events: 3, bytes: 1_000 })).next, undefined)
+    assert.equal((await queueOf(store, 's', 0, 'a', { events: 3, bytes: 1_000 })).next, undefined)
   },
 
   'finds the letters of a lane that the log knows by its key, in order of version': async (store) => {
@@ -62,17 +62,17 @@ export const laneCases: Record<string, Case> = {
     const hold = { lane: 'a', status: 'parked', since: 1, done: undefined, head: 2, headPosition: 2 } as const
     const lanes = [{ lane: 'a', hold, done: undefined }]
     await store.subscriptions.commit({ ...commitOf(lease), held, lanes, counts: { ...noCounts(), held: 2 } })
-    const { letters: queue } = await store.letters.queue('s', 0, 'a', limits)
+    const { letters: queue } = await queueOf(store, 's', 0, 'a', limits)
     assert.deepEqual(
       queue.map(({ event }) => event),
       held.map(({ event }) => event),
     )
-    assert.deepEqual(await store.letters.queue('s', 0, 'b', limits), { letters: [], next: undefined })
+    assert.deepEqual(await queueOf(store, 's', 0, 'b', limits), { lane: 'b', letters: [], next: undefined })
     assert.equal((await store.letters.summary('s', 1)).oldest[0]?.letters, 2)
     const due = { change: 'status', position: held[0]?.event.position ?? 0, status: 'retrying' } as const
     await store.subscriptions.commit({ ...commitOf(lease), letters: [due] })
     assert.deepEqual(
-      (await store.letters.queue('s', 0, 'a', limits)).letters.slice(0, 1).map(({ status }) => status),
+      (await queueOf(store, 's', 0, 'a', limits)).letters.slice(0, 1).map(({ status }) => status),
       ['retrying'],
     )
   },
@@ -93,7 +93,7 @@ export const laneCases: Record<string, Case> = {
       held: [letter('a', 1, 'waiting'), letter('a', 2, 'queued')],
     })
     const status = async () => (await store.letters.list({ subscription: 's' })).map((held) => held.status)
-    const [first, second] = (await store.letters.queue('s', 0, 'a', limits)).letters
+    const [first, second] = (await queueOf(store, 's', 0, 'a', limits)).letters
     assert.ok(first && second)
     await store.subscriptions.commit({
       ...commitOf(lease),
@@ -114,7 +114,7 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual([resolved?.endedAt, resolved?.endedBy], [77, 'engine'])
     assert.deepEqual(parked?.attempts, [{ at: 77, failure }])
     assert.deepEqual(
-      (await store.letters.queue('s', 0, 'a', limits)).letters.map(({ event }) => event),
+      (await queueOf(store, 's', 0, 'a', limits)).letters.map(({ event }) => event),
       [second.event],
     )
     assert.deepEqual(await store.letters.list({ subscription: 's', status: 'parked', lane: 'a' }), [parked])
@@ -157,8 +157,8 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual(positions(await store.letters.list({ subscription: 's', after: first as number, limit: 1 })), [
       second,
     ])
-    assert.deepEqual(positions((await store.letters.queue('s', 0, 'a', limits)).letters), [first, third])
-    assert.deepEqual(positions((await store.letters.queue('s', 1, 'a', limits)).letters), [])
+    assert.deepEqual(positions((await queueOf(store, 's', 0, 'a', limits)).letters), [first, third])
+    assert.deepEqual(positions((await queueOf(store, 's', 1, 'a', limits)).letters), [])
     assert.deepEqual(
       (await store.letters.heldLanes('s', 1)).map(({ lane }) => lane),
       ['b'],

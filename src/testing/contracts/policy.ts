@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { HeldLane, NewLetter } from '../../dead-letter/letter.ts'
 import { describeFailure } from '../../failure/failure.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
-import { begin, type Case, commitOf, leaseMs, letter, limits, newEvent } from './fixtures.ts'
+import { begin, type Case, commitOf, leaseMs, letter, limits, newEvent, queueOf } from './fixtures.ts'
 
 const failure = describeFailure(new Error('no'), 'permanent', 'fold')
 const ending = { by: 'policy', reason: 'mail to nobody' }
@@ -53,10 +53,10 @@ export const policyCases: Record<string, Case> = {
     })
     assert.equal((await store.letters.list({ subscription: 's', status: 'discarded' })).length, 3)
     assert.deepEqual(
-      (await store.letters.queue('s', 0, 'a', limits)).letters.map(({ sequence }) => sequence),
+      (await queueOf(store, 's', 0, 'a', limits)).letters.map(({ sequence }) => sequence),
       [2],
     )
-    assert.deepEqual(await store.letters.queue('s', 0, 'b', limits), { letters: [], next: undefined })
+    assert.deepEqual(await queueOf(store, 's', 0, 'b', limits), { lane: 'b', letters: [], next: undefined })
     const refs = [skipped, behind].map(({ lane, sequence, event }) => ({ lane, sequence, eventId: event.id }))
     assert.deepEqual(await store.letters.present('s', refs), refs.slice(1))
     assert.deepEqual(await store.letters.summary('s', 5), {
@@ -103,7 +103,7 @@ export const policyCases: Record<string, Case> = {
       ],
     )
     assert.deepEqual(
-      (await store.letters.queue('s', 0, 'a', limits)).letters.map(({ sequence }) => sequence),
+      (await queueOf(store, 's', 0, 'a', limits)).letters.map(({ sequence }) => sequence),
       [2],
     )
     const position = second.event.position

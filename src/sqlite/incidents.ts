@@ -1,0 +1,63 @@
+import { type Incident, incidentState } from '../dead-letter/incident.ts'
+import type { Attempt } from '../dead-letter/letter.ts'
+import type { FailureClass } from '../failure/failure.ts'
+import type { Database } from './database.ts'
+
+interface IncidentRow {
+  readonly fingerprint: string
+  readonly letters: number
+  readonly held: number
+  readonly lanes: number
+  readonly firstSeen: number
+  readonly lastSeen: number
+  readonly lastEnded: number | null
+  readonly heldSince: number | null
+}
+
+// What is there, and what was purged. A letter that failed is a copy, so it knows its lane itself.
+const incidentsSql = `
+  SELECT fingerprint, sum(letters) AS letters, sum(held) AS held, sum(lanes) AS lanes, min(first_seen) AS firstSeen,
+    max(last_seen) AS lastSeen, max(last_ended) AS lastEnded, min(held_since) AS heldSince
+  FROM (
+    SELECT fingerprint, count(*) AS letters, count(*) FILTER (WHERE ended_at IS NULL) AS held,
+      count(DISTINCT lane) FILTER (WHERE ended_at IS NULL) AS lanes, min(held_at) AS first_seen,
+      max(json_extract(attempts, '$[#-1].at')) AS last_seen, max(ended_at) AS last_ended,
+      min(held_at) FILTER (WHERE ended_at IS NULL) AS held_since
+    FROM holdfast_letters INDEXED BY holdfast_letters_fingerprint
+    WHERE subscription = ?1 AND fingerprint IS NOT NULL AND fingerprint = coalesce(?2, fingerprint) GROUP BY fingerprint
+    UNION ALL
+    SELECT fingerprint, letters, 0, 0, first_seen, last_seen, last_ended, NULL
+    FROM holdfast_incidents WHERE subscription = ?1 AND fingerprint = coalesce(?2, fingerprint)
+  )
+  GROUP BY fingerprint ORDER BY lastSeen DESC, fingerprint LIMIT ?3`
+
+const newestSql = `
+  SELECT position, class, json_extract(attempts, '$[#-1]') AS attempt
+  FROM holdfast_letters INDEXED BY holdfast_letters_fingerprint
+  WHERE subscription = ? AND fingerprint = ? ORDER BY json_extract(attempts, '$[#-1].at') DESC, position DESC LIMIT 3`
+
+export function incidentsOf(
+  db: Database,
+  { subscription, fingerprint, limit }: { subscription: string; fingerprint?: string; limit: number },
+): Incident[] {
+  return db
+    .all<IncidentRow>(incidentsSql, subscription, fingerprint ?? null, limit)
+    .map(({ lastEnded, heldSince, ...row }) => {
+      const newest = db.all<{ position: number; class: FailureClass; attempt: string }>(
+        newestSql,
+        subscription,
+        row.fingerprint,
+      )
+      const [last] = newest
+      const failure = last && (JSON.parse(last.attempt) as Attempt).failure
+      return {
+        subscription,
+        ...row,
+        state: incidentState(row.held, heldSince ?? undefined, lastEnded ?? undefined),
+        class: last?.class ?? 'unknown',
+        errorType: failure?.errorType ?? '',
+        message: failure?.message ?? '',
+        samples: newest.map(({ position }) => position),
+      }
+    })
+}

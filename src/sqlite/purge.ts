@@ -1,0 +1,42 @@
+import type { LetterStore } from '../dead-letter/letter-store.ts'
+import { writeDeed } from './audit.ts'
+import type { Database } from './database.ts'
+import type { WriteGate } from './gate.ts'
+
+// What the engine itself resolved, as it came. Of what a person ended or changed, `verify` needs the letter.
+const purgeable = `
+  l.subscription = ?1 AND l.status = 'resolved' AND l.ended_at < ?2 AND l.ended_reason IS NULL AND NOT EXISTS (
+    SELECT 1 FROM holdfast_revisions AS r
+    WHERE r.subscription = l.subscription AND r.partition = l.partition AND r.position = l.position)`
+
+const rememberSql = `
+  INSERT INTO holdfast_incidents (subscription, fingerprint, letters, first_seen, last_seen, last_ended)
+  SELECT subscription, fingerprint, count(*), min(held_at), max(json_extract(attempts, '$[#-1].at')), max(ended_at)
+  FROM (SELECT l.* FROM holdfast_letters AS l WHERE ${purgeable} ORDER BY l.partition, l.position LIMIT ?3)
+  WHERE fingerprint IS NOT NULL GROUP BY subscription, fingerprint
+  ON CONFLICT (subscription, fingerprint) DO UPDATE SET letters = letters + excluded.letters,
+    first_seen = min(first_seen, excluded.first_seen), last_seen = max(last_seen, excluded.last_seen),
+    last_ended = max(last_ended, excluded.last_ended)`
+
+const purgeSql = `
+  DELETE FROM holdfast_letters WHERE (subscription, partition, position) IN (
+    SELECT l.subscription, l.partition, l.position FROM holdfast_letters AS l
+    WHERE ${purgeable} ORDER BY l.partition, l.position LIMIT ?3)`
+
+export function sqlitePurge(db: Database, gate: WriteGate): Pick<LetterStore, 'purgeable' | 'purge'> {
+  return {
+    purgeable: async (subscription, endedBefore) => {
+      const sql = `SELECT count(*) AS letters FROM holdfast_letters AS l WHERE ${purgeable}`
+      return db.get<{ letters: number }>(sql, subscription, endedBefore)?.letters ?? 0
+    },
+    purge: async (subscription, endedBefore, most, deed) =>
+      gate.write(() =>
+        db.transaction(() => {
+          db.run(rememberSql, subscription, endedBefore, most)
+          const purged = db.run(purgeSql, subscription, endedBefore, most)
+          if (purged > 0) writeDeed(db, { ...deed, details: { ...deed.details, letters: purged } })
+          return purged
+        }),
+      ),
+  }
+}

@@ -1,0 +1,219 @@
+import { HoldfastError } from '../errors.ts'
+import type {
+  AskOutcome,
+  Redrive,
+  RedriveLane,
+  RedriveLaneState,
+  RedriveProgress,
+  RedriveRequest,
+  RedriveTask,
+} from '../redrive/redrive.ts'
+import type { RedriveStore } from '../redrive/redrive-store.ts'
+import type { Clock } from '../runtime/ports.ts'
+import { writeDeed } from './audit.ts'
+import type { Bell } from './bell.ts'
+import type { Database } from './database.ts'
+import type { WriteGate } from './gate.ts'
+import { conditionsOf } from './letter-filter.ts'
+
+interface RedriveRow
+  extends Omit<Redrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'byState' | 'endedAt' | 'endedReason'> {
+  /** Three in JSON. */
+  readonly filter: string
+  readonly stages: string
+  readonly byState: string
+  readonly rate: number | null
+  readonly maxFailures: number | null
+  readonly endedAt: number | null
+  readonly endedReason: string | null
+}
+
+const columns = `
+  r.id, r.subscription, r.act, r.filter, r.by, r.reason, r.at, r.rate, r.stages, r.max_failures AS maxFailures, r.lanes, r.admitted,
+  r.status, r.ended_at AS endedAt, r.ended_reason AS endedReason,
+  (SELECT coalesce(sum(letters), 0) FROM holdfast_redrive_lanes WHERE redrive = r.id) AS letters,
+  (SELECT json_group_object(state, n) FROM (
+    SELECT state, count(*) AS n FROM holdfast_redrive_lanes WHERE redrive = r.id GROUP BY state)) AS byState`
+
+const insertSql = `
+  INSERT INTO holdfast_redrives (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running')`
+
+const dueSql = `
+  SELECT n.redrive, n.lane, n.position, r.act, r.by, r.reason, r.rate / r.spread AS rate
+  FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
+  CROSS JOIN holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_due
+    ON n.redrive = r.id AND n.partition = ? AND n.state = 'pending' AND n.ordinal <= r.admitted
+  WHERE r.subscription = ? AND r.status = 'running' ORDER BY r.number, n.ordinal LIMIT ?`
+
+// Running ones of which a stage is over, or of which too many failed.
+const overSql = `
+  SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS maxFailures, (
+    SELECT count(*) FROM holdfast_redrive_lanes AS f INDEXED BY holdfast_redrive_lanes_failed
+    WHERE f.redrive = r.id AND f.state = 'failed') AS failed
+  FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
+  WHERE r.subscription = ? AND r.status = 'running'
+    AND (failed > coalesce(r.max_failures, failed) OR NOT EXISTS (
+      SELECT 1 FROM holdfast_redrive_lanes AS p INDEXED BY holdfast_redrive_lanes_due
+      WHERE p.redrive = r.id AND p.state = 'pending' AND p.ordinal <= r.admitted
+    ) AND NOT EXISTS (
+      SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
+      WHERE b.redrive = r.id AND b.state = 'running'))`
+
+/** For `holdfast_partitions AS p`: whether a redrive has something for its owner to do, if only to end it. */
+export const isRedrivenSql = `EXISTS (
+  SELECT 1 FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
+  WHERE r.subscription = p.subscription AND r.status = 'running' AND (EXISTS (
+    SELECT 1 FROM holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_due
+    WHERE n.redrive = r.id AND n.partition = p.partition AND n.state = 'pending' AND n.ordinal <= r.admitted
+  ) OR NOT EXISTS (
+    SELECT 1 FROM holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_due
+    WHERE n.redrive = r.id AND n.state = 'pending' AND n.ordinal <= r.admitted
+  ) AND NOT EXISTS (
+    SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
+    WHERE b.redrive = r.id AND b.state = 'running')))`
+
+// Also of one that was left meanwhile: it was under way.
+const progressSql = 'UPDATE holdfast_redrive_lanes SET state = ?, letters = letters + ? WHERE redrive = ? AND lane = ?'
+
+export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell: Bell): RedriveStore {
+  const find = (id: string) => {
+    const row = db.get<RedriveRow>(`SELECT ${columns} FROM holdfast_redrives AS r WHERE r.id = ?`, id)
+    return row && toRedrive(row)
+  }
+
+  return {
+    ask: async (request) => {
+      const asked = await gate.write(() => db.transaction(() => ask(db, request, find)))
+      if (asked.outcome === 'asked') bell.ring()
+      return asked
+    },
+    due: async (subscription, partition, limit) => {
+      const isOver = db.get(overSql, subscription) !== undefined
+      if (isOver) await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
+      return db
+        .all<RedriveTask & { rate: number | null }>(dueSql, partition, subscription, limit)
+        .map((task) => ({ ...task, rate: task.rate ?? undefined }))
+    },
+    cancel: async (id, deed) =>
+      gate.write(() =>
+        db.transaction(() => {
+          const isCancelled = end(db, id, 'cancelled', deed.reason, deed.at)
+          if (isCancelled) writeDeed(db, deed)
+          return isCancelled
+        }),
+      ),
+    find: async (id) => find(id),
+    list: async ({ subscription, limit }) => {
+      const sql = `
+        SELECT ${columns} FROM holdfast_redrives AS r WHERE r.subscription = coalesce(?, r.subscription)
+        ORDER BY r.number DESC LIMIT ?`
+      return db.all<RedriveRow>(sql, subscription ?? null, limit).map(toRedrive)
+    },
+    lanes: async (id, state, after, limit) =>
+      db.all<RedriveLane & { ordinal: number }>(
+        `SELECT redrive, ordinal, partition, lane, position, state, letters FROM holdfast_redrive_lanes
+         WHERE redrive = ? AND ordinal > ? AND state = coalesce(?, state) ORDER BY ordinal LIMIT ?`,
+        id,
+        after,
+        state ?? null,
+        limit,
+      ),
+  }
+}
+
+/** Within a transaction: nobody can change a lane between the look at it and the set. */
+function ask(db: Database, request: RedriveRequest, find: (id: string) => Redrive | undefined): AskOutcome {
+  const { id, subscription, act, filter, by, reason, at, expected, rate, stages, maxFailures } = request
+  if (!db.get('SELECT 1 FROM holdfast_subscriptions WHERE name = ?', subscription))
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
+  const { sql, values } = conditionsOf(filter)
+  const status = act === 'skip' ? "= 'waiting' AND h.breaker IS NULL" : "IN ('parked', 'retrying')"
+  const heads = db.all<{ lane: string; partition: number; position: number; busy: number }>(
+    `SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
+       SELECT 1 FROM holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_open
+       WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')) AS busy
+     FROM holdfast_lanes AS h CROSS JOIN holdfast_dead_letters AS l
+       ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
+     WHERE h.subscription = ? AND h.status ${status} ${sql} ORDER BY h.head_position, h.partition`,
+    subscription,
+    ...values,
+  )
+  const lanes = heads.filter(({ busy }) => busy === 0)
+  const busy = heads.length - lanes.length
+  if (expected !== undefined && lanes.length !== expected) return { outcome: 'changed', lanes: lanes.length }
+  if (lanes.length === 0) return { outcome: 'nothing', busy }
+  const spread = new Set(lanes.map(({ partition }) => partition)).size
+  const admitted = Math.min(stages[0] ?? lanes.length, lanes.length)
+  db.run(
+    insertSql,
+    id,
+    subscription,
+    act,
+    JSON.stringify(filter),
+    by,
+    reason,
+    at,
+    rate ?? null,
+    JSON.stringify(stages),
+    maxFailures ?? null,
+    lanes.length,
+    spread,
+    admitted,
+  )
+  const insert = db.statement(
+    'INSERT INTO holdfast_redrive_lanes (redrive, ordinal, subscription, partition, lane, position) VALUES (?, ?, ?, ?, ?, ?)',
+  )
+  for (const [i, { lane, partition, position }] of lanes.entries())
+    insert.run(id, i + 1, subscription, partition, lane, position)
+  writeDeed(db, { by, act, target: subscription, reason, at, details: { redrive: id, lanes: lanes.length } })
+  return { outcome: 'asked', redrive: find(id) as Redrive, busy }
+}
+
+/** Begins the next stage of those of which one is over, and ends those that have none left or too many that failed. */
+function advance(db: Database, subscription: string, now: number): void {
+  const over = db.all<{
+    id: string
+    stages: string
+    lanes: number
+    admitted: number
+    failed: number
+    maxFailures: number | null
+  }>(overSql, subscription)
+  for (const { id, stages, lanes, admitted, failed, maxFailures } of over) {
+    if (maxFailures !== null && failed > maxFailures)
+      end(db, id, 'stopped', `${failed} lanes failed, and it may have ${maxFailures}`, now)
+    else if (admitted >= lanes) end(db, id, 'done', undefined, now)
+    else {
+      const next = (JSON.parse(stages) as number[]).find((stage) => stage > admitted) ?? lanes
+      db.run('UPDATE holdfast_redrives SET admitted = ? WHERE id = ?', Math.min(next, lanes), id)
+    }
+  }
+}
+
+function end(db: Database, id: string, status: Redrive['status'], reason: string | undefined, at: number): boolean {
+  const sql =
+    "UPDATE holdfast_redrives SET status = ?, ended_at = ?, ended_reason = ? WHERE id = ? AND status = 'running'"
+  if (db.run(sql, status, at, reason ?? null, id) === 0) return false
+  db.run("UPDATE holdfast_redrive_lanes SET state = 'left' WHERE redrive = ? AND state = 'pending'", id)
+  return true
+}
+
+export function writeRedriven(db: Database, redriven: readonly RedriveProgress[]): void {
+  for (const { redrive, lane, letters, state } of redriven) db.run(progressSql, state, letters, redrive, lane)
+}
+
+const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
+
+function toRedrive(row: RedriveRow): Redrive {
+  return {
+    ...row,
+    filter: JSON.parse(row.filter) as Redrive['filter'],
+    stages: JSON.parse(row.stages) as number[],
+    byState: { ...noStates, ...(JSON.parse(row.byState) as Partial<Record<RedriveLaneState, number>>) },
+    rate: row.rate ?? undefined,
+    maxFailures: row.maxFailures ?? undefined,
+    endedAt: row.endedAt ?? undefined,
+    endedReason: row.endedReason ?? undefined,
+  }
+}
