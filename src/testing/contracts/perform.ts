@@ -112,10 +112,6 @@ export const performCases: Record<string, Case> = {
     assert.deepEqual(outcome, { outcome: 'paused', pause: { reason: 'a bug', at: 5 } })
     assert.deepEqual(await notes.all(), [])
   },
-}
-
-function to(lease: Lease, position: number): Commit {
-  return { ...commitOf(lease), table: undefined, to: at(position) }
 
   'rehearses: tells what the SQL changed, and keeps nothing of it': async (store, { notes }) => {
     await notes.make()
@@ -146,4 +142,8 @@ function to(lease: Lease, position: number): Commit {
     )
     assert.deepEqual(await notes.all(), [])
   },
+}
+
+function to(lease: Lease, position: number): Commit {
+  return { ...commitOf(lease), table: undefined, to: at(position) }
 }
