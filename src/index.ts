@@ -1,6 +1,10 @@
 export type {
   ArchivedEvent,
+  ArchivedIncident,
   ArchivedLane,
+  ArchivedRedrive,
+  ArchivedRedriveLane,
+  ArchivedRevision,
   ArchivedSubscription,
   ArchivePart,
 } from './archive/archive.ts'
@@ -32,8 +36,18 @@ export {
   type Executed,
 } from './command/commands.ts'
 export type { CommandRetry } from './command/retry.ts'
-export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus } from './dead-letter/letter.ts'
-export type { HeldSummary, LaneSummary, LetterQuery } from './dead-letter/letter-store.ts'
+export type { AuditEntry, Deed } from './audit/audit.ts'
+export type { Incident, IncidentState } from './dead-letter/incident.ts'
+export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus, Revision } from './dead-letter/letter.ts'
+export type {
+  HeldSummary,
+  LaneSummary,
+  LetterFilter,
+  LetterName,
+  LetterQuery,
+  LetterStats,
+} from './dead-letter/letter-store.ts'
+export type { StackFrames, StackLine } from './dead-letter/stack.ts'
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
 export type { SubscriptionState } from './engine/state.ts'
@@ -66,6 +80,7 @@ export {
   type Upcast,
 } from './event/catalog.ts'
 export type { Event, Metadata, RecordedEvent } from './event/event.ts'
+export type { JsonChange } from './event/diff.ts'
 export { contentId } from './event/identity.ts'
 export type { Json } from './event/json.ts'
 export type { StandardSchema } from './event/standard-schema.ts'
@@ -133,12 +148,23 @@ export {
   type HandlerDefinition,
   type HandlerLogger,
 } from './handler/handler.ts'
+export type { AuditReport, Purged, PurgeOptions, ResetReport } from './operator/deeds.ts'
+export type { DryLane, DryLetter, DryOutcome, DryRun, DryRunOptions } from './operator/dry-run.ts'
+export type { ExportOptions, Imported, ImportOptions } from './operator/export.ts'
+export type { Operator, OperatorOptions } from './operator/operator.ts'
+export type { RedriveLaneReport, RedriveProgressReport, WatchOptions, Worked } from './operator/progress.ts'
+export type { Revised } from './operator/revise.ts'
+export type { ActOptions, Asked, Selection } from './operator/selection.ts'
+export type { StateAt, StateMoment, StateRow, StateStep } from './operator/state-at.ts'
+export type { Decoded, LetterView } from './operator/view.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
+export type { Redrive, RedriveAct, RedriveLane, RedriveLaneState, RedriveStatus } from './redrive/redrive.ts'
 export type { Duration } from './runtime/duration.ts'
 export type { Clock, Random, Runtime, Timers, Watchdog } from './runtime/ports.ts'
 export type { Share } from './source/share.ts'
 export type { Source, SourcePage } from './source/source.ts'
 export type { Store } from './store.ts'
+export type { RowChange } from './subscription/subscription-store.ts'
 export type { Checkpoint, Counts } from './subscription/checkpoint.ts'
 export {
   defineSubscription,
