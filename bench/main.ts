@@ -4,8 +4,9 @@ import { type Benchmark, type Settings, UsageError } from './benchmark.ts'
 import { handlers } from './handlers/index.ts'
 import { latency } from './latency/index.ts'
 import { projection } from './projection/index.ts'
+import { redrive } from './redrive/index.ts'
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency, handlers }
+const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency, handlers, redrive }
 
 const usage = `npm run -s bench -- <benchmark> [options]
 

@@ -59,7 +59,8 @@ export function createWriter(store: Store, seed: number) {
 
   function nextLane(): Lane {
     const length = 5 + random.below(2 * laneLength)
-    const refused = random.below(oneIn.refused) === 0 ? 1 + random.below(length) : undefined
+    // Counted and not drawn, so that the shortest run has some.
+    const refused = born % oneIn.refused === 0 ? 1 + random.below(length) : undefined
     return { key: `key-${++born}`, length, refused, version: 0 }
   }
 }

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import type { NewLetter } from '../../dead-letter/letter.ts'
+import type { HeldLane, NewLetter } from '../../dead-letter/letter.ts'
 import type { LetterQueue } from '../../dead-letter/letter-store.ts'
 import type { AppendOutcome, NewEvent, PageLimits } from '../../log/log-store.ts'
 import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
 import type { Store } from '../../store.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
-import type { ClaimOutcome, Commit, Lease } from '../../subscription/subscription-store.ts'
+import type { ClaimOutcome, Commit, LaneWrite, Lease } from '../../subscription/subscription-store.ts'
 
 export interface World {
   /** Lets time pass for the store, as it measures leases. */
@@ -119,4 +119,10 @@ export async function queueOf(
 ): Promise<LetterQueue> {
   const [queue] = await store.letters.queues(subscription, partition, [lane], { ...limits, perLane: limits.events })
   return queue as LetterQueue
+}
+
+/** A lane that this letter is the head of. */
+export function hold({ lane, sequence, status, event }: NewLetter, since: number): LaneWrite {
+  const held = { lane, since, done: undefined, head: sequence, headPosition: event.position }
+  return { lane, hold: { ...held, status: status as HeldLane['status'] }, done: undefined }
 }

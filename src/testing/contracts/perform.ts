@@ -112,6 +112,36 @@ export const performCases: Record<string, Case> = {
     assert.deepEqual(outcome, { outcome: 'paused', pause: { reason: 'a bug', at: 5 } })
     assert.deepEqual(await notes.all(), [])
   },
+
+  'rehearses: tells what the SQL changed, and keeps nothing of it': async (store, { notes }) => {
+    await notes.make()
+    const before = await store.subscriptions.rehearse(async () => {})
+    assert.deepEqual(before, [])
+    const changes = await store.subscriptions.rehearse(async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      await assert.rejects(
+        tx.attempt(async () => {
+          await notes.add(tx.handle, 2)
+          throw new Error('no')
+        }),
+      )
+    })
+    assert.deepEqual(
+      changes.map(({ before: was, after }) => [was, Number(after?.n)]),
+      [[undefined, 1]],
+    )
+    assert.equal(changes[0]?.table.split('.').at(-1), 'notes')
+    assert.deepEqual(await notes.all(), [])
+    await assert.rejects(
+      store.subscriptions.rehearse((tx) =>
+        tx.run(() => {
+          throw new Error('of the user')
+        }),
+      ),
+      /of the user/,
+    )
+    assert.deepEqual(await notes.all(), [])
+  },
 }
 
 function to(lease: Lease, position: number): Commit {

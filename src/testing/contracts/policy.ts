@@ -50,6 +50,7 @@ export const policyCases: Record<string, Case> = {
       endedAt: 77,
       endedBy: ending.by,
       endedReason: ending.reason,
+      revision: undefined,
     })
     assert.equal((await store.letters.list({ subscription: 's', status: 'discarded' })).length, 3)
     assert.deepEqual(

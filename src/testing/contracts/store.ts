@@ -1,13 +1,17 @@
 import type { Store } from '../../store.ts'
+import { auditCases } from './audit.ts'
 import { breakerCases } from './breaker.ts'
 import { commitCases } from './commit.ts'
 import type { World } from './fixtures.ts'
 import { inboxCases } from './inbox.ts'
+import { incidentCases } from './incident.ts'
 import { laneCases } from './lane.ts'
 import { leaseCases } from './lease.ts'
 import { logCases } from './log.ts'
 import { performCases } from './perform.ts'
 import { policyCases } from './policy.ts'
+import { redriveCases } from './redrive.ts'
+import { revisionCases } from './revision.ts'
 import { rowCases } from './row.ts'
 import { trialCases } from './trial.ts'
 
@@ -35,6 +39,10 @@ export function storeContract({ test, open }: ContractOptions): void {
     ...trialCases,
     ...inboxCases,
     ...breakerCases,
+    ...redriveCases,
+    ...revisionCases,
+    ...incidentCases,
+    ...auditCases,
   }
   for (const [name, run] of Object.entries(cases)) {
     test(name, async () => {

@@ -1,0 +1,271 @@
+import assert from 'node:assert/strict'
+import type { LetterFilter } from '../../dead-letter/letter-store.ts'
+import type { Redrive, RedriveProgress, RedriveRequest } from '../../redrive/redrive.ts'
+import type { Store } from '../../store.ts'
+import type { Lease } from '../../subscription/subscription-store.ts'
+import { actsOf, deedOf } from './audit.ts'
+import { begin, type Case, claimBy, claimed, commitOf, hold, letter, limits, table } from './fixtures.ts'
+
+export function requestOf(id: string, filter: LetterFilter = {}, more: Partial<RedriveRequest> = {}): RedriveRequest {
+  return {
+    id,
+    subscription: 's',
+    act: 'redrive',
+    filter,
+    by: 'ann',
+    reason: 'it is mended',
+    at: 7,
+    expected: undefined,
+    rate: undefined,
+    stages: [],
+    maxFailures: undefined,
+    ...more,
+  }
+}
+
+/** Parked lanes, each with a letter, in this order. */
+async function park(store: Store, lease: Lease, lanes: readonly string[]): Promise<number[]> {
+  const held = lanes.map((lane) => letter(lane, 1, 'parked'))
+  await store.subscriptions.commit({ ...commitOf(lease), held, lanes: held.map((one) => hold(one, 1)) })
+  return held.map(({ event }) => event.position)
+}
+
+const progress = (redrive: string, lane: string, state: RedriveProgress['state'], letters = 1) => ({
+  redrive,
+  lane,
+  state,
+  letters,
+})
+
+async function report(store: Store, lease: Lease, ...redriven: RedriveProgress[]): Promise<void> {
+  assert.deepEqual(await store.subscriptions.commit({ ...commitOf(lease), redriven }), { outcome: 'committed' })
+}
+
+async function dueLanes(store: Store, limit = 10, partition = 0): Promise<string[]> {
+  return (await store.redrives.due('s', partition, limit)).map(({ lane }) => lane)
+}
+
+async function isRedriven(store: Store): Promise<boolean[]> {
+  const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs: 10_000 })
+  return view?.partitions.map((partition) => partition.isRedriven) ?? []
+}
+
+export const redriveCases: Record<string, Case> = {
+  'freezes the set that was asked for, and hands it out in order': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const [a, b] = await park(store, lease, ['a', 'b', 'c'])
+    assert.deepEqual(await isRedriven(store), [false])
+    const asked = await store.redrives.ask(requestOf('r', { text: '' }, { rate: 10 }))
+    assert.equal(asked.outcome, 'asked')
+    assert.deepEqual(asked.outcome === 'asked' && [asked.busy, asked.redrive.lanes, asked.redrive.admitted], [0, 3, 3])
+    // What comes later is not in it.
+    await park(store, lease, ['d'])
+    assert.deepEqual(await isRedriven(store), [true])
+    const task = { redrive: 'r', act: 'redrive', by: 'ann', reason: 'it is mended', rate: 10 }
+    assert.deepEqual(await store.redrives.due('s', 0, 2), [
+      { ...task, lane: 'a', position: a },
+      { ...task, lane: 'b', position: b },
+    ])
+    assert.deepEqual(await store.redrives.due('other', 0, 2), [])
+    await report(store, lease, progress('r', 'a', 'done', 4), progress('r', 'b', 'running', 2))
+    assert.deepEqual(await dueLanes(store), ['c'])
+    await report(store, lease, progress('r', 'c', 'passed', 0), progress('r', 'b', 'failed', 1))
+    const before = (await store.redrives.find('r')) as Redrive
+    assert.equal(before.status, 'running')
+    // Nothing is left but to end it, and somebody has to.
+    assert.deepEqual(await isRedriven(store), [true])
+    assert.deepEqual(await dueLanes(store), [])
+    const { endedAt, ...over } = (await store.redrives.find('r')) as Redrive
+    assert.equal(typeof endedAt, 'number')
+    const { expected: _expected, ...request } = requestOf('r', { text: '' }, { rate: 10 })
+    assert.deepEqual(over, {
+      ...request,
+      status: 'done',
+      lanes: 3,
+      admitted: 3,
+      letters: 7,
+      byState: { pending: 0, running: 0, done: 1, failed: 1, passed: 1, left: 0 },
+      endedReason: undefined,
+    })
+    assert.deepEqual(await isRedriven(store), [false])
+    assert.deepEqual(
+      (await store.redrives.lanes('r', undefined, 0, 10)).map(({ ordinal, lane, state, letters }) => [
+        ordinal,
+        lane,
+        state,
+        letters,
+      ]),
+      [
+        [1, 'a', 'done', 4],
+        [2, 'b', 'failed', 3],
+        [3, 'c', 'passed', 0],
+      ],
+    )
+    assert.deepEqual(
+      (await store.redrives.lanes('r', 'failed', 0, 10)).map(({ lane }) => lane),
+      ['b'],
+    )
+    assert.deepEqual(await store.redrives.lanes('r', undefined, 3, 10), [])
+    assert.deepEqual(await actsOf(store), ['redrive'])
+  },
+
+  'has a lane in one redrive at a time, whoever asks and when': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b', 'c'])
+    const all = await Promise.all(['r1', 'r2', 'r3'].map((id) => store.redrives.ask(requestOf(id))))
+    assert.equal(all.filter(({ outcome }) => outcome === 'asked').length, 1)
+    for (const outcome of all)
+      if (outcome.outcome !== 'asked') assert.deepEqual(outcome, { outcome: 'nothing', busy: 3 })
+    const [first] = await store.redrives.list({ subscription: 's', limit: 5 })
+    await report(store, lease, progress(first?.id ?? '', 'b', 'failed'))
+    const second = await store.redrives.ask(requestOf('again'))
+    assert.deepEqual(second.outcome === 'asked' && [second.redrive.lanes, second.busy], [1, 2])
+    assert.deepEqual(
+      (await store.redrives.list({ limit: 5 })).map(({ id }) => id),
+      ['again', first?.id],
+    )
+    assert.deepEqual(await store.redrives.list({ subscription: 'other', limit: 5 }), [])
+  },
+
+  'does nothing when the set is not the one that was seen': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b'])
+    assert.deepEqual(await store.redrives.ask(requestOf('r', {}, { expected: 1 })), { outcome: 'changed', lanes: 2 })
+    assert.deepEqual(await store.redrives.ask(requestOf('r', { lane: 'z' })), { outcome: 'nothing', busy: 0 })
+    assert.equal(await store.redrives.find('r'), undefined)
+    assert.deepEqual(await store.audit.list(0, 1), [])
+    await assert.rejects(store.redrives.ask({ ...requestOf('r'), subscription: 'nobody' }), {
+      code: 'SUBSCRIPTION_UNKNOWN',
+    })
+    assert.equal((await store.redrives.ask(requestOf('r', { lane: 'a' }, { expected: 1 }))).outcome, 'asked')
+  },
+
+  'takes what is parked or due again, and to skip what waits for a version': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const held = [
+      letter('parked', 1, 'parked'),
+      letter('due', 1, 'retrying'),
+      letter('gap', 3, 'waiting'),
+      letter('open', 1, 'waiting'),
+    ]
+    const lanes = held.map((one) => hold(one, 1))
+    const breaker = lanes.map((write) =>
+      write.lane === 'open' && write.hold ? { ...write, hold: { ...write.hold, breaker: 'b' } } : write,
+    )
+    await store.subscriptions.commit({ ...commitOf(lease), held, lanes: breaker })
+    const lanesOf = async (id: string) => (await store.redrives.lanes(id, undefined, 0, 10)).map(({ lane }) => lane)
+    await store.redrives.ask(requestOf('r', {}, { act: 'discard' }))
+    assert.deepEqual(await lanesOf('r'), ['parked', 'due'])
+    await store.redrives.ask(requestOf('s', {}, { act: 'skip' }))
+    assert.deepEqual(await lanesOf('s'), ['gap'])
+    assert.deepEqual(
+      (await store.redrives.due('s', 0, 10)).map(({ lane, act }) => [lane, act]),
+      [
+        ['parked', 'discard'],
+        ['due', 'discard'],
+        ['gap', 'skip'],
+      ],
+    )
+  },
+
+  'goes on stage by stage, and stops when too many fail': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b', 'c', 'd', 'e', 'f'])
+    await store.redrives.ask(requestOf('r', {}, { stages: [1, 3], maxFailures: 1 }))
+    assert.deepEqual(await dueLanes(store), ['a'])
+    await report(store, lease, progress('r', 'a', 'running'))
+    assert.deepEqual(await dueLanes(store), [])
+    assert.deepEqual(await isRedriven(store), [false])
+    await report(store, lease, progress('r', 'a', 'failed'))
+    assert.deepEqual(await isRedriven(store), [true])
+    assert.deepEqual(await dueLanes(store), ['b', 'c'])
+    await report(store, lease, progress('r', 'b', 'done'), progress('r', 'c', 'done'))
+    assert.deepEqual(await dueLanes(store), ['d', 'e', 'f'])
+    await report(store, lease, progress('r', 'd', 'failed'))
+    assert.deepEqual(await dueLanes(store), [])
+    const stopped = (await store.redrives.find('r')) as Redrive
+    assert.deepEqual([stopped.status, stopped.byState.left, stopped.byState.failed], ['stopped', 2, 2])
+    assert.match(stopped.endedReason ?? '', /2 lanes failed/)
+    // They can be asked for again.
+    assert.equal((await store.redrives.ask(requestOf('next', { lane: 'e' }))).outcome, 'asked')
+  },
+
+  'can be cancelled, and finishes what is under way': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b', 'c'])
+    await store.redrives.ask(requestOf('r'))
+    await report(store, lease, progress('r', 'a', 'running'))
+    assert.equal(await store.redrives.cancel('r', deedOf('cancel')), true)
+    assert.equal(await store.redrives.cancel('r', deedOf('cancel')), false)
+    assert.equal(await store.redrives.cancel('nobody', deedOf('cancel')), false)
+    assert.deepEqual(await dueLanes(store), [])
+    // One was in the owner's hands already.
+    await report(store, lease, progress('r', 'a', 'done', 2), progress('r', 'b', 'failed'))
+    const cancelled = (await store.redrives.find('r')) as Redrive
+    assert.deepEqual(
+      [cancelled.status, cancelled.endedReason, cancelled.byState],
+      ['cancelled', 'because of cancel', { pending: 0, running: 0, done: 1, failed: 1, passed: 0, left: 1 }],
+    )
+    assert.deepEqual(await actsOf(store), ['redrive', 'cancel'])
+  },
+
+  'gives each partition its own lanes, and its share of the rate': async (store) => {
+    await store.subscriptions.register({ name: 's', table, start: 0, partitions: 3 })
+    const leases: Lease[] = []
+    for (const partition of [0, 1, 2])
+      leases.push(claimed(await store.subscriptions.claim({ ...claimBy('one'), partition })))
+    await park(store, leases[0] as Lease, ['a'])
+    await park(store, leases[1] as Lease, ['b', 'c'])
+    await store.redrives.ask(requestOf('r', {}, { rate: 5, stages: [2] }))
+    assert.deepEqual(await isRedriven(store), [true, true, false])
+    assert.deepEqual(
+      (await store.redrives.due('s', 1, 10)).map(({ lane, rate }) => [lane, rate]),
+      [['b', 2.5]],
+    )
+    assert.deepEqual(await dueLanes(store, 10, 0), ['a'])
+    assert.deepEqual(await dueLanes(store, 10, 2), [])
+  },
+
+  'remembers in the lane that a redrive lets it go, with the letters behind it': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const held = [letter('a', 1, 'parked'), letter('a', 2, 'queued'), letter('b', 1, 'parked')]
+    const [a, , b] = held.map((one) => hold(one, 1))
+    assert.ok(a?.hold && b)
+    const redriven = { ...a.hold, status: 'retrying', redrive: 'r' } as const
+    await store.subscriptions.commit({ ...commitOf(lease), held, lanes: [{ ...a, hold: redriven }, b] })
+    assert.deepEqual(
+      (await store.letters.heldLanes('s', 0)).toSorted((x, y) => (x.lane < y.lane ? -1 : 1)),
+      [redriven, b.hold],
+    )
+    const queues = await store.letters.queues('s', 0, ['b', 'z', 'a'], { ...limits, perLane: 1 })
+    assert.deepEqual(
+      queues.map(({ lane, letters, next }) => [lane, letters.length, next?.sequence]),
+      [
+        ['b', 1, undefined],
+        ['z', 0, undefined],
+        ['a', 1, 2],
+      ],
+    )
+    const few = await store.letters.queues('s', 0, ['a', 'b'], { events: 2, bytes: 1_000, perLane: 9 })
+    assert.deepEqual(
+      few.map(({ lane, letters }) => [lane, letters.length]),
+      [['a', 2]],
+    )
+    const small = await store.letters.queues('s', 0, ['a', 'b'], { events: 9, bytes: 1, perLane: 9 })
+    assert.deepEqual(
+      small.map(({ lane, letters, next }) => [lane, letters.length, next?.sequence]),
+      [['a', 1, 2]],
+    )
+  },
+
+  'ends with the subscription that begins anew': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b'])
+    await store.redrives.ask(requestOf('r'))
+    await store.subscriptions.reset('s', undefined)
+    const ended = (await store.redrives.find('r')) as Redrive
+    assert.deepEqual([ended.status, ended.byState.left], ['cancelled', 2])
+    assert.deepEqual(await store.redrives.due('s', 0, 10), [])
+    assert.deepEqual(await isRedriven(store), [false])
+  },
+}

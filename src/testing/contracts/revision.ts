@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { actsOf, deedOf } from './audit.ts'
+import { begin, type Case, commitOf, hold, letter, queueOf, limits } from './fixtures.ts'
+import { requestOf } from './redrive.ts'
+
+export const revisionCases: Record<string, Case> = {
+  'puts a revision before the original, which stays as it came': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const held = letter('a', 1, 'parked', new Uint8Array([0xff, 0x00]))
+    await store.subscriptions.commit({ ...commitOf(lease), held: [held], lanes: [hold(held, 1)] })
+    const name = { subscription: 's', position: held.event.position }
+    const letterNow = async () => (await queueOf(store, 's', 0, 'a', limits)).letters[0]
+    assert.equal((await letterNow())?.revision, undefined)
+    assert.deepEqual(await store.letters.unrevise(name, deedOf('unrevise')), { outcome: 'unrevised' })
+    assert.deepEqual(await store.letters.revise(name, '{"a":"\\u0000 é"}', deedOf('revise')), {
+      outcome: 'revised',
+      number: 1,
+    })
+    assert.deepEqual(await store.letters.revise(name, '{"a":2}', { ...deedOf('revise'), by: 'bob' }), {
+      outcome: 'revised',
+      number: 2,
+    })
+    const second = { number: 2, body: '{"a":2}', by: 'bob', reason: 'because of revise', at: 5 }
+    const revised = await letterNow()
+    assert.deepEqual(revised?.revision, second)
+    assert.deepEqual(new Uint8Array(revised?.event.body as Uint8Array), held.event.body)
+    assert.deepEqual((await store.letters.list({ subscription: 's' }))[0]?.revision, second)
+    assert.deepEqual(await store.letters.unrevise(name, deedOf('unrevise')), { outcome: 'revised', number: 2 })
+    assert.equal((await letterNow())?.revision?.body, '{"a":"\\u0000 é"}')
+    assert.deepEqual(await store.letters.revise(name, '{"a":3}', deedOf('revise')), { outcome: 'revised', number: 3 })
+    assert.deepEqual(
+      (await store.letters.revisions(name)).map(({ number, isTakenBack }) => [number, isTakenBack]),
+      [
+        [1, false],
+        [2, true],
+        [3, false],
+      ],
+    )
+    assert.deepEqual(await actsOf(store), ['revise', 'revise', 'unrevise', 'revise'])
+  },
+
+  'revises nothing that is over, unknown, or about to be tried': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const parked = letter('a', 1, 'parked')
+    const due = letter('b', 1, 'retrying')
+    const over = letter('c', 1, 'parked')
+    const asked = letter('d', 1, 'parked')
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      held: [parked, due, over, asked],
+      lanes: [parked, due, over, asked].map((held) => hold(held, 1)),
+    })
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      letters: [{ change: 'resolved', position: over.event.position, by: 'engine' }],
+      lanes: [{ lane: 'c', hold: undefined, done: undefined }],
+    })
+    await store.redrives.ask(requestOf('r', { lane: 'd' }))
+    const outcome = async (position: number) =>
+      (await store.letters.revise({ subscription: 's', position }, '{}', deedOf('revise'))).outcome
+    assert.equal(await outcome(due.event.position), 'busy')
+    assert.equal(await outcome(asked.event.position), 'busy')
+    assert.equal(await outcome(over.event.position), 'ended')
+    assert.equal(await outcome(9_999_999), 'unknown')
+    assert.equal(await outcome(parked.event.position), 'revised')
+    // What a person changed is never purged.
+    await store.subscriptions.commit({
+      ...commitOf(lease),
+      at: 2,
+      letters: [{ change: 'resolved', position: parked.event.position, by: 'engine' }],
+    })
+    assert.equal(await store.letters.purgeable('s', 1_000), 1)
+  },
+}
