@@ -66,7 +66,7 @@ export interface Operator {
   resolve(subscription: string, selection: Selection, options: ActOptions): Promise<Asked>
   /** The version that a lane waits for will never come: it goes on without it. */
   skip(subscription: string, selection: Selection, options: ActOptions): Promise<Asked>
-  /** What would become of them, by the same code. Nothing is kept. */
+  /** What would become of them, by the same code. Nothing is kept. Throws `LETTER_NOT_HEAD` and `REDRIVE_NOTHING` like the others. */
   dryRun(subscription: string, selection: Selection, options?: DryRunOptions): Promise<DryRun>
 
   // ---- Redrives

@@ -11,6 +11,8 @@ export interface Worked {
 }
 
 const lookMs = 250
+// Asking who is there writes to the store, if only for a moment.
+const askMs = 1_000
 
 /**
  * Waits for the end of a redrive, and does not wait in vain:
@@ -28,6 +30,7 @@ export async function ensureWorked(
   let engine: Engine | undefined
   let failed: { readonly error: unknown } | undefined
   let by: Worked['by'] = 'engine'
+  let askedAt = Number.NEGATIVE_INFINITY
   try {
     for (;;) {
       const redrive = await findRedrive(parts, id)
@@ -35,7 +38,9 @@ export async function ensureWorked(
       if (failed) throw failed.error
       const [state] = await store.subscriptions.partitions(subscription)
       if (state?.pause) throw paused(subscription, state.pause.reason)
-      if (!engine && !(await isRun(parts, subscription))) {
+      const isTime = !engine && runtime.clock.mono() - askedAt >= askMs
+      if (isTime) askedAt = runtime.clock.mono()
+      if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
         const subscriptions = [parts.subscriptionOf(subscription)]
         const options: EngineOptions & { readonly only: 'letters' } = {
