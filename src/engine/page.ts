@@ -1,4 +1,4 @@
-import type { HeldLane, HeldStatus, NewLetter } from '../dead-letter/letter.ts'
+import type { Ending, HeldLane, HeldStatus, NewLetter, Revision } from '../dead-letter/letter.ts'
 import type { LetterQueue } from '../dead-letter/letter-store.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { StoreError } from '../errors.ts'
@@ -37,6 +37,8 @@ interface Item {
   readonly reading: Reading | undefined
   /** The row as far as it is in memory. Looked up once: of all that happens to an event here, finding its row costs most. */
   readonly folding: Folding | undefined
+  /** What a person wants to be applied instead of the event's own data. */
+  readonly revision?: Revision | undefined
 }
 
 /**
@@ -123,7 +125,7 @@ function functionOf(subscription: Subscription, relevance: Relevance): Reducer |
 }
 
 async function sortOut(partition: Partition, records: readonly RecordedEvent[], work: Work): Promise<Item[]> {
-  const { subscription, watchesGaps, held, rows } = partition
+  const { subscription, watchesGaps, held, rows, decided } = partition
   const laneIsKey = subscription.consumer.keyOf === undefined
   const items: Item[] = []
   for (const record of records) {
@@ -134,16 +136,24 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
       work.counts.filtered++
       continue
     }
-    const hold = laneIsKey ? held.get(record.key) : undefined
-    if (hold && hold.status !== 'waiting') {
-      items.push({ record, lane: record.key, apply: undefined, reading: undefined, folding: undefined })
+    const decision = decided?.get(record.position)
+    if (decision?.decision === 'discarded') {
+      const lane = laneIsKey ? record.key : (await readEvent(subscription, record)).lane
+      work.discard(record, lane, decision.ending)
       continue
     }
-    const answer = found === undefined ? undefined : readEvent(subscription, record)
+    const revision = decision?.revision
+    const hold = laneIsKey ? held.get(record.key) : undefined
+    if (hold && hold.status !== 'waiting') {
+      items.push({ record, lane: record.key, apply: undefined, reading: undefined, folding: undefined, revision })
+      continue
+    }
+    const tried = revision ? { ...record, body: revision.body } : record
+    const answer = found === undefined ? undefined : readEvent(subscription, tried)
     const reading = answer instanceof Promise ? await answer : answer
     const lane = reading?.lane ?? record.key
     const apply = found === 'none' ? undefined : found
-    items.push({ record, lane, apply, reading, folding: rows.get(lane) })
+    items.push({ record, lane, apply, reading, folding: rows.get(lane), revision })
   }
   return items
 }
@@ -208,6 +218,7 @@ class Work {
         present.add(letterName(lane, sequenceIn(this.#partition, record), record.id))
         this.#hold(item, 'parked', failure)
       } else if (hold) this.#heal(hold, record)
+      if (!failure) this.#note(item)
       return
     }
     if (subscription.source) {
@@ -231,6 +242,23 @@ class Work {
     if (failure) this.#hold(item, 'parked', failure)
     else if (item.apply) this.counts.applied++
     else this.counts.filtered++
+    if (!failure) this.#note(item)
+  }
+
+  /** An event that a person wants left out, whatever its lane does: it stands in nobody's way. */
+  discard(record: RecordedEvent, lane: string, ending: Ending): void {
+    const { logged } = this.#partition
+    const sequence = sequenceIn(this.#partition, record)
+    this.counts.discarded++
+    this.#held.push({ lane, sequence, status: 'discarded', logged, event: record, failure: undefined, ending })
+  }
+
+  /** Went through in a form that a person has given it: without a letter nobody would know which. */
+  #note({ record, lane, revision }: Item): void {
+    if (!revision) return
+    const { logged } = this.#partition
+    const sequence = sequenceIn(this.#partition, record)
+    this.#held.push({ lane, sequence, status: 'resolved', logged, event: record, failure: undefined, revision })
   }
 
   async #effect(
@@ -360,11 +388,11 @@ class Work {
     this.#rehang({ ...hold, head: sequence, headPosition: item.record.position })
   }
 
-  #keep({ record, lane }: Item, status: HeldStatus, failure: Failure | undefined): void {
+  #keep({ record, lane, revision }: Item, status: HeldStatus, failure: Failure | undefined): void {
     this.counts.held++
     const sequence = sequenceIn(this.#partition, record)
     const { logged } = this.#partition
-    this.#held.push({ lane, sequence, status, logged, event: record, failure })
+    this.#held.push({ lane, sequence, status, logged, event: record, failure, ...(revision && { revision }) })
   }
 
   /** The missing version came. If what waits is next, it is due. */
