@@ -1,6 +1,10 @@
 export type {
   ArchivedEvent,
+  ArchivedIncident,
   ArchivedLane,
+  ArchivedRedrive,
+  ArchivedRedriveLane,
+  ArchivedRevision,
   ArchivedSubscription,
   ArchivePart,
 } from './archive/archive.ts'

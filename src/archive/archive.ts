@@ -1,8 +1,10 @@
+import type { AuditEntry } from '../audit/audit.ts'
 import type { BreakerRecord } from '../breaker/breaker-store.ts'
-import type { DeadLetter, HeldLane } from '../dead-letter/letter.ts'
+import type { DeadLetter, HeldLane, Revision } from '../dead-letter/letter.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
+import type { Redrive, RedriveLane } from '../redrive/redrive.ts'
 import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
 
 export interface ArchivedEvent extends RecordedEvent {
@@ -25,10 +27,37 @@ export interface ArchivedLane {
   readonly hold: HeldLane | undefined
 }
 
+/** Also one that was taken back. */
+export interface ArchivedRevision extends Revision {
+  readonly partition: number
+  readonly position: number
+  readonly isTakenBack: boolean
+}
+
+/** What is left of letters that were purged. */
+export interface ArchivedIncident {
+  readonly fingerprint: string
+  readonly letters: number
+  readonly firstSeen: number
+  readonly lastSeen: number
+  readonly lastEnded: number
+}
+
+/** Its lanes come behind it. */
+export interface ArchivedRedrive extends Omit<Redrive, 'byState' | 'letters'> {
+  /** Over how many partitions its lanes are. */
+  readonly spread: number
+}
+
+export interface ArchivedRedriveLane extends RedriveLane {
+  readonly ordinal: number
+}
+
 /**
  * A piece of everything that lasts in a store. They come in this order: all subscriptions by name, all events by position, and
- * then for each subscription its rows by key, its lanes by name, its letters by position and partition and the marks of its inbox by
- * key. The breakers by name come last.
+ * then for each subscription its rows by key, its lanes by name, its letters by position and partition, their revisions in the same
+ * order and by number, its incidents by fingerprint, its redrives in the order of asking, each with its lanes behind it, and the marks
+ * of its inbox by key. The breakers by name and the audit come last.
  */
 export type ArchivePart =
   | { readonly part: 'subscription'; readonly subscription: ArchivedSubscription }
@@ -41,12 +70,32 @@ export type ArchivePart =
     }
   | { readonly part: 'lanes'; readonly subscription: string; readonly lanes: readonly ArchivedLane[] }
   | { readonly part: 'letters'; readonly subscription: string; readonly letters: readonly DeadLetter[] }
+  | { readonly part: 'revisions'; readonly subscription: string; readonly revisions: readonly ArchivedRevision[] }
+  | { readonly part: 'incidents'; readonly subscription: string; readonly incidents: readonly ArchivedIncident[] }
+  | { readonly part: 'redrive'; readonly subscription: string; readonly redrive: ArchivedRedrive }
+  | { readonly part: 'redrive-lanes'; readonly subscription: string; readonly lanes: readonly ArchivedRedriveLane[] }
   | { readonly part: 'inbox'; readonly subscription: string; readonly marks: readonly InboxMark[] }
   | { readonly part: 'breakers'; readonly breakers: readonly BreakerRecord[] }
+  | { readonly part: 'audit'; readonly entries: readonly AuditEntry[] }
+
+export const archiveKinds = [
+  'subscription',
+  'event',
+  'row',
+  'lane',
+  'letter',
+  'revision',
+  'incident',
+  'redrive',
+  'redriveLane',
+  'mark',
+  'breaker',
+  'deed',
+] as const
 
 /** One thing of an archive, in a form in which two of them can be compared. */
 export interface ArchiveItem {
-  readonly kind: 'subscription' | 'event' | 'row' | 'lane' | 'letter' | 'mark' | 'breaker'
+  readonly kind: (typeof archiveKinds)[number]
   readonly name: string
   readonly text: string
 }
@@ -74,11 +123,30 @@ export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerato
         for (const letter of part.letters)
           yield item('letter', `${part.subscription} ${letter.partition} ${letter.event.position}`, letter)
         break
+      case 'revisions':
+        for (const revision of part.revisions) {
+          const { partition, position, number } = revision
+          yield item('revision', `${part.subscription} ${partition} ${position} ${number}`, revision)
+        }
+        break
+      case 'incidents':
+        for (const incident of part.incidents)
+          yield item('incident', `${part.subscription} ${incident.fingerprint}`, incident)
+        break
+      case 'redrive':
+        yield item('redrive', part.redrive.id, part.redrive)
+        break
+      case 'redrive-lanes':
+        for (const lane of part.lanes) yield item('redriveLane', `${lane.redrive} ${lane.ordinal}`, lane)
+        break
       case 'inbox':
         for (const mark of part.marks) yield item('mark', `${part.subscription} ${mark.key}`, mark)
         break
       case 'breakers':
         for (const breaker of part.breakers) yield item('breaker', breaker.name, breaker)
+        break
+      case 'audit':
+        for (const entry of part.entries) yield item('deed', String(entry.number), entry)
         break
       default:
         part satisfies never

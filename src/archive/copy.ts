@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Store } from '../store.ts'
-import { type ArchiveItem, type ArchivePart, itemsOf } from './archive.ts'
+import { type ArchiveItem, archiveKinds, type ArchivePart, itemsOf } from './archive.ts'
 
 export interface CopyOptions {
   readonly from: Store
@@ -28,8 +28,9 @@ export interface Copied {
 
 /**
  * Copies everything that lasts in a store into another one, as it is at one moment: positions, versions, checkpoints, rows, held
- * lanes, letters, what handlers must not do again, breakers. The other store has all of it or, after any failure, nothing. Then reads both again and compares everything; a
- * copy that was not compared to the end should be thrown away.
+ * lanes, letters and what people did with them, what handlers must not do again, breakers, the audit. The other store has all of it
+ * or, after any failure, nothing. Then reads both again and compares everything; a copy that was not compared to the end should be
+ * thrown away.
  */
 export async function copyStore(options: CopyOptions): Promise<Copied> {
   checkOptions(options, 'copyStore', ['from', 'to', 'force', 'onProgress'])
@@ -86,7 +87,7 @@ async function* copied(
 }
 
 function subscriptionOf(part: ArchivePart): string | undefined {
-  if (part.part === 'events' || part.part === 'breakers') return undefined
+  if (part.part === 'events' || part.part === 'breakers' || part.part === 'audit') return undefined
   return part.part === 'subscription' ? part.subscription.name : part.subscription
 }
 
@@ -118,7 +119,7 @@ function different(expected: ArchiveItem | undefined, found: ArchiveItem | undef
 class Tally {
   readonly #phase: CopyProgress['phase']
   readonly #onProgress: (progress: CopyProgress) => void
-  readonly #counts = { subscription: 0, event: 0, row: 0, lane: 0, letter: 0, mark: 0, breaker: 0 }
+  readonly #counts = Object.fromEntries(archiveKinds.map((kind) => [kind, 0])) as Record<ArchiveItem['kind'], number>
   #untold = 0
   #position = 0
 
@@ -163,11 +164,26 @@ class Tally {
         case 'letters':
           this.add('letter', part.letters.length)
           break
+        case 'revisions':
+          this.add('revision', part.revisions.length)
+          break
+        case 'incidents':
+          this.add('incident', part.incidents.length)
+          break
+        case 'redrive':
+          this.add('redrive')
+          break
+        case 'redrive-lanes':
+          this.add('redriveLane', part.lanes.length)
+          break
         case 'inbox':
           this.add('mark', part.marks.length)
           break
         case 'breakers':
           this.add('breaker', part.breakers.length)
+          break
+        case 'audit':
+          this.add('deed', part.entries.length)
           break
         default:
           part satisfies never

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf } from '../../test/fixtures.ts'
 import { calm, fill, heard, noting, type Options, run, stateOf } from '../../test/noting.ts'
-import { createLog, definePolicy, failure, fixed, park, retry } from '../index.ts'
+import { createLog, definePolicy, failure, fixed, park, retry, skip } from '../index.ts'
 
 const quick = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('5s') }).then(park), outage: false })
 const inOrder = { order: 'partition', failure: quick } satisfies Options
@@ -92,6 +92,36 @@ describe("order: 'partition'", () => {
     expect(calls.map(({ key }) => key)).toEqual(['a'])
     expect(told.map(({ name }) => name)).toEqual(['subscription.blocked'])
     expect(await heldOf(engine, 'notify')).toEqual([])
+  })
+
+  it('retries as the policy says, and passes over what the policy then skips', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    const failed: number[] = []
+    const { handler, calls } = noting(
+      world,
+      ({ key, amount }) => {
+        if (key !== 'b' || amount !== 1) return
+        failed.push(world.runtime.clock.mono())
+        throw failure.transient('not now')
+      },
+      {
+        order: 'partition',
+        failure: definePolicy({
+          transient: retry({ attempts: 4, backoff: fixed('10s') }).then(skip('four times is enough')),
+          outage: false,
+        }),
+      },
+    )
+    const engine = world.engine([handler])
+    const told = heard(engine, 'subscription.blocked', 'subscription.resumed', 'handler.skipped')
+    await run(world, engine, 29_000)
+    expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'order' })
+    await world.runtime.advance(10_000)
+    expect(failed.map((at) => Math.round((at - (failed[0] ?? 0)) / 1_000))).toEqual([0, 10, 20, 30])
+    expect(told.map(({ name }) => name)).toEqual(['subscription.blocked', 'handler.skipped', 'subscription.resumed'])
+    expect(calls.map(({ key, amount }) => `${key}${amount}`).filter((one) => one !== 'b1')).toEqual(['a1', 'a2', 'b2'])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 3, discarded: 1 } })
   })
 
   it('passes over what its handler skips, and records it', async () => {

@@ -1,6 +1,7 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
 import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { SubscriptionKind } from '../subscription/subscription-store.ts'
+import { audit, handwork } from './archive-handwork.ts'
 import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
 import { type MarkRow, toMark } from './inbox.ts'
@@ -36,10 +37,12 @@ export async function* archive(db: Database, query: Query): AsyncGenerator<Archi
     if (table) yield* rows(db, query, name, table)
     yield* lanes(db, query, name)
     yield* letters(db, query, name)
+    yield* handwork(db, query, name)
     yield* inbox(db, query, name)
   }
   const breakers = await listBreakers(db, query)
   if (breakers.length > 0) yield { part: 'breakers', breakers }
+  yield* audit(db, query)
 }
 
 /** Those on which nobody works, although their rows may still name one that died. */

@@ -1,6 +1,7 @@
 import type { BreakerState } from '../breaker/breaker.ts'
 import type { BreakerRecord, BreakerStore } from '../breaker/breaker-store.ts'
-import type { Database } from './database.ts'
+import { writeDeed } from './audit.ts'
+import { type Database, queryOf } from './database.ts'
 import { prepared, type Query } from './statement.ts'
 
 interface BreakerRow {
@@ -21,10 +22,15 @@ export function postgresBreakers(db: Database, query: Query): BreakerStore {
       const [row] = (await query<LoadedRow>(sql.load, [name])) as [LoadedRow]
       return { breaker: row.name === null ? undefined : toBreaker(row), now: row.now }
     },
-    save: async ({ name, state, record }, revision) => {
-      const values = [name, JSON.stringify(state), record]
-      const saved = await (revision === 0 ? query(sql.insert, values) : query(sql.update, [...values, revision]))
-      return saved.length === 1
+    save: async ({ name, state, record }, revision, deed) => {
+      const values = [name, JSON.stringify(state), record, ...(revision === 0 ? [] : [revision])]
+      const statement = revision === 0 ? sql.insert : sql.update
+      if (!deed) return (await query(statement, values)).length === 1
+      return db.transaction(async (client) => {
+        const isSaved = (await client.query(queryOf(statement, values))).rows.length === 1
+        if (isSaved) await writeDeed(db, client, deed)
+        return isSaved
+      })
     },
     list: () => listBreakers(db, query),
   }

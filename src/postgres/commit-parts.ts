@@ -1,4 +1,5 @@
 import type { InboxMark } from '../handler/inbox-store.ts'
+import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Commit, LaneWrite, Trial } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import { type LetterInsert, type LetterUpdate, type LetterWrites, letterWrites } from './letter-writes.ts'
@@ -13,13 +14,15 @@ export interface Writes extends LetterWrites {
   /** Positions whose trials are over. */
   readonly ended: readonly number[]
   readonly inbox: readonly InboxMark[]
+  readonly redriven: readonly RedriveProgress[]
 }
 
 export type Part = keyof Writes
 
-const parts: readonly Part[] = ['queued', 'inserts', 'updates', 'lanes', 'gone', 'trials', 'ended', 'inbox']
+const parts: readonly Part[] = ['queued', 'inserts', 'updates', 'lanes', 'gone', 'trials', 'ended', 'inbox', 'redriven']
 
-export function writesOf({ held, letters, lanes, at, trial, endedTrials = [], inbox = [] }: Commit): Writes {
+export function writesOf(commit: Commit): Writes {
+  const { held, letters, lanes, at, trial, endedTrials = [], inbox = [], redriven = [] } = commit
   const written = lastOf(lanes, ({ lane }) => lane)
   return {
     ...letterWrites(held, letters, at),
@@ -29,7 +32,18 @@ export function writesOf({ held, letters, lanes, at, trial, endedTrials = [], in
     ended: endedTrials,
     // In the same order for all, or two commits with the same marks might wait for each other.
     inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+    redriven: foldProgress(redriven),
   }
+}
+
+/** What is said of a lane twice adds up, and ends as it was said last. */
+function foldProgress(redriven: readonly RedriveProgress[]): RedriveProgress[] {
+  const byLane = new Map<string, RedriveProgress>()
+  for (const progress of redriven) {
+    const name = JSON.stringify([progress.redrive, progress.lane])
+    byLane.set(name, { ...progress, letters: progress.letters + (byLane.get(name)?.letters ?? 0) })
+  }
+  return [...byLane.values()]
 }
 
 /** A statement can't write one row twice. */
@@ -67,6 +81,8 @@ export function partValues(writes: Writes): unknown[] {
       }
       case 'inbox':
         return arraysOf(markColumns, writes.inbox)
+      case 'redriven':
+        return arraysOf(progressColumns, writes.redriven)
       default:
         return part satisfies never
     }
@@ -109,6 +125,7 @@ export function partSql(
           UPDATE ${letters} AS l SET status = coalesce(r.status, l.status), class = coalesce(r.class, l.class),
             fingerprint = coalesce(r.fingerprint, l.fingerprint), ended_at = coalesce(r.ended_at, l.ended_at),
             ended_by = coalesce(r.ended_by, l.ended_by), ended_reason = coalesce(r.ended_reason, l.ended_reason),
+            failed_at = CASE WHEN r.attempts IS NULL THEN l.failed_at ELSE $10::bigint END,
             attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
               ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
           FROM c, ${from(updateColumns)}
@@ -122,7 +139,8 @@ export function partSql(
           SELECT $1::text, $2::integer, r.* FROM c, ${from(laneColumns)}
           ON CONFLICT (subscription, lane) DO UPDATE SET done = excluded.done, status = excluded.status,
             since = excluded.since, head = excluded.head, head_position = excluded.head_position,
-            due_at = excluded.due_at, tries = excluded.tries, breaker = excluded.breaker`,
+            due_at = excluded.due_at, tries = excluded.tries, breaker = excluded.breaker,
+            redrive = excluded.redrive`,
       }
     case 'gone':
       return {
@@ -152,6 +170,15 @@ export function partSql(
           INSERT INTO ${db.table('holdfast_inbox')} (subscription, ${namesOf(markColumns)})
           SELECT $1::text, r.* FROM c, ${from(markColumns)}
           ON CONFLICT (subscription, key) DO UPDATE SET result = excluded.result, until = excluded.until`,
+      }
+    case 'redriven':
+      // Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane.
+      return {
+        parameters: progressColumns.length,
+        sql: `
+          UPDATE ${db.table('holdfast_redrive_lanes')} AS n SET letters = n.letters + r.letters,
+            state = CASE WHEN n.state = 'left' AND r.state = 'running' THEN n.state ELSE r.state END
+          FROM c, ${from(progressColumns)} WHERE n.redrive = r.redrive AND n.lane = r.lane`,
       }
     default:
       return part satisfies never
@@ -183,6 +210,7 @@ const insertColumns: readonly Column<LetterInsert>[] = [
   { name: 'class', type: 'text', of: ({ failure }) => failure?.class },
   { name: 'fingerprint', type: 'text', of: ({ failure }) => failure?.fingerprint },
   { name: 'attempts', type: 'text', of: ({ attempts }) => attempts },
+  { name: 'failed_at', type: 'bigint', of: ({ failedAt }) => failedAt },
   { name: 'ended_at', type: 'bigint', of: ({ end }) => end?.at },
   { name: 'ended_by', type: 'text', of: ({ end }) => end?.by },
   { name: 'ended_reason', type: 'text', of: ({ end }) => end?.reason },
@@ -209,6 +237,7 @@ const laneColumns: readonly Column<LaneWrite>[] = [
   { name: 'due_at', type: 'bigint', of: ({ hold }) => hold?.dueAt },
   { name: 'tries', type: 'integer', of: ({ hold }) => hold?.tries },
   { name: 'breaker', type: 'text', of: ({ hold }) => hold?.breaker },
+  { name: 'redrive', type: 'text', of: ({ hold }) => hold?.redrive },
 ]
 
 const trialColumns: readonly Column<Trial>[] = [
@@ -220,6 +249,13 @@ const markColumns: readonly Column<InboxMark>[] = [
   { name: 'key', type: 'text', of: ({ key }) => key },
   { name: 'result', type: 'text', of: ({ result }) => result },
   { name: 'until', type: 'bigint', of: ({ until }) => until },
+]
+
+const progressColumns: readonly Column<RedriveProgress>[] = [
+  { name: 'redrive', type: 'text', of: ({ redrive }) => redrive },
+  { name: 'lane', type: 'text', of: ({ lane }) => lane },
+  { name: 'letters', type: 'bigint', of: ({ letters }) => letters },
+  { name: 'state', type: 'text', of: ({ state }) => state },
 ]
 
 /** What a letter that only queues leaves to the log. */

@@ -169,7 +169,7 @@ export class Database {
 }
 
 export function queryOf(statement: Statement | string, values: readonly unknown[]) {
-  return typeof statement === 'string' ? { text: statement, values, types } : { ...statement, values, types }
+  return typeof statement === 'string' ? { text: statement, values, types } : { types, ...statement, values }
 }
 
 export function rowsOf<Row>({ rows }: { readonly rows: unknown[] }): Row[] {

@@ -100,3 +100,13 @@ export const types: PgTypes = {
     return parsers.get(oid) ?? asText
   },
 }
+
+const numeric = 1700
+
+/** For values of users, of which nothing may be lost: numbers that are no number of ours stay what they are. */
+export const exactTypes: PgTypes = {
+  getTypeParser: (oid, format) => {
+    if (oid === int8) return (value) => (Number.isSafeInteger(Number(value)) ? Number(value) : BigInt(value))
+    return oid === numeric ? asText : types.getTypeParser(oid, format)
+  },
+}

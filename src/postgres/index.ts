@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Store } from '../store.ts'
+import { postgresAudit } from './audit.ts'
 import { postgresBreakers } from './breakers.ts'
 import { checkConnections, toConfig } from './connection.ts'
 import { Database, type DatabaseOptions } from './database.ts'
@@ -13,7 +14,10 @@ import { createListener } from './listener.ts'
 import { postgresLog } from './log.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
+import { postgresPurge } from './purge.ts'
+import { postgresRedrives } from './redrives.ts'
 import { restore } from './restore.ts'
+import { postgresRevisions } from './revisions.ts'
 import { postgresRows } from './rows.ts'
 import { checkFacts, checkSequence, readFacts, warningsOf } from './server.ts'
 import { snapshot } from './snapshot.ts'
@@ -59,10 +63,12 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
   return {
     log: postgresLog(db, listener, growth),
     subscriptions: postgresSubscriptions(db, listener),
-    letters: postgresLetters(db, query),
+    letters: { ...postgresLetters(db, query), ...postgresRevisions(db, query), ...postgresPurge(db, query) },
     rows: postgresRows(db, query, growth),
     inbox: postgresInbox(db, query),
     breakers: postgresBreakers(db, query),
+    redrives: postgresRedrives(db, query, listener),
+    audit: postgresAudit(db, query),
     restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),
     close,

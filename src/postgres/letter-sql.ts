@@ -1,8 +1,10 @@
-import type { Database } from './database.ts'
+import type { LetterFilter } from '../dead-letter/letter-store.ts'
+import type { Database, Statement } from './database.ts'
+import { conditionsOf } from './letter-filter.ts'
 import { fresh } from './statement.ts'
 
 export const laneColumns =
-  'lane, status, since, done, head, head_position AS "headPosition", due_at AS "dueAt", tries, breaker'
+  'lane, status, since, done, head, head_position AS "headPosition", due_at AS "dueAt", tries, breaker, redrive'
 
 /**
  * First the letters that are meant, by the one index that leads to them in order, then everything about each of them. Written so that
@@ -12,6 +14,7 @@ export function letterStatements(db: Database) {
   const lanes = db.table('holdfast_lanes')
   const letters = db.table('holdfast_letters')
   const events = db.table('holdfast_events')
+  const deadLetters = db.table('holdfast_dead_letters')
   // The letters of a lane, on the two ways to find them; the schema says when it is which.
   const foreign = (lane: string) => `
     FROM ${letters} AS l WHERE l.subscription = $1 AND l.lane = ${lane} AND NOT l.logged AND l.ended_at IS NULL`
@@ -20,30 +23,27 @@ export function letterStatements(db: Database) {
       SELECT l.partition, l.position, l.ended_at FROM ${letters} AS l
       WHERE l.subscription = $1 AND l.position = e.position AND l.logged AND l.ended_at IS NULL LIMIT 1
     ) AS l WHERE e.key = ${lane} AND e.version >= coalesce(${head}, 0)`
-  const headOf = `(SELECT head FROM ${lanes} WHERE subscription = $1 AND lane = $3)`
   const whole = (found: string) => `
     SELECT v.* FROM (${found}) AS f CROSS JOIN LATERAL (
-      SELECT * FROM ${db.table('holdfast_dead_letters')} AS v
+      SELECT * FROM ${deadLetters} AS v
       WHERE v.subscription = $1 AND v.position = f.position AND v.partition = f.partition LIMIT 1
     ) AS v`
+  const summaryOf = (condition: string, rest: string) => `
+    SELECT ${laneColumns},
+      (SELECT count(*) ${foreign('h.lane')}) + (SELECT count(*) ${logged('h.lane', 'h.head')}) AS letters
+    FROM ${lanes} AS h WHERE subscription = $1 AND status IS NOT NULL ${condition} ${rest}`
+  const summary = `
+    (SELECT coalesce(sum(held), 0)::bigint FROM ${db.table('holdfast_partitions')} WHERE subscription = $1) AS held,
+    (SELECT json_object_agg(status, lanes) FROM (
+      SELECT status, count(*) AS lanes FROM ${lanes} WHERE subscription = $1 AND status IS NOT NULL GROUP BY status
+    ) AS heads) AS heads`
   return {
     heldLanes: fresh(`
       SELECT ${laneColumns} FROM ${lanes} WHERE subscription = $1 AND partition = $2 AND status IS NOT NULL
       ORDER BY since, lane`),
     laneVersions: fresh(`
       SELECT lane, done FROM ${lanes} WHERE subscription = $1 AND lane = ANY ($2::text[]) AND done IS NOT NULL`),
-    foreignQueue: fresh(
-      within(
-        whole(`SELECT l.partition, l.position ${foreign('$3')} AND l.partition = $2
-        ORDER BY l.sequence, l.position LIMIT $4`),
-      ),
-    ),
-    loggedQueue: fresh(
-      within(
-        whole(`SELECT l.partition, l.position ${logged('$3', headOf)} AND l.partition = $2
-        ORDER BY e.version LIMIT $4`),
-      ),
-    ),
+    queues: queuesStatement(db),
     present: fresh(`
       SELECT r.lane, r.sequence, r.event_id AS "eventId"
       FROM unnest($2::text[], $3::bigint[], $4::text[]) WITH ORDINALITY AS r (lane, sequence, event_id, number)
@@ -51,37 +51,67 @@ export function letterStatements(db: Database) {
         SELECT FROM ${letters} AS l WHERE l.subscription = $1 AND l.lane = r.lane AND l.sequence = r.sequence
           AND l.event_id = r.event_id AND NOT l.logged AND l.ended_at IS NULL
       ) ORDER BY r.number`),
-    list: fresh(`
-      ${whole(`SELECT l.partition, l.position FROM ${letters} AS l
-        WHERE l.subscription = $1 AND l.position > $2 AND ($4::text IS NULL OR l.status = $4) AND (
-          $3::text IS NULL OR l.lane = $3
-            OR (l.lane IS NULL AND EXISTS (SELECT FROM ${events} AS e WHERE e.position = l.position AND e.key = $3)))
-        ORDER BY l.position, l.partition LIMIT $5`)}
-      ORDER BY v.position, v.partition`),
+    list: (filter: LetterFilter) => {
+      const { sql, values } = conditionsOf(db, filter, 4)
+      const found = `
+        SELECT l.partition, l.position FROM ${letters} AS l WHERE l.subscription = $1 AND l.position > $2 ${sql}
+        ORDER BY l.position, l.partition LIMIT $3`
+      return { statement: fresh(`${whole(found)} ORDER BY v.position, v.partition`), values }
+    },
     ofPartition: fresh(`
       ${whole(`SELECT l.partition, l.position FROM ${letters} AS l
         WHERE l.subscription = $1 AND l.partition = $2 AND l.position > $3 ORDER BY l.position LIMIT $4`)}
       ORDER BY v.position`),
     // In one statement, so in one moment, or the parts might not add up. Costs as much as there are held lanes.
     summary: fresh(`
-      SELECT
-        (SELECT coalesce(sum(held), 0)::bigint FROM ${db.table('holdfast_partitions')} WHERE subscription = $1) AS held,
-        (SELECT json_object_agg(status, lanes) FROM (
-          SELECT status, count(*) AS lanes FROM ${lanes} WHERE subscription = $1 AND status IS NOT NULL GROUP BY status
-        ) AS heads) AS heads,
-        (SELECT json_agg(o) FROM (
-          SELECT ${laneColumns},
-            (SELECT count(*) ${foreign('h.lane')}) + (SELECT count(*) ${logged('h.lane', 'h.head')}) AS letters
-          FROM ${lanes} AS h WHERE subscription = $1 AND status IS NOT NULL ORDER BY since, lane LIMIT $2
-        ) AS o) AS oldest`),
+      SELECT ${summary}, (SELECT json_agg(o) FROM (${summaryOf('', 'ORDER BY since, lane LIMIT $2')}) AS o) AS oldest`),
+    lane: fresh(summaryOf('AND lane = $2', '')),
+    stats: fresh(`
+      SELECT ${summary}, (
+        SELECT json_object_agg(status, letters) FROM (
+          SELECT status, count(*) AS letters FROM ${letters} WHERE subscription = $1 AND ended_at IS NOT NULL GROUP BY status
+        ) AS ended) AS ended, (
+        SELECT json_object_agg(class, lanes) FROM (
+          SELECT l.class, count(*) AS lanes FROM ${lanes} AS h CROSS JOIN LATERAL (
+            SELECT l.class FROM ${letters} AS l
+            WHERE l.subscription = $1 AND l.position = h.head_position AND l.partition = h.partition AND l.class IS NOT NULL
+            LIMIT 1
+          ) AS l WHERE h.subscription = $1 AND h.status IS NOT NULL GROUP BY l.class
+        ) AS classes) AS classes,
+        (SELECT min(since) FROM ${lanes} WHERE subscription = $1 AND status IS NOT NULL) AS since`),
   }
 }
 
-/** Of the letters of a lane those that fit into $5 bytes, and one more; so that a long queue of large ones stays where it is. */
-function within(letters: string): string {
-  return `
+/**
+ * The letters of the lanes $3, for each in order and at most $4 of it, one lane after the other until there are $5; of those, what fits
+ * into $6 bytes and one more, so that a long queue of large ones stays where it is. The loops are nested in the order in which
+ * they are written, because each needs what the one around it gives; so the limit ends them, and no lane behind it is looked at.
+ */
+function queuesStatement(db: Database): Statement {
+  const letters = db.table('holdfast_letters')
+  const one = (condition: string) => `
+    CROSS JOIN LATERAL (
+      SELECT * FROM ${db.table('holdfast_dead_letters')} AS v WHERE v.subscription = $1 AND v.partition = $2 AND ${condition} LIMIT 1
+    ) AS v`
+  const ofLane = `l.subscription = $1 AND l.lane = a.lane AND NOT l.logged AND l.ended_at IS NULL`
+  return fresh(`
     SELECT * FROM (
       SELECT *, row_number() OVER w AS number, sum(octet_length(data)) OVER w - octet_length(data) AS bytes_before
-      FROM (${letters}) AS l WINDOW w AS (ORDER BY sequence, position ROWS UNBOUNDED PRECEDING)
-    ) AS l WHERE number <= 2 OR bytes_before <= $5::bigint ORDER BY number`
+      FROM (
+        SELECT a.number AS lane_number, v.*
+        FROM unnest($3::text[]) WITH ORDINALITY AS a (lane, number) CROSS JOIN LATERAL (
+          SELECT EXISTS (SELECT FROM ${letters} AS l WHERE ${ofLane} AND l.partition = $2) AS is_foreign, (
+            SELECT h.head FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = a.lane
+          ) AS head OFFSET 0
+        ) AS h CROSS JOIN LATERAL (
+          (SELECT v.* FROM (
+            SELECT l.position FROM ${letters} AS l WHERE h.is_foreign AND ${ofLane} AND l.partition = $2
+            ORDER BY l.sequence, l.position LIMIT $4
+          ) AS f ${one('v.position = f.position')})
+          UNION ALL
+          (SELECT v.* FROM ${db.table('holdfast_events')} AS e ${one('v.position = e.position AND v.logged AND v.ended_at IS NULL')}
+          WHERE NOT h.is_foreign AND e.key = a.lane AND e.version >= coalesce(h.head, 0) ORDER BY e.version LIMIT $4)
+        ) AS v LIMIT $5
+      ) AS found WINDOW w AS (ORDER BY lane_number, sequence, position ROWS UNBOUNDED PRECEDING)
+    ) AS l WHERE number <= 2 OR bytes_before <= $6::bigint ORDER BY number`)
 }

@@ -11,7 +11,7 @@ interface Change {
   ending?: Partial<Ending>
 }
 
-/** Who resolved a letter gives no reason. */
+/** Who resolved a letter need not give a reason. */
 type End = Partial<Ending> & { readonly at: number }
 
 export interface LetterInsert {
@@ -21,6 +21,7 @@ export interface LetterInsert {
   readonly isBare: boolean
   readonly failure: Failure | undefined
   readonly attempts: string | null
+  readonly failedAt: number | null
   readonly end: End | undefined
 }
 
@@ -67,7 +68,7 @@ function foldChanges(letters: readonly LetterChange[], at: number): Map<number, 
     switch (letter.change) {
       case 'resolved':
         change.status = 'resolved'
-        change.ending = { by: letter.by }
+        change.ending = { by: letter.by, ...(letter.reason !== undefined && { reason: letter.reason }) }
         break
       case 'discarded':
         change.status = 'discarded'
@@ -100,6 +101,7 @@ function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined
     isBare,
     failure: change?.failure ?? (isBare ? undefined : letter.failure),
     attempts: attempts.length > 0 ? `[${attempts.join(',')}]` : null,
+    failedAt: attempts.length > 0 ? at : null,
     end: ending && { ...ending, at },
   }
 }

@@ -1,8 +1,17 @@
-import type { DeadLetter, HeldLane, LetterStatus } from '../dead-letter/letter.ts'
-import type { HeldSummary, LaneSummary, LetterQueue, LetterRef, LetterStore } from '../dead-letter/letter-store.ts'
-import type { PageLimits } from '../log/log-store.ts'
+import type { DeadLetter, HeldLane, LetterStatus, Revision } from '../dead-letter/letter.ts'
+import type {
+  HeldSummary,
+  LaneSummary,
+  LetterQueue,
+  LetterRef,
+  LetterStats,
+  LetterStore,
+  QueueLimits,
+} from '../dead-letter/letter-store.ts'
 import type { Database } from './database.ts'
+import { incidentsReader } from './incidents.ts'
 import { letterStatements } from './letter-sql.ts'
+import { isStorable } from './rows.ts'
 import { numberArray, type Query } from './statement.ts'
 
 export interface LetterRow {
@@ -27,23 +36,41 @@ export interface LetterRow {
   ended_at: number | null
   ended_by: string | null
   ended_reason: string | null
+  /** In JSON. */
+  revision: string | null
 }
 
-export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker'> {
+export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker' | 'redrive'> {
   readonly done: number | null
   readonly dueAt: number | null
   readonly tries: number | null
   readonly breaker: string | null
+  readonly redrive: string | null
 }
 
-interface SummaryRow {
+type LaneSummaryRow = LaneRow & { readonly letters: number }
+
+interface HeadsRow {
   readonly held: number
-  /** How many lanes by the status of their heads, and the oldest of them, in JSON. */
+  /** How many lanes by the status of their heads, in JSON. */
   readonly heads: string | null
+}
+
+interface SummaryRow extends HeadsRow {
+  /** In JSON. */
   readonly oldest: string | null
 }
 
-/** For the store, and for a moment of it: each part of `LetterStore`, and what `StoreMoment` asks for. */
+interface StatsRow extends HeadsRow {
+  /** How many letters by their status, and how many heads by the class of their failure; both in JSON. */
+  readonly ended: string | null
+  readonly classes: string | null
+  readonly since: number | null
+}
+
+type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'purge'
+
+/** For the store, and for a moment of it: what `LetterStore` only reads, and what `StoreMoment` asks for. */
 export function postgresLetters(db: Database, query: Query) {
   const sql = letterStatements(db)
   return {
@@ -53,10 +80,13 @@ export function postgresLetters(db: Database, query: Query) {
       const rows = await query<{ lane: string; done: number }>(sql.laneVersions, [subscription, lanes])
       return new Map(rows.map(({ lane, done }) => [lane, done]))
     },
-    queue: async (subscription, partition, lane, limits) => {
-      const values = [subscription, partition, lane, limits.events + 1, limits.bytes]
-      const foreign = await query<LetterRow>(sql.foreignQueue, values)
-      return toQueue(foreign.length > 0 ? foreign : await query<LetterRow>(sql.loggedQueue, values), limits)
+    queues: async (subscription, partition, lanes, limits) => {
+      const { events, bytes, perLane } = limits
+      if (events <= 0 || bytes <= 0) return []
+      // One more than asked for of each lane, to know who is next.
+      const most = events + lanes.length
+      const values = [subscription, partition, lanes, Math.min(perLane, events) + 1, most, bytes]
+      return toQueues(await query<QueuedRow>(sql.queues, values), lanes, limits, most)
     },
     present: (subscription, letters) =>
       query<LetterRef>(sql.present, [
@@ -65,43 +95,94 @@ export function postgresLetters(db: Database, query: Query) {
         numberArray(letters.map(({ sequence }) => sequence)),
         letters.map(({ eventId }) => eventId),
       ]),
-    list: async ({ subscription, lane, status, after = 0, limit = 100 }) =>
-      (await query<LetterRow>(sql.list, [subscription, after, lane, status, limit])).map(toLetter),
+    list: async ({ subscription, after = 0, limit = 100, ...filter }) => {
+      const { statement, values } = sql.list(filter)
+      return (await query<LetterRow>(statement, [subscription, after, limit, ...values])).map(toLetter)
+    },
     summary: async (subscription, oldest) => {
       const [row] = await query<SummaryRow>(sql.summary, [subscription, oldest])
       return toSummary(row as SummaryRow)
     },
+    lane: async (subscription, lane) => {
+      const [row] = isStorable(lane) ? await query<LaneSummaryRow>(sql.lane, [subscription, lane]) : []
+      return row && toLaneSummary(row)
+    },
+    stats: async (subscription) => {
+      const [row] = await query<StatsRow>(sql.stats, [subscription])
+      return toStats(row as StatsRow)
+    },
+    incidents: incidentsReader(db, query),
     ofPartition: async (subscription: string, partition: number, after: number, limit: number) =>
       (await query<LetterRow>(sql.ofPartition, [subscription, partition, after, limit])).map(toLetter),
-  } satisfies LetterStore & Record<string, unknown>
+  } satisfies Omit<LetterStore, Changes> & Record<string, unknown>
 }
 
-/** One row more than the limits allow comes along, to know who is next. */
-function toQueue(rows: readonly LetterRow[], limits: PageLimits): LetterQueue {
-  const letters: DeadLetter[] = []
-  let bytes = 0
-  for (const row of rows) {
-    bytes += row.data.length
-    if (letters.length === limits.events || (bytes > limits.bytes && letters.length > 0))
-      return { letters, next: { sequence: row.sequence, position: row.position } }
-    letters.push(toLetter(row))
+interface QueuedRow extends LetterRow {
+  /** Which of the lanes that were asked for: 1, 2, 3, … */
+  readonly lane_number: number
+  readonly bytes_before: number
+}
+
+/** A lane is cut where the limits are reached, and with it the list of lanes. Where all rows came, lanes without any are empty. */
+function toQueues(
+  rows: readonly QueuedRow[],
+  lanes: readonly string[],
+  limits: QueueLimits,
+  most: number,
+): LetterQueue[] {
+  const ofLane = Map.groupBy(rows, (row) => row.lane_number)
+  const last = rows.at(-1)
+  const isCut = last !== undefined && (rows.length >= most || last.bytes_before + last.data.length > limits.bytes)
+  const queues: LetterQueue[] = []
+  let { events, bytes } = limits
+  for (const [i, lane] of lanes.entries()) {
+    // What there was no room for is nobody's queue yet.
+    if (events <= 0 || bytes <= 0 || (isCut && i + 1 > last.lane_number)) break
+    const letters: DeadLetter[] = []
+    let next: LetterQueue['next']
+    for (const row of ofLane.get(i + 1) ?? []) {
+      const isFirst = queues.length === 0 && letters.length === 0
+      if (letters.length === Math.min(limits.perLane, events) || (row.data.length > bytes && !isFirst)) {
+        next = { sequence: row.sequence, position: row.position }
+        break
+      }
+      bytes -= row.data.length
+      letters.push(toLetter(row))
+    }
+    if (letters.length === 0 && next) break
+    events -= letters.length
+    queues.push({ lane, letters, next })
   }
-  return { letters, next: undefined }
+  return queues
 }
 
-function toSummary({ held, heads, oldest }: SummaryRow): HeldSummary {
+function toHeads({ held, heads }: HeadsRow): Pick<HeldSummary, 'lanes' | 'byStatus'> {
   const byHead = JSON.parse(heads ?? '{}') as Partial<Record<HeldLane['status'], number>>
   const lanes = Object.values(byHead).reduce((sum, count) => sum + count, 0)
-  const eldest = JSON.parse(oldest ?? '[]') as (LaneRow & { readonly letters: number })[]
+  return { lanes, byStatus: { ...byHead, queued: held - lanes } }
+}
+
+function toSummary(row: SummaryRow): HeldSummary {
+  const oldest = JSON.parse(row.oldest ?? '[]') as LaneSummaryRow[]
+  return { ...toHeads(row), letters: row.held, oldest: oldest.map(toLaneSummary) }
+}
+
+function toLaneSummary(row: LaneSummaryRow): LaneSummary {
+  return { ...toLane(row), letters: row.letters }
+}
+
+function toStats(row: StatsRow): LetterStats {
+  const { lanes, byStatus } = toHeads(row)
   return {
     lanes,
-    letters: held,
-    byStatus: { ...byHead, queued: held - lanes },
-    oldest: eldest.map((row): LaneSummary => ({ ...toLane(row), letters: row.letters })),
+    byStatus: { ...byStatus, ...(JSON.parse(row.ended ?? '{}') as LetterStats['byStatus']) },
+    byClass: JSON.parse(row.classes ?? '{}') as LetterStats['byClass'],
+    oldest: row.since ?? undefined,
   }
 }
 
-export function toLane({ lane, status, since, done, head, headPosition, dueAt, tries, breaker }: LaneRow): HeldLane {
+export function toLane(row: LaneRow): HeldLane {
+  const { lane, status, since, done, head, headPosition, dueAt, tries, breaker, redrive } = row
   return {
     lane,
     status,
@@ -113,6 +194,7 @@ export function toLane({ lane, status, since, done, head, headPosition, dueAt, t
     ...(dueAt !== null && { dueAt }),
     ...(tries !== null && tries > 0 && { tries }),
     ...(breaker !== null && { breaker }),
+    ...(redrive !== null && { redrive }),
   }
 }
 
@@ -142,5 +224,6 @@ export function toLetter(row: LetterRow): DeadLetter {
     endedAt: row.ended_at ?? undefined,
     endedBy: row.ended_by ?? undefined,
     endedReason: row.ended_reason ?? undefined,
+    revision: row.revision === null ? undefined : (JSON.parse(row.revision) as Revision),
   }
 }

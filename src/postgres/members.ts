@@ -2,6 +2,7 @@ import type { Member, PartitionView, SubscriptionStore, SubscriptionView } from 
 import type { Database } from './database.ts'
 import { partitionColumns, toState, type TriedPartitionRow } from './partitions.ts'
 import { isGoneSql, type Presence, presentSql } from './presence.ts'
+import { isRedrivenSql } from './redrive-sql.ts'
 import { fresh, prepared } from './statement.ts'
 import { toTrials, trialsSql } from './trials.ts'
 
@@ -22,6 +23,7 @@ type Owned = Pick<TriedPartitionRow, 'owner' | 'presence'>
 interface PartitionViewRow extends TriedPartitionRow {
   readonly is_free: boolean
   readonly is_due: boolean
+  readonly is_redriven: boolean
 }
 
 /** Stands for a process that has no presence now: its `until` alone says whether it lives. */
@@ -68,7 +70,13 @@ export function postgresMembers(
       }),
       partitions: rows.map((row): PartitionView => {
         const state = toState(row, toTrials(row.trials))
-        return { ...state, isFree: row.is_free, isMine: isOurs(row), isDue: row.is_due }
+        return {
+          ...state,
+          isFree: row.is_free,
+          isMine: isOurs(row),
+          isDue: row.is_due,
+          isRedriven: row.is_redriven,
+        }
       }),
     }
   }
@@ -128,7 +136,8 @@ function statements(db: Database) {
               SELECT FROM ${db.table('holdfast_lanes')} AS l
               WHERE l.subscription = p.subscription AND l.partition = p.partition AND l.status = 'retrying'
                 AND l.due_at IS NULL
-            ) AS is_due
+            ) AS is_due,
+            ${isRedrivenSql(db)} AS is_redriven
           FROM ${db.table('holdfast_partitions')} AS p WHERE p.subscription = s.name ORDER BY partition
         ) AS v
       ) AS partitions

@@ -1,5 +1,6 @@
 import { HoldfastError, StoreError } from '../errors.ts'
-import type { Commit, CommitOutcome, Lease, Transaction } from '../subscription/subscription-store.ts'
+import type { Commit, CommitOutcome, Lease, RowChange, Transaction } from '../subscription/subscription-store.ts'
+import { rowChanges } from './changes.ts'
 import type { Commits } from './commit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgPooledClient } from './driver.ts'
@@ -18,9 +19,9 @@ export async function performIn(
   work: (tx: Transaction) => Promise<Commit>,
 ): Promise<CommitOutcome> {
   const result = await db.retry(async () => {
-    const performing = new Performing(db, commits, await db.connect())
+    const performing = new Performing(db, await db.connect())
     try {
-      return await performing.perform(lease, work)
+      return await performing.perform(commits, lease, work)
     } finally {
       await performing.end()
     }
@@ -30,9 +31,25 @@ export async function performIn(
   throw result.thrown
 }
 
+/** Runs the user's SQL, tells what it changed, and takes it back. */
+export async function rehearseIn(
+  db: Database,
+  work: (tx: Transaction) => Promise<void>,
+): Promise<readonly RowChange[]> {
+  const result = await db.retry(async () => {
+    const performing = new Performing(db, await db.connect())
+    try {
+      return await performing.rehearse(work)
+    } finally {
+      await performing.end()
+    }
+  })
+  if ('changes' in result) return result.changes
+  throw result.thrown
+}
+
 class Performing implements Transaction {
   readonly #db: Database
-  readonly #commits: Commits
   readonly #client: PgPooledClient
   readonly #handle: Handle
   readonly #query: Query
@@ -40,9 +57,8 @@ class Performing implements Transaction {
   readonly #stopListening: () => void
   #isOpen = false
 
-  constructor(db: Database, commits: Commits, client: PgPooledClient) {
+  constructor(db: Database, client: PgPooledClient) {
     this.#db = db
-    this.#commits = commits
     this.#client = client
     this.#handle = new Handle(client)
     const { promise, reject } = Promise.withResolvers<never>()
@@ -57,24 +73,51 @@ class Performing implements Transaction {
     return this.#handle.client
   }
 
-  async perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<Result> {
+  async perform(commits: Commits, lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<Result> {
+    await this.#begin()
+    const barred = await commits.barred(this.#query, lease, true)
+    if (barred) return { outcome: barred }
+    const done = await this.#work(work)
+    return 'thrown' in done ? done : this.#finish(commits, done.result)
+  }
+
+  /** `thrown` is the user's own. */
+  async rehearse(
+    work: (tx: Transaction) => Promise<void>,
+  ): Promise<{ readonly changes: readonly RowChange[] } | { readonly thrown: unknown }> {
+    await this.#begin()
+    const done = await this.#work(async (tx) => {
+      await work(tx)
+      // What would only be looked at when it commits, which it never does.
+      await this.#asked(() => this.#query('SET CONSTRAINTS ALL IMMEDIATE'))
+    })
+    if ('thrown' in done) return done
+    // To look through large tables may take longer than a transaction of a user's may idle.
+    await this.#query('SET LOCAL idle_in_transaction_session_timeout = 0')
+    return { changes: await rowChanges(this.#db, this.#query, done.number) }
+  }
+
+  async #begin(): Promise<void> {
     this.#isOpen = true
     await this.#query('BEGIN')
-    const barred = await this.#commits.barred(this.#query, lease, true)
-    if (barred) return { outcome: barred }
+  }
+
+  /** The user's code, in the transaction `number`, which is as it was afterwards. */
+  async #work<T>(
+    work: (tx: Transaction) => Promise<T>,
+  ): Promise<{ readonly result: T; readonly number: string } | { readonly thrown: unknown }> {
     const number = await this.#number()
-    let commit: Commit
     try {
-      commit = await work(this)
+      const result = await work(this)
       this.#handle.close()
       await this.#check()
       if ((await this.#asked(() => this.#number())) !== number) throw this.#broken()
+      return { result, number }
     } catch (error) {
       // Where there is a cause that can be tried again at once, it is.
       if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
       return { thrown: error }
     }
-    return this.#finish(commit)
   }
 
   async run(work: () => unknown): Promise<void> {
@@ -113,10 +156,10 @@ class Performing implements Transaction {
     this.#client.release(!isReusable)
   }
 
-  async #finish(commit: Commit): Promise<Result> {
+  async #finish(commits: Commits, commit: Commit): Promise<Result> {
     let outcome: CommitOutcome
     try {
-      outcome = await this.#commits.write(this.#query, commit)
+      outcome = await commits.write(this.#query, commit)
     } catch (error) {
       if (troubleOf(error) !== 'refused') throw error
       return { thrown: storeError(error, this.#db.name), commit }
@@ -136,9 +179,9 @@ class Performing implements Transaction {
   }
 
   /** The number of the transaction, which savepoints don't change. */
-  async #number(): Promise<string | undefined> {
+  async #number(): Promise<string> {
     const [row] = await this.#query<{ number: string }>('SELECT pg_current_xact_id()::text AS number')
-    return row?.number
+    return row?.number ?? ''
   }
 
   /** What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then. */

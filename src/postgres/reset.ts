@@ -1,5 +1,8 @@
+import type { Deed } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf, spoiled } from './database.ts'
+import type { PgClient } from './driver.ts'
 import { Handle } from './handle.ts'
 
 /** Puts a subscription back to where it began, all of it or nothing; the epoch fences whoever works on it. */
@@ -7,6 +10,7 @@ export async function reset(
   db: Database,
   subscription: string,
   empty: ((handle: unknown) => unknown) | undefined,
+  deed: Deed | undefined,
 ): Promise<void> {
   let own: { readonly error: unknown } | undefined
   const work = db.transaction(async (client) => {
@@ -23,13 +27,28 @@ export async function reset(
         position = start, commits = commits + 1, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
         applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0, marks = '[]', tried = NULL
       WHERE subscription = $1`)
-    for (const table of ['lanes', 'letters', 'trials', 'inbox'])
+    await query(`
+      UPDATE ${db.table('holdfast_redrives')} SET status = 'cancelled', ended_reason = 'the subscription began anew',
+        ended_at = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+      WHERE subscription = $1 AND status = 'running'`)
+    await query(`
+      UPDATE ${db.table('holdfast_redrive_lanes')} SET state = 'left'
+      WHERE subscription = $1 AND state IN ('pending', 'running')`)
+    for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
       await query(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`)
     if (!empty && known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
-    if (!empty) return
+    if (empty) await runOwn(client, empty)
+    // Last, because the others wait for it from there on.
+    await writeDeed(db, client, deed)
+  })
+  await work.catch((error: unknown) => {
+    throw own ? own.error : error
+  })
+
+  async function runOwn(client: PgClient, code: (handle: unknown) => unknown): Promise<void> {
     const handle = new Handle(client)
     try {
-      await empty(handle.client)
+      await code(handle.client)
       await handle.settle()
     } catch (error) {
       if (handle.trouble === undefined) own = { error }
@@ -39,8 +58,5 @@ export async function reset(
       // What was set there would stay for whoever has the connection next.
       if (handle.isTouched) spoiled.add(client)
     }
-  })
-  await work.catch((error: unknown) => {
-    throw own ? own.error : error
-  })
+  }
 }

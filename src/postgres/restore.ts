@@ -9,6 +9,7 @@ import { type Database, queryOf, rollback } from './database.ts'
 import { storeError } from './errors.ts'
 import type { PgResult } from './driver.ts'
 import { columnsText } from './registration.ts'
+import { restoreHandwork } from './restore-handwork.ts'
 import { createTableSql, rowValues, upsertSql } from './rows.ts'
 
 type Ask = (text: string, values?: readonly unknown[]) => Promise<PgResult>
@@ -50,7 +51,7 @@ async function told<T>(db: Database, work: Promise<T>): Promise<T> {
 
 /** Locked, so that nothing comes in between the look and the end. */
 async function refuseUsed(db: Database, ask: Ask): Promise<void> {
-  const tables = ['holdfast_events', 'holdfast_subscriptions', 'holdfast_breakers'].map((name) => db.table(name))
+  const tables = ['events', 'subscriptions', 'breakers', 'audit'].map((name) => db.table(`holdfast_${name}`))
   await ask(`LOCK TABLE ${tables.join(', ')} IN EXCLUSIVE MODE`)
   for (const table of tables) {
     const { rows } = await ask(`SELECT 1 FROM ${table} LIMIT 1`)
@@ -82,6 +83,12 @@ class Writer {
         return this.#lanes(part.subscription, part.lanes)
       case 'letters':
         return this.#letters(part.subscription, part.letters)
+      case 'revisions':
+      case 'incidents':
+      case 'redrive':
+      case 'redrive-lanes':
+      case 'audit':
+        return restoreHandwork(this.#db, this.#ask, part)
       case 'inbox':
         return this.#inbox(part.subscription, part.marks)
       case 'breakers':
@@ -176,9 +183,9 @@ class Writer {
   async #lanes(subscription: string, lanes: readonly ArchivedLane[]): Promise<void> {
     await this.#query(
       `INSERT INTO ${this.#db.table('holdfast_lanes')} (subscription, lane, partition, done, status, since, head,
-         head_position, due_at, tries, breaker)
+         head_position, due_at, tries, breaker, redrive)
        SELECT $1, * FROM unnest($2::text[], $3::integer[], $4::bigint[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
-         $9::bigint[], $10::integer[], $11::text[])`,
+         $9::bigint[], $10::integer[], $11::text[], $12::text[])`,
       [
         subscription,
         lanes.map(({ lane }) => lane),
@@ -191,6 +198,7 @@ class Writer {
         lanes.map(({ hold }) => hold?.dueAt ?? null),
         lanes.map(({ hold }) => hold?.tries ?? null),
         lanes.map(({ hold }) => hold?.breaker ?? null),
+        lanes.map(({ hold }) => hold?.redrive ?? null),
       ],
     )
   }
@@ -205,8 +213,8 @@ class Writer {
       await this.#query(
         `INSERT INTO ${this.#db.table('holdfast_letters')} (subscription, position, partition, status, logged, held_at, ended_at,
            ended_by, lane, sequence, event_id, type, key, version, schema_version, time, is_text, data, metadata, class,
-           fingerprint, attempts, ended_reason)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`,
+           fingerprint, attempts, ended_reason, failed_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
         [
           subscription,
           event.position,
@@ -235,6 +243,7 @@ class Writer {
           failure?.fingerprint,
           attempts.length > 0 ? JSON.stringify(attempts) : null,
           endedReason,
+          attempts.at(-1)?.at,
         ],
       )
     }

@@ -7,7 +7,10 @@ export interface RoleNames {
   readonly schema?: string
   /** Owns the schema and everything in it: brings it up to date, and makes the tables of projections. */
   readonly migrator: string
-  /** Appends to the log and runs subscriptions. It can't change what is in the log, remove a letter, or make a table. */
+  /**
+   * Appends to the log, runs subscriptions and does what people ask for. It can't change what is in the log or in the audit, nor make a
+   * table.
+   */
   readonly engine: string
   /** Reads everything but what handlers were answered, and changes nothing. */
   readonly reader: string
@@ -20,7 +23,13 @@ const engineRights = {
   holdfast_partitions: 'INSERT, UPDATE',
   holdfast_members: 'INSERT, UPDATE, DELETE',
   holdfast_lanes: 'INSERT, UPDATE, DELETE',
-  holdfast_letters: 'INSERT, UPDATE',
+  // To purge what was resolved long ago.
+  holdfast_letters: 'INSERT, UPDATE, DELETE',
+  holdfast_incidents: 'INSERT, UPDATE, DELETE',
+  holdfast_revisions: 'INSERT, UPDATE, DELETE',
+  holdfast_redrives: 'INSERT, UPDATE, DELETE',
+  holdfast_redrive_lanes: 'INSERT, UPDATE, DELETE',
+  holdfast_audit: 'INSERT',
   holdfast_trials: 'INSERT, UPDATE, DELETE',
   holdfast_inbox: 'INSERT, UPDATE, DELETE',
   holdfast_breakers: 'INSERT, UPDATE, DELETE',

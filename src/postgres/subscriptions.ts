@@ -1,10 +1,12 @@
+import type { Deed } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type { ClaimOutcome, ClaimRequest, Lease, SubscriptionStore } from '../subscription/subscription-store.ts'
+import { writeDeed } from './audit.ts'
 import { postgresCommits } from './commit.ts'
-import type { Database } from './database.ts'
+import { type Database, queryOf } from './database.ts'
 import { postgresMembers } from './members.ts'
 import { type PartitionRow, partitionColumns, partitionReader, toState } from './partitions.ts'
-import { performIn } from './perform.ts'
+import { performIn, rehearseIn } from './perform.ts'
 import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
 import { reset } from './reset.ts'
@@ -39,17 +41,25 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     partitions: (subscription) => readPartitions(query, subscription),
     commit: (commit) => commits.commit(commit),
     perform: (lease, work) => turns(() => performIn(db, commits, lease, work)),
-    pause: async (subscription, { reason, at }) =>
-      mustExist(subscription, await db.query(sql.pause, [subscription, at, reason])),
-    resume: async (subscription) => mustExist(subscription, await db.query(sql.pause, [subscription, null, null])),
-    reset: async (subscription, empty) => {
-      await reset(db, subscription, empty)
+    pause: (subscription, { reason, at }, deed) => pause([subscription, at, reason], deed),
+    resume: (subscription, deed) => pause([subscription, null, null], deed),
+    reset: async (subscription, empty, deed) => {
+      await reset(db, subscription, empty, deed)
       listener.notify('release')
     },
+    rehearse: (work) => turns(() => rehearseIn(db, work)),
     acquit: async (instance) => {
       await db.query(sql.acquit, [instance])
     },
     onRelease: (wake) => listener.onRelease(wake),
+  }
+
+  async function pause(values: readonly [subscription: string, ...unknown[]], deed: Deed | undefined): Promise<void> {
+    if (!deed) return mustExist(values[0], await db.query(sql.pause, values))
+    await db.transaction(async (client) => {
+      mustExist(values[0], (await client.query(queryOf(sql.pause, values))).rows)
+      await writeDeed(db, client, deed)
+    })
   }
 
   async function claim({ subscription, partition, owner, leaseMs }: ClaimRequest): Promise<ClaimOutcome> {

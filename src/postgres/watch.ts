@@ -11,8 +11,12 @@ export interface Watch {
 const firstMs = 1
 const mostMs = 20
 const mostAfterFailureMs = 1_000
-/** A look costs the server a fifth of a millisecond, and more the more it has to do; so much of the time is left without. */
-const restFactor = 8
+/**
+ * A look costs the server a fifth of a millisecond, and more the more it has to do; so much of the time is left without. Every process
+ * that reads looks for itself, and what they take together the writers miss.
+ */
+const restFactor = 24
+const mostRestMs = 50
 
 /**
  * Looks at the holders of the append lock while anybody waits for some of them to end, and not otherwise: one loop for a
@@ -21,7 +25,7 @@ const restFactor = 8
 export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Watch {
   let watchers: Watcher[] = []
   let waitMs = firstMs
-  let restMs = 0
+  let restUntil = 0
   let isRunning = false
 
   return {
@@ -36,7 +40,7 @@ export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Wat
   async function run(): Promise<void> {
     isRunning = true
     while (watchers.length > 0 && !signal.aborted) {
-      await nap(Math.max(waitMs, restMs), signal)
+      await nap(Math.max(waitMs, restUntil - performance.now()), signal)
       if (signal.aborted) break
       const begun = performance.now()
       // Whoever joins from here on waits for holders that this look may have been too early to see, and would take them for gone.
@@ -44,7 +48,8 @@ export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Wat
       watchers = []
       try {
         const seen = await look()
-        restMs = restFactor * (performance.now() - begun)
+        const ended = performance.now()
+        restUntil = ended + Math.min(restFactor * (ended - begun), mostRestMs)
         watchers.unshift(...asked.filter((watcher) => !watcher(seen)))
         waitMs = Math.min(waitMs * 1.5, mostMs)
       } catch {

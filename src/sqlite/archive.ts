@@ -2,6 +2,7 @@ import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archiv
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { SubscriptionKind } from '../subscription/subscription-store.ts'
+import { audit, handwork } from './archive-handwork.ts'
 import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
 import { laneColumns, type LaneRow, letterOf, type LetterRow, toLane } from './letters.ts'
@@ -30,10 +31,12 @@ export async function* archive(db: Database, isFree: (row: PartitionRow) => bool
     if (table) yield* rows(db, name, table)
     yield* lanes(db, name)
     yield* letters(db, name)
+    yield* handwork(db, name)
     yield* inbox(db, name)
   }
   const breakers = listBreakers(db)
   if (breakers.length > 0) yield { part: 'breakers', breakers }
+  yield* audit(db)
 }
 
 function tableOf(name: string | null, columns: string): TableSpec | undefined {

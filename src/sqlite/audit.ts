@@ -13,11 +13,14 @@ interface AuditRow extends Omit<AuditEntry, 'details'> {
 export function sqliteAudit(db: Database, gate: WriteGate): AuditStore {
   return {
     record: async (deed) => gate.write(() => db.transaction(() => writeDeed(db, deed))),
-    list: async (after, limit) =>
-      db
-        .all<AuditRow>('SELECT * FROM holdfast_audit WHERE number > ? ORDER BY number LIMIT ?', after, limit)
-        .map((row) => ({ ...row, details: JSON.parse(row.details) as AuditEntry['details'] })),
+    list: async (after, limit) => listEntries(db, after, limit),
   }
+}
+
+export function listEntries(db: Database, after: number, limit: number): AuditEntry[] {
+  return db
+    .all<AuditRow>('SELECT * FROM holdfast_audit WHERE number > ? ORDER BY number LIMIT ?', after, limit)
+    .map((row) => ({ ...row, details: JSON.parse(row.details) as AuditEntry['details'] }))
 }
 
 /** Within the transaction that does what it says. */

@@ -151,6 +151,11 @@ export class Flow {
     this.#standstill = { why, failure, since: clock.now(), lanes, backoff, isAnybodys, probes: 0, probeAt }
   }
 
+  /** The probe failed, and somebody else says when the next one is. */
+  probedUntil(waitMs: number): void {
+    if (this.#standstill) this.#standstill.probeAt = this.#runtime.clock.mono() + waitMs
+  }
+
   /** The probe failed, or something that was still under way did. */
   probed(atLeastMs = 0): void {
     const standing = this.#standstill

@@ -75,14 +75,11 @@ export class Verdicts {
       tracer.hook(handler.onError, error, tried.event, tried.ctx)
       waits.report(entry.lane, tried.pass, isOwn)
     }
-    if (isOwn && this.#stillBlocks(entry, found)) {
-      flow.probed()
-      this.#tell()
-      return this.#putBack(track, entry)
-    }
+    // Where the order is kept, it is this event that everything waits for.
+    if (flow.standstill?.why === 'order' && !entry.isLetter && tried?.pass.entry !== 'probe')
+      return this.#stillBlocks(track, entry, found, failure)
     if (isOwn) {
-      // Where the order is kept, it is this event that everything waits for.
-      if (flow.standstill?.why !== 'order') this.#answered()
+      this.#answered()
       return this.#decide(track, entry, found, failure)
     }
     if (flow.standstill) {
@@ -183,10 +180,21 @@ export class Verdicts {
     })
   }
 
-  /** Whether the partition stands still at it already, and will do so: it waits longer then each time, and there is nothing new to tell. */
-  #stillBlocks(entry: Entry, found: Classified): boolean {
-    if (this.#desk.flow.standstill?.why !== 'order' || entry.isLetter) return false
-    return ['park', 'retry'].includes(this.#decisionOf(entry, found).decision)
+  /** The partition stands still at it already. Its policy says when it is tried again, and whether it may be passed over. */
+  #stillBlocks(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
+    const { flow, tracer } = this.#desk
+    const decision = this.#decisionOf(entry, found)
+    if (decision.decision === 'skip') return this.#skip(track, entry, failure, decision.reason)
+    if (decision.decision === 'retry') {
+      entry.tries++
+      tracer.nacked(entry.record, failure, decision.delayMs)
+      flow.probedUntil(decision.delayMs)
+    } else {
+      // Nothing in its policy is left that could be done here, so it waits longer each time.
+      flow.probed(found.retryAfterMs)
+    }
+    this.#tell()
+    this.#putBack(track, entry)
   }
 
   /** Where the whole partition is kept in order, nothing goes on without it. */

@@ -1,5 +1,6 @@
 import { ground } from './0001-ground.ts'
 import { handlers } from './0002-handlers.ts'
+import { redrives } from './0003-redrives.ts'
 
 export interface Migration {
   readonly name: string
@@ -11,4 +12,5 @@ export interface Migration {
 export const migrations: readonly Migration[] = [
   { name: 'ground', sql: ground },
   { name: 'handlers', sql: handlers },
+  { name: 'redrives', sql: redrives },
 ]

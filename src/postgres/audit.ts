@@ -1,0 +1,56 @@
+import { type AuditEntry, type AuditStore, chain, type Deed, noEntry } from '../audit/audit.ts'
+import { HoldfastError } from '../errors.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
+import { auditLock, schemaNumber } from './locks.ts'
+import { isStorable } from './rows.ts'
+import { prepared, type Query } from './statement.ts'
+
+export interface AuditRow extends Omit<AuditEntry, 'details'> {
+  /** In JSON. */
+  readonly details: string
+}
+
+export const auditColumns = 'number, at, by, act, target, reason, details, previous, hash'
+
+export function postgresAudit(db: Database, query: Query): AuditStore {
+  return {
+    record: (deed) => db.transaction((client) => writeDeed(db, client, deed)),
+    list: (after, limit) => listEntries(db, query, after, limit),
+  }
+}
+
+export async function listEntries(db: Database, query: Query, after: number, limit: number): Promise<AuditEntry[]> {
+  const sql = prepared(`
+    SELECT ${auditColumns} FROM ${db.table('holdfast_audit')} WHERE number > $1 ORDER BY number LIMIT $2`)
+  const rows = await query<AuditRow>(sql, [after, limit])
+  return rows.map((row) => ({ ...row, details: JSON.parse(row.details) as AuditEntry['details'] }))
+}
+
+/** Within the transaction that does what it says, and as the last of it: the others wait for it from here on. */
+export async function writeDeed(db: Database, client: PgClient, deed: Deed | undefined): Promise<void> {
+  if (!deed) return
+  checkDeed(deed)
+  await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [auditLock, schemaNumber(db.schema)]))
+  // A statement of its own: it must see what was committed before the lock was had.
+  const lastSql = `SELECT number, hash FROM ${db.table('holdfast_audit')} ORDER BY number DESC LIMIT 1`
+  const [last] = rowsOf<Pick<AuditEntry, 'number' | 'hash'>>(await client.query(queryOf(lastSql, [])))
+  await client.query(queryOf(insertEntrySql(db), entryValues(chain(deed, last ?? noEntry))))
+}
+
+export function insertEntrySql(db: Database): string {
+  return `INSERT INTO ${db.table('holdfast_audit')} (${auditColumns}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`
+}
+
+export function entryValues(entry: AuditEntry): unknown[] {
+  const { number, at, by, act, target, reason, details, previous, hash } = entry
+  return [number, at, by, act, target, reason, JSON.stringify(details), previous, hash]
+}
+
+/** PostgreSQL would refuse one of these, and change the other, so that the chain would seem broken. */
+export function checkDeed({ by, act, target, reason }: Pick<Deed, 'by' | 'act' | 'target' | 'reason'>): void {
+  if ([by, act, target, reason].every(isStorable)) return
+  throw new HoldfastError('OPTION_INVALID', 'What is said about an act has a character that can not be stored.', {
+    hint: 'Leave out U+0000 and halves of surrogate pairs.',
+  })
+}

@@ -1,0 +1,103 @@
+import type { RedriveRequest } from '../redrive/redrive.ts'
+import type { Database, Statement } from './database.ts'
+import { conditionsOf } from './letter-filter.ts'
+import { fresh, prepared } from './statement.ts'
+
+/** For a redrive `r`: the lanes of a partition that may be begun. By partition, because that is how their index has them in order. */
+const pendingOf = (db: Database, partition: string) => `
+  SELECT FROM ${db.table('holdfast_redrive_lanes')} AS n
+  WHERE n.redrive = r.id AND n.partition = ${partition} AND n.state = 'pending' AND n.ordinal <= r.admitted`
+
+/** For a redrive `r`: all lanes that may be begun have their end. */
+const isStageOver = (db: Database) => `(
+  NOT EXISTS (
+    SELECT FROM ${db.table('holdfast_partitions')} AS q CROSS JOIN LATERAL (${pendingOf(db, 'q.partition')} LIMIT 1) AS n
+    WHERE q.subscription = r.subscription
+  ) AND NOT EXISTS (
+    SELECT FROM ${db.table('holdfast_redrive_lanes')} AS b WHERE b.redrive = r.id AND b.state = 'running'))`
+
+/** For `holdfast_partitions AS p`: whether a redrive has something for its owner to do, if only to end it. */
+export function isRedrivenSql(db: Database): string {
+  return `EXISTS (
+    SELECT FROM ${db.table('holdfast_redrives')} AS r WHERE r.subscription = p.subscription AND r.status = 'running'
+      AND (EXISTS (${pendingOf(db, 'p.partition')}) OR ${isStageOver(db)}))`
+}
+
+const columns = `
+  r.id, r.subscription, r.act, r.filter, r.by, r.reason, r.at, r.rate, r.stages, r.max_failures AS "maxFailures", r.lanes,
+  r.admitted, r.status, r.ended_at AS "endedAt", r.ended_reason AS "endedReason"`
+
+export function redriveStatements(db: Database) {
+  const redrives = db.table('holdfast_redrives')
+  const lanes = db.table('holdfast_redrive_lanes')
+  const select = `
+    SELECT ${columns}, s.letters, s."byState" FROM ${redrives} AS r CROSS JOIN LATERAL (
+      SELECT coalesce(sum(g.letters), 0)::bigint AS letters, coalesce(json_object_agg(g.state, g.n), '{}') AS "byState"
+      FROM (SELECT state, count(*) AS n, sum(letters) AS letters FROM ${lanes} WHERE redrive = r.id GROUP BY state) AS g
+    ) AS s`
+  return {
+    find: fresh(`${select} WHERE r.id = $1`),
+    list: fresh(`${select} WHERE $1::text IS NULL OR r.subscription = $1 ORDER BY r.number DESC LIMIT $2`),
+    lanes: fresh(`
+      SELECT redrive, ordinal, partition, lane, position, state, letters FROM ${lanes}
+      WHERE redrive = $1 AND ordinal > $2 AND ($3::text IS NULL OR state = $3) ORDER BY ordinal LIMIT $4`),
+    insert: prepared(`
+      INSERT INTO ${redrives} (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running')`),
+    // One redrive after the other, each by the index of its own lanes.
+    due: fresh(`
+      SELECT n.redrive, n.lane, n.position, r.act, r.by, r.reason, r.rate / r.spread AS rate
+      FROM (SELECT * FROM ${redrives} WHERE subscription = $2 AND status = 'running' ORDER BY number) AS r CROSS JOIN LATERAL (
+        SELECT n.redrive, n.ordinal, n.lane, n.position FROM ${lanes} AS n
+        WHERE n.redrive = r.id AND n.partition = $1 AND n.state = 'pending' AND n.ordinal <= r.admitted ORDER BY n.ordinal LIMIT $3
+      ) AS n ORDER BY r.number, n.ordinal LIMIT $3`),
+    // Running ones of which a stage is over, or of which too many failed. It counts no further than it must.
+    over: fresh(`
+      SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS "maxFailures", f.failed
+      FROM ${redrives} AS r CROSS JOIN LATERAL (
+        SELECT CASE WHEN r.max_failures IS NULL THEN 0 ELSE (
+          SELECT count(*) FROM (
+            SELECT FROM ${lanes} AS n WHERE n.redrive = r.id AND n.state = 'failed' LIMIT r.max_failures + 1) AS n) END AS failed
+        OFFSET 0
+      ) AS f
+      WHERE r.subscription = $1 AND r.status = 'running' AND (f.failed > r.max_failures OR ${isStageOver(db)})`),
+    lock: prepared(`
+      SELECT FROM ${redrives} WHERE subscription = $1 AND status = 'running' ORDER BY number FOR UPDATE`),
+    failed: prepared(`SELECT count(*) AS failed FROM ${lanes} WHERE redrive = $1 AND state = 'failed'`),
+    admit: prepared(`UPDATE ${redrives} SET admitted = $2 WHERE id = $1`),
+    end: prepared(`
+      UPDATE ${redrives} SET status = $2, ended_at = $3, ended_reason = $4 WHERE id = $1 AND status = 'running' RETURNING 1`),
+    leave: fresh(`UPDATE ${lanes} SET state = 'left' WHERE redrive = $1 AND state = 'pending'`),
+  }
+}
+
+/** Freezes the lanes $2 of a subscription for the redrive $1, in order of their heads, and says how many there are. */
+export function freezeStatement(
+  db: Database,
+  { act, filter }: RedriveRequest,
+): { readonly statement: Statement; readonly values: readonly unknown[] } {
+  const lanes = db.table('holdfast_redrive_lanes')
+  const { lane, ...rest } = filter
+  const { sql, values } = conditionsOf(db, rest, 4)
+  const status = act === 'skip' ? "h.status = 'waiting' AND h.breaker IS NULL" : "h.status IN ('parked', 'retrying')"
+  const statement = fresh(`
+    WITH heads AS MATERIALIZED (
+      SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
+        SELECT FROM ${lanes} AS n WHERE n.subscription = $2 AND n.lane = h.lane AND n.state IN ('pending', 'running')
+      ) AS is_busy
+      FROM ${db.table('holdfast_lanes')} AS h CROSS JOIN LATERAL (
+        SELECT FROM ${db.table('holdfast_letters')} AS l
+        WHERE l.subscription = $2 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
+      ) AS l
+      WHERE h.subscription = $2 AND ($3::text IS NULL OR h.lane = $3) AND ${status}
+    ),
+    frozen AS (
+      INSERT INTO ${lanes} (redrive, ordinal, subscription, partition, lane, position)
+      SELECT $1::text, row_number() OVER (ORDER BY position, partition), $2::text, partition, lane, position
+      FROM heads WHERE NOT is_busy
+      RETURNING partition
+    )
+    SELECT count(*) AS lanes, count(DISTINCT partition) AS spread,
+      (SELECT count(*) FROM heads WHERE is_busy) AS busy FROM frozen`)
+  return { statement, values: [lane, ...values] }
+}

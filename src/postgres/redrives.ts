@@ -1,0 +1,182 @@
+import type { Deed } from '../audit/audit.ts'
+import { HoldfastError } from '../errors.ts'
+import type {
+  AskOutcome,
+  Redrive,
+  RedriveLane,
+  RedriveLaneState,
+  RedriveRequest,
+  RedriveTask,
+} from '../redrive/redrive.ts'
+import type { RedriveStore } from '../redrive/redrive-store.ts'
+import { checkDeed, writeDeed } from './audit.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
+import type { Listener } from './listener.ts'
+import { redriveLock, schemaNumber } from './locks.ts'
+import { freezeStatement, redriveStatements } from './redrive-sql.ts'
+import { isStorable } from './rows.ts'
+import type { Query } from './statement.ts'
+
+interface RedriveRow
+  extends Omit<Redrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'byState' | 'endedAt' | 'endedReason'> {
+  /** Three in JSON. */
+  readonly filter: string
+  readonly stages: string
+  readonly byState: string
+  readonly rate: number | null
+  readonly maxFailures: number | null
+  readonly endedAt: number | null
+  readonly endedReason: string | null
+}
+
+interface OverRow {
+  readonly id: string
+  readonly stages: string
+  readonly lanes: number
+  readonly admitted: number
+  readonly maxFailures: number | null
+  readonly failed: number
+}
+
+export function postgresRedrives(db: Database, query: Query, listener: Pick<Listener, 'notify'>): RedriveStore {
+  const sql = redriveStatements(db)
+  const runOn =
+    (client: PgClient): Query =>
+    async (statement, values = []) =>
+      rowsOf(await client.query(queryOf(statement, values)))
+  const findBy = async (run: Query, id: string) => {
+    const [row] = isStorable(id) ? await run<RedriveRow>(sql.find, [id]) : []
+    return row && toRedrive(row)
+  }
+
+  return {
+    ask: async (request) => {
+      const asked = await ask(request)
+      if (asked.outcome === 'asked') listener.notify('release')
+      return asked
+    },
+    due: async (subscription, partition, limit) => {
+      if ((await query(sql.over, [subscription])).length > 0) await advance(subscription)
+      const tasks = await query<RedriveTask & { rate: number | null }>(sql.due, [partition, subscription, limit])
+      return tasks.map((task) => ({ ...task, rate: task.rate ?? undefined }))
+    },
+    cancel: (id, deed) => cancel(id, deed),
+    find: (id) => findBy(query, id),
+    list: async ({ subscription, limit }) => (await query<RedriveRow>(sql.list, [subscription, limit])).map(toRedrive),
+    lanes: (id, state, after, limit) =>
+      query<RedriveLane & { readonly ordinal: number }>(sql.lanes, [id, after, state, limit]),
+  }
+
+  /**
+   * One at a time for a schema: whoever comes second sees what the first one froze, so no lane is in two of them and none is left out
+   * of the numbers. The index that keeps a lane to one redrive would end any other way to get there.
+   */
+  async function ask(request: RedriveRequest): Promise<AskOutcome> {
+    const { id, subscription, act, filter, by, reason, at, expected, rate, stages, maxFailures } = request
+    checkDeed({ by, act, target: subscription, reason })
+    return db.transaction(async (client): Promise<AskOutcome> => {
+      const run = runOn(client)
+      // To freeze a million lanes takes as long as it takes.
+      await run('SET LOCAL statement_timeout = 0')
+      const known = await run(`SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`, [subscription])
+      if (known.length === 0) throw unknown(subscription)
+      await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
+      await run('SAVEPOINT holdfast_ask')
+      const [lanes, spread, busy] = await freeze(run, request)
+      const nothing = whyNot(lanes, busy, expected)
+      if (nothing) {
+        await run('ROLLBACK TO SAVEPOINT holdfast_ask')
+        return nothing
+      }
+      const admitted = Math.min(stages[0] ?? lanes, lanes)
+      const values = [id, subscription, act, JSON.stringify(filter), by, reason, at, rate, JSON.stringify(stages)]
+      await run(sql.insert, [...values, maxFailures, lanes, spread, admitted])
+      const redrive = (await findBy(run, id)) as Redrive
+      await writeDeed(db, client, { by, act, target: subscription, reason, at, details: { redrive: id, lanes } })
+      return { outcome: 'asked', redrive, busy }
+    })
+  }
+
+  async function freeze(run: Query, request: RedriveRequest): Promise<[lanes: number, spread: number, busy: number]> {
+    const { id, subscription, filter } = request
+    // Such a lane can't be there, and asking for it would be an error.
+    if (filter.lane !== undefined && !isStorable(filter.lane)) return [0, 0, 0]
+    const { statement, values } = freezeStatement(db, request)
+    const [row] = await run<{ lanes: number; spread: number; busy: number }>(statement, [id, subscription, ...values])
+    return row ? [row.lanes, row.spread, row.busy] : [0, 0, 0]
+  }
+
+  /** Begins the next stage of those of which one is over, and ends those that have none left or too many that failed. */
+  async function advance(subscription: string): Promise<void> {
+    await db.transaction(async (client) => {
+      const run = runOn(client)
+      await run('SET LOCAL statement_timeout = 0')
+      // The owners of all partitions come here together; the second finds it done.
+      await run(sql.lock, [subscription])
+      const [clock] = await run<{ now: number }>(
+        'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
+      )
+      const now = clock?.now ?? 0
+      for (const { id, stages, lanes, admitted, failed, maxFailures } of await run<OverRow>(sql.over, [subscription])) {
+        if (maxFailures !== null && failed > maxFailures) {
+          const [all] = await run<{ failed: number }>(sql.failed, [id])
+          await end(run, id, 'stopped', `${all?.failed} lanes failed, and it may have ${maxFailures}`, now)
+        } else if (admitted >= lanes) await end(run, id, 'done', undefined, now)
+        else {
+          const next = (JSON.parse(stages) as number[]).find((stage) => stage > admitted) ?? lanes
+          await run(sql.admit, [id, Math.min(next, lanes)])
+        }
+      }
+    })
+    // What may be begun now may be in partitions of other processes.
+    listener.notify('release')
+  }
+
+  async function cancel(id: string, deed: Deed): Promise<boolean> {
+    checkDeed(deed)
+    if (!isStorable(id)) return false
+    return db.transaction(async (client) => {
+      const run = runOn(client)
+      const isCancelled = await end(run, id, 'cancelled', deed.reason, deed.at)
+      if (isCancelled) await writeDeed(db, client, deed)
+      return isCancelled
+    })
+  }
+
+  async function end(
+    run: Query,
+    id: string,
+    status: Redrive['status'],
+    reason: string | undefined,
+    at: number,
+  ): Promise<boolean> {
+    if ((await run(sql.end, [id, status, at, reason])).length === 0) return false
+    await run(sql.leave, [id])
+    return true
+  }
+}
+
+function whyNot(lanes: number, busy: number, expected: number | undefined): AskOutcome | undefined {
+  if (expected !== undefined && lanes !== expected) return { outcome: 'changed', lanes }
+  return lanes === 0 ? { outcome: 'nothing', busy } : undefined
+}
+
+function unknown(subscription: string): HoldfastError {
+  return new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
+}
+
+const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
+
+function toRedrive(row: RedriveRow): Redrive {
+  return {
+    ...row,
+    filter: JSON.parse(row.filter) as Redrive['filter'],
+    stages: JSON.parse(row.stages) as number[],
+    byState: { ...noStates, ...(JSON.parse(row.byState) as Partial<Record<RedriveLaneState, number>>) },
+    rate: row.rate ?? undefined,
+    maxFailures: row.maxFailures ?? undefined,
+    endedAt: row.endedAt ?? undefined,
+    endedReason: row.endedReason ?? undefined,
+  }
+}

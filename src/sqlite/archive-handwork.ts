@@ -1,0 +1,124 @@
+import type {
+  ArchivedIncident,
+  ArchivedRedrive,
+  ArchivedRedriveLane,
+  ArchivedRevision,
+  ArchivePart,
+} from '../archive/archive.ts'
+import { listEntries } from './audit.ts'
+import type { Database } from './database.ts'
+
+/** A revision may have a megabyte; the others are small. */
+const revisionsPerPart = 100
+const perPart = 1_000
+
+type RevisionRow = Omit<ArchivedRevision, 'isTakenBack'> & { readonly takenBack: 0 | 1 }
+
+interface RedriveRow
+  extends Omit<ArchivedRedrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'endedAt' | 'endedReason'> {
+  readonly row: number
+  /** Both in JSON. */
+  readonly filter: string
+  readonly stages: string
+  readonly rate: number | null
+  readonly maxFailures: number | null
+  readonly endedAt: number | null
+  readonly endedReason: string | null
+}
+
+/** What people did with the letters of a subscription. */
+export async function* handwork(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  yield* revisions(db, subscription)
+  yield* incidents(db, subscription)
+  yield* redrives(db, subscription)
+}
+
+export async function* audit(db: Database): AsyncGenerator<ArchivePart> {
+  for (let after = 0; ; ) {
+    const entries = listEntries(db, after, perPart)
+    const last = entries.at(-1)
+    if (!last) return
+    yield { part: 'audit', entries }
+    after = last.number
+  }
+}
+
+async function* revisions(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  let after = { position: 0, partition: 0, number: 0 }
+  for (;;) {
+    const found = db.all<RevisionRow>(
+      `SELECT partition, position, number, body, by, reason, at, taken_back AS takenBack FROM holdfast_revisions
+       WHERE subscription = ? AND (position, partition, number) > (?, ?, ?) ORDER BY position, partition, number LIMIT ?`,
+      subscription,
+      after.position,
+      after.partition,
+      after.number,
+      revisionsPerPart,
+    )
+    const last = found.at(-1)
+    if (!last) return
+    const archived = found.map(({ takenBack, ...revision }) => ({ ...revision, isTakenBack: takenBack === 1 }))
+    yield { part: 'revisions', subscription, revisions: archived }
+    after = last
+  }
+}
+
+async function* incidents(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  for (let after = ''; ; ) {
+    const found = db.all<ArchivedIncident>(
+      `SELECT fingerprint, letters, first_seen AS firstSeen, last_seen AS lastSeen, last_ended AS lastEnded
+       FROM holdfast_incidents WHERE subscription = ? AND fingerprint > ? ORDER BY fingerprint LIMIT ?`,
+      subscription,
+      after,
+      perPart,
+    )
+    const last = found.at(-1)
+    if (!last) return
+    yield { part: 'incidents', subscription, incidents: found }
+    after = last.fingerprint
+  }
+}
+
+async function* redrives(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
+  for (let after = 0; ; ) {
+    const row = db.get<RedriveRow>(
+      `SELECT number AS row, id, subscription, act, filter, by, reason, at, rate, stages, max_failures AS maxFailures, lanes, spread,
+         admitted, status, ended_at AS endedAt, ended_reason AS endedReason
+       FROM holdfast_redrives WHERE subscription = ? AND number > ? ORDER BY number LIMIT 1`,
+      subscription,
+      after,
+    )
+    if (!row) return
+    yield { part: 'redrive', subscription, redrive: toRedrive(row) }
+    yield* redriveLanes(db, subscription, row.id)
+    after = row.row
+  }
+}
+
+async function* redriveLanes(db: Database, subscription: string, redrive: string): AsyncGenerator<ArchivePart> {
+  for (let after = 0; ; ) {
+    const lanes = db.all<ArchivedRedriveLane>(
+      `SELECT redrive, ordinal, partition, lane, position, state, letters FROM holdfast_redrive_lanes
+       WHERE redrive = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
+      redrive,
+      after,
+      perPart,
+    )
+    const last = lanes.at(-1)
+    if (!last) return
+    yield { part: 'redrive-lanes', subscription, lanes }
+    after = last.ordinal
+  }
+}
+
+function toRedrive({ row: _row, ...redrive }: RedriveRow): ArchivedRedrive {
+  return {
+    ...redrive,
+    filter: JSON.parse(redrive.filter) as ArchivedRedrive['filter'],
+    stages: JSON.parse(redrive.stages) as number[],
+    rate: redrive.rate ?? undefined,
+    maxFailures: redrive.maxFailures ?? undefined,
+    endedAt: redrive.endedAt ?? undefined,
+    endedReason: redrive.endedReason ?? undefined,
+  }
+}
