@@ -35,6 +35,7 @@ export const errorCodes = [
   'SOURCE_REGRESSED',
   'SOURCE_INVALID',
   'ENGINE_STATE',
+  'LANE_HELD',
   'BREAKER_OPEN',
   'VERIFY_NEEDS_LOG',
   'REBUILD_UNKNOWN',

@@ -87,10 +87,17 @@ export class Runner {
   reached(position: number): boolean {
     const view = this.#view
     if (!view || this.#failure) return false
-    return view.partitions.every(({ partition, checkpoint, isDue }) => {
+    const isReading = this.#parts.settings.only !== 'letters'
+    return view.partitions.every(({ partition, checkpoint, isDue, isRedriven }) => {
       const worker = this.#workers.get(partition)
-      return worker ? worker.reached(position) : checkpoint.position >= position && !isDue
+      if (worker) return worker.reached(position)
+      return (!isReading || checkpoint.position >= position) && !isDue && !isRedriven
     })
+  }
+
+  /** Whether a partition is this process's. */
+  owns(partition: number): boolean {
+    return this.#workers.get(partition)?.isOwner === true
   }
 
   /** Calls back after every commit and every change of state. */
@@ -111,7 +118,9 @@ export class Runner {
   /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
   async register(): Promise<void> {
     const { name, consumer, from, partitions } = this.subscription
-    const start = from === 'checkpoint' ? 'existing' : await this.#startOf(from)
+    // Who reads nothing makes nothing new.
+    const isNew = from !== 'checkpoint' && this.#parts.settings.only !== 'letters'
+    const start = isNew ? await this.#startOf(from) : 'existing'
     await this.#parts.store.subscriptions.register({
       name,
       kind: consumer.kind,
@@ -137,7 +146,7 @@ export class Runner {
     if (this.#phase !== 'new') return
     this.#phase = 'running'
     try {
-      this.#forget = this.source.onAppend(() => this.wake())
+      if (this.#parts.settings.only !== 'letters') this.#forget = this.source.onAppend(() => this.wake())
     } catch (error) {
       this.fail(error)
     }
@@ -152,9 +161,10 @@ export class Runner {
     this.setPause(view.partitions[0]?.pause)
     // What was taken from us is not ours to give back, and must be told as what it is.
     const lost = new Set<Worker>()
-    for (const { partition, epoch } of view.partitions) {
+    for (const { partition, epoch, isRedriven } of view.partitions) {
       const worker = this.#workers.get(partition)
       if (worker?.heard(epoch)) lost.add(worker)
+      else if (isRedriven) worker?.redriven()
     }
     const share = isOther ? 0 : fairShare(view.members, view.partitions.length)
     const working = [...this.#workers.values()].filter((worker) => !this.#leaving.has(worker) && !lost.has(worker))

@@ -67,5 +67,5 @@ export function generationOf(subscription: RebuildableSubscription): Rebuildable
     consumer.kind === 'fold'
       ? { ...consumer, name, table: generationTable(consumer.table, consumer.version) }
       : { ...consumer, name }
-  return { ...subscription, name, consumer: own, from: 'checkpoint', beside }
+  return { ...subscription, name, consumer: own, from: 'checkpoint', redrive: undefined, beside }
 }

@@ -1,3 +1,4 @@
+import type { Logger } from '../engine/events.ts'
 import { relevanceOf } from '../engine/interpret.ts'
 import { HoldfastError } from '../errors.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
@@ -19,6 +20,8 @@ export interface SwitchOptions extends Partial<Runtime>, Answerable {
    * two seconds at the most. Without it, one that is behind is refused at once.
    */
   readonly wait?: Duration
+  /** Of what it does while it waits. */
+  readonly logger?: Logger
   /** Switches although people decided about events that the rebuild had passed without that. */
   readonly evenStrays?: boolean
 }
@@ -38,7 +41,7 @@ const tryMs = 10
 const restMs = 200
 const mostStrays = 10_000
 
-const switchNames = ['store', 'version', 'wait', 'evenStrays', 'by', 'reason', 'clock', 'timers', 'random']
+const switchNames = ['store', 'version', 'wait', 'evenStrays', 'logger', 'by', 'reason', 'clock', 'timers', 'random']
 
 /**
  * Makes a rebuilt version the live one, in one transaction. Processes that have the version that was live are fenced and wait; those
@@ -47,7 +50,7 @@ const switchNames = ['store', 'version', 'wait', 'evenStrays', 'by', 'reason', '
 export async function switchRebuild(projection: Rebuildable, options: SwitchOptions): Promise<Switched> {
   checkOptions(options, 'switchRebuild', switchNames)
   checkStore(options.store, 'switchRebuild')
-  const { store, wait, evenStrays = false } = options
+  const { store, wait, evenStrays = false, logger } = options
   const runtime = runtimeOf(options)
   const subscription = rebuildableOf(projection)
   const { name, consumer } = subscription
@@ -64,7 +67,7 @@ export async function switchRebuild(projection: Rebuildable, options: SwitchOpti
   const first = await attempt()
   const last =
     first.outcome === 'behind' && wait !== undefined
-      ? await comeUp({ store, runtime, name, own, attempt, waitMs: toMs(wait, 'wait') })
+      ? await comeUp({ store, runtime, name, own, attempt, logger, waitMs: toMs(wait, 'wait') })
       : first
   return resultOf(name, version, last)
 }
@@ -76,13 +79,15 @@ interface ComingUp {
   readonly own: Subscription | undefined
   readonly attempt: () => Promise<SwitchOutcome>
   readonly waitMs: number
+  readonly logger: Logger | undefined
 }
 
 /** If nobody builds it, this process does for the time being. */
 async function comeUp(parts: ComingUp): Promise<SwitchOutcome> {
-  const { store, runtime, own, attempt, waitMs } = parts
+  const { store, runtime, own, attempt, waitMs, logger } = parts
   const helping = new AbortController()
-  const help = own && rebuild(own, { ...runtime, store, load: 1, follow: true, signal: helping.signal })
+  const help =
+    own && rebuild(own, { ...runtime, store, load: 1, follow: true, signal: helping.signal, ...(logger && { logger }) })
   // It ends with the switch; if it fails, so does the wait.
   help?.catch(() => undefined)
   const until = runtime.clock.mono() + waitMs

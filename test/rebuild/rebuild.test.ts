@@ -27,7 +27,13 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await expect.poll(async () => stateOf(young)).toMatchObject({ state: 'blocked', by: 'version' })
 
     const { end } = await rebuild(second, { store, logger: silent })
-    const switched = await switchRebuild(second, { store, wait: '20s', by: 'ada', reason: 'owing is allowed' })
+    const switched = await switchRebuild(second, {
+      store,
+      logger: silent,
+      wait: '20s',
+      by: 'ada',
+      reason: 'owing is allowed',
+    })
 
     expect(end).toBe('level')
     expect(switched).toMatchObject({ subscription: 'balances', from: 1, to: 2 })
@@ -66,7 +72,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     })()
     try {
       await rebuild(second, { store, logger: silent, load: 1 })
-      await switchRebuild(second, { store, wait: '30s' })
+      await switchRebuild(second, { store, logger: silent, wait: '30s' })
       await credit(store, 100)
       await expect.poll(() => shapes.size).toBe(2)
     } finally {
@@ -132,7 +138,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     expect(seen.at(-1)).toMatchObject({ subscription: 'balances', version: 2, isLevel: false })
     expect(seen.at(-1)?.total).toBeGreaterThan(1_000)
     expect(ends.map(({ end }) => end)).toEqual(['level', 'level'])
-    await switchRebuild(second, { store, wait: '20s' })
+    await switchRebuild(second, { store, logger: silent, wait: '20s' })
     await using young = engineOf(store, [second])
     await young.start()
     await young.drain()
@@ -168,12 +174,12 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await credit(store, 50)
     await old.drain()
     await rebuild(second, { store, logger: silent })
-    await switchRebuild(second, { store, wait: '20s' })
+    await switchRebuild(second, { store, logger: silent, wait: '20s' })
     await credit(store, 50)
     await young.drain()
 
     await expect(switchRebuild(first, { store })).rejects.toMatchObject({ code: 'REBUILD_BEHIND' })
-    await switchRebuild(first, { store, wait: '20s' })
+    await switchRebuild(first, { store, logger: silent, wait: '20s' })
 
     await credit(store, 10)
     await expect.poll(async () => (await old.verify('balances')).events).toBe(110)
@@ -197,7 +203,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
 
     await rebuild(second, { store, logger: silent })
 
-    await switchRebuild(second, { store, wait: '20s' })
+    await switchRebuild(second, { store, logger: silent, wait: '20s' })
     await using young = engineOf(store, [second])
     await young.start()
     await young.drain()
@@ -269,7 +275,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
 
     const again = rebuild(second, { store, logger: silent, follow: true })
     await expect.poll(async () => (await store.rebuilds.list('balances'))[1]?.partitions.length).toBeGreaterThan(0)
-    await switchRebuild(second, { store, wait: '20s' })
+    await switchRebuild(second, { store, logger: silent, wait: '20s' })
     expect((await again).end).toBe('switched')
   })
 
@@ -283,7 +289,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await user('CREATE VIEW $schema.accounts AS SELECT key, version, data FROM $schema.balances')
     await rebuild(second, { store, logger: silent })
 
-    await switchRebuild(second, { store, wait: '20s' })
+    await switchRebuild(second, { store, logger: silent, wait: '20s' })
 
     const rows = await user('SELECT data FROM $schema.accounts')
     expect(rows.length).toBe(10)
