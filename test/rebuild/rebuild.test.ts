@@ -16,8 +16,8 @@ import { describeStores } from './stores.ts'
 
 describeStores('a projection is rebuilt beside the live one', (open) => {
   it('waits with another version than the live one, and takes over when it was switched to', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     await using old = engineOf(store, [first])
     await using young = engineOf(store, [second])
     await old.start()
@@ -46,8 +46,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('switches while events keep coming: nothing is lost, and readers never see a mixture', async () => {
-    const { store, user } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store, user } = place
     await using old = engineOf(store, [first])
     await using young = engineOf(store, [second])
     await old.start()
@@ -87,8 +87,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('tells what is different before the switch, by its data', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     const log = createLog({ store, events: bank })
     await log.append('rich', [{ type: 'Credited', data: { amount: 5 } }])
     await log.append('poor', [{ type: 'Debited', data: { amount: 5 } }])
@@ -110,8 +110,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('goes on where it was stopped, shared by several, and says how far it is', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     await using old = engineOf(store, [first])
     await old.start()
     await credit(store, 2_000)
@@ -146,8 +146,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('refuses to switch to what is behind, what is live and what is not there, and says so', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     await using old = engineOf(store, [first])
     await old.start()
     await credit(store, 20)
@@ -165,8 +165,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('leads back to what was live before, after that has caught up', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     await using old = engineOf(store, [first])
     await using young = engineOf(store, [second])
     await old.start()
@@ -188,8 +188,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('takes what people decided along: discarded is discarded, revised is revised', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     const log = createLog({ store, events: bank })
     for (const key of ['thrown-away', 'mended', 'fixed-by-code']) {
       await log.append(key, [{ type: 'Debited', data: { amount: 5 } }])
@@ -227,8 +227,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('does not switch over a decision that the rebuild has not seen, unless told to', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     const log = createLog({ store, events: bank })
     for (const key of ['thrown-away', 'mended']) await log.append(key, [{ type: 'Debited', data: { amount: 5 } }])
     const old = engineOf(store, [first])
@@ -244,8 +244,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('says what a reset costs, and ends a rebuild with it', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     await using old = engineOf(store, [first])
     await old.start()
     await credit(store, 30)
@@ -262,8 +262,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('ends a rebuild elsewhere when its version is dropped or switched to', async () => {
-    const { store } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store } = place
     await using old = engineOf(store, [first])
     await old.start()
     await credit(store, 30)
@@ -280,8 +280,8 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   })
 
   it('lets views of a user read the one that is live', async () => {
-    const { store, user } = await open()
-    await using _closing = store
+    await using place = await open()
+    const { store, user } = place
     await using old = engineOf(store, [first])
     await old.start()
     await credit(store, 30)

@@ -6,13 +6,13 @@ import { describe } from 'vitest'
 import { describeServers } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 
-export interface Place {
+export interface Place extends AsyncDisposable {
   readonly store: Store
   /** SQL of a user's own, on a connection of their own; `$schema.` goes before the names of tables. */
   readonly user: (sql: string) => Promise<readonly Record<string, unknown>[]>
 }
 
-/** The same tests on both stores, each in an empty one. The store is closed by the test. */
+/** The same tests on both stores, each in an empty one */
 export function describeStores(promise: string, tests: (open: () => Promise<Place>) => void): void {
   describe(`SQLite: ${promise}`, () => {
     tests(async () => {
@@ -21,7 +21,7 @@ export function describeStores(promise: string, tests: (open: () => Promise<Plac
         using db = new DatabaseSync(store.file)
         return db.prepare(sql.replaceAll('$schema.', '')).all() as Record<string, unknown>[]
       }
-      return { store, user }
+      return { store, user, [Symbol.asyncDispose]: () => store.close() }
     })
   })
   describeServers(promise, (server) => {
@@ -32,7 +32,7 @@ export function describeStores(promise: string, tests: (open: () => Promise<Plac
       const client: Client = schemas.user
       const user = async (sql: string) =>
         (await client.query(sql.replaceAll('$schema.', `${schema}.`))).rows as Record<string, unknown>[]
-      return { store, user }
+      return { store, user, [Symbol.asyncDispose]: () => store.close() }
     })
   })
 }
