@@ -64,9 +64,10 @@ export interface Engine extends AsyncDisposable {
   resume(subscription: string): Promise<void>
   /**
    * Empties a projection and begins it anew: its rows (or what the `reset` of its SQL empties), its checkpoints, its held lanes and
-   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile.
+   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile, for as long as it takes
+   * to apply `events` again; `rebuild` does the same beside the live one. A rebuild that is under way is dropped.
    */
-  reset(subscription: string): Promise<void>
+  reset(subscription: string): Promise<{ readonly events: number }>
   status(): Promise<EngineStatus>
   /** Recomputes every outcome and every row from the log and compares. */
   verify(subscription: string): Promise<Verification>
@@ -175,8 +176,10 @@ export function createEngine(options: EngineOptions): Engine {
           hint: 'Only what reads the log can begin anew.',
         })
       }
+      await refuseOther(name, consumer.version)
       await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
       attendance.look()
+      return { events: await eventsBehind(name) }
     },
     status: () => readStatus(store, all, runtime.clock),
     verify: (name) => verifySubscription(store, runnerOf(name).subscription),
@@ -221,6 +224,27 @@ export function createEngine(options: EngineOptions): Engine {
     const isReading = settings.only !== 'letters'
     const beside = isReading ? [lookout.run(), timetable.run(), sweeper?.run()] : []
     return Promise.all([attendance.run(unregistered), ...beside])
+  }
+
+  /** What another version has in its table is not this code's to empty. */
+  async function refuseOther(name: string, version: number): Promise<void> {
+    const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
+    if (!live || live.version === version) return
+    throw new HoldfastError(
+      'PROJECTION_VERSION',
+      `${name} is live at version ${live.version}, and this is ${version}.`,
+      {
+        hint: 'Rebuild this version and switch to it; that leaves the live one as it is until then.',
+      },
+    )
+  }
+
+  async function eventsBehind(name: string): Promise<number> {
+    const states = await store.subscriptions.partitions(name)
+    const lags = await Promise.all(
+      states.map(({ partition, checkpoint }) => store.log.lag(checkpoint.start, { partition, of: states.length })),
+    )
+    return lags.reduce((sum, { events }) => sum + events, 0)
   }
 
   /** False when the store or the source could not be asked; it will be asked again. */

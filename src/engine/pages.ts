@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
@@ -212,6 +213,7 @@ export class PageLoop implements Loop {
     const { events: records } = page
     const [first] = records
     if (!first) return this.#pass(partition, page)
+    partition.decided = await this.#decisionsOn(page)
     const refused = await this.#tryFrom(first.position)
     if (refused) return refused
     this.#announce(`${records.length} events from position ${first.position} on`)
@@ -223,6 +225,16 @@ export class PageLoop implements Loop {
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
     return done === 'worked' && page.isEnd ? 'idle' : done
+  }
+
+  /** What is built beside a live version must come to what people decided there. */
+  async #decisionsOn({ events, through }: SourcePage): Promise<ReadonlyMap<number, Decision> | undefined> {
+    const { store, subscription, share } = this.#parts
+    const [first] = events
+    if (subscription.beside === undefined || !first) return undefined
+    const after = first.position - 1
+    const decisions = await store.rebuilds.decisions(subscription.beside, share.partition, after, through)
+    return new Map(decisions.map((decision) => [decision.position, decision]))
   }
 
   /**
