@@ -36,7 +36,9 @@ export {
   type Executed,
 } from './command/commands.ts'
 export type { CommandRetry } from './command/retry.ts'
+export { type Config, defineConfig, type PostgresChoice, type StoreChoice } from './config/config.ts'
 export type { AuditEntry, Deed } from './audit/audit.ts'
+export type { AuditReport } from './audit/verify.ts'
 export type { Incident, IncidentState } from './dead-letter/incident.ts'
 export type { Attempt, DeadLetter, HeldLane, HeldStatus, LetterStatus, Revision } from './dead-letter/letter.ts'
 export type {
@@ -47,6 +49,8 @@ export type {
   LetterQuery,
   LetterStats,
 } from './dead-letter/letter-store.ts'
+export { redact, redactFailure } from './dead-letter/redact.ts'
+export { shapeOf } from './dead-letter/shape.ts'
 export type { StackFrames, StackLine } from './dead-letter/stack.ts'
 export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
@@ -80,7 +84,7 @@ export {
   type Upcast,
 } from './event/catalog.ts'
 export type { Event, Metadata, RecordedEvent } from './event/event.ts'
-export type { JsonChange } from './event/diff.ts'
+export { diffJson, type JsonChange } from './event/diff.ts'
 export { contentId } from './event/identity.ts'
 export type { Json } from './event/json.ts'
 export type { StandardSchema } from './event/standard-schema.ts'
@@ -148,15 +152,18 @@ export {
   type HandlerDefinition,
   type HandlerLogger,
 } from './handler/handler.ts'
-export type { AuditReport, Purged, PurgeOptions, ResetReport } from './operator/deeds.ts'
+export type { Purged, PurgeOptions, ResetReport } from './operator/deeds.ts'
 export type { DryLane, DryLetter, DryOutcome, DryRun, DryRunOptions } from './operator/dry-run.ts'
-export type { ExportOptions, Imported, ImportOptions } from './operator/export.ts'
-export type { Operator, OperatorOptions } from './operator/operator.ts'
-export type { RedriveLaneReport, RedriveProgressReport, WatchOptions, Worked } from './operator/progress.ts'
-export type { Revised } from './operator/revise.ts'
+export type { ExportOptions } from './operator/export.ts'
+export type { Imported, ImportOptions } from './operator/import.ts'
+export { createOperator, type Operator } from './operator/operator.ts'
+export type { OperatorOptions } from './operator/parts.ts'
+export type { RedriveLaneReport, RedriveProgressReport, WatchOptions } from './operator/progress.ts'
+export type { Revised, RevisionInput } from './operator/revise.ts'
 export type { ActOptions, Asked, Selection } from './operator/selection.ts'
 export type { StateAt, StateMoment, StateRow, StateStep } from './operator/state-at.ts'
 export type { Decoded, LetterView } from './operator/view.ts'
+export type { Worked } from './operator/worked.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Redrive, RedriveAct, RedriveLane, RedriveLaneState, RedriveStatus } from './redrive/redrive.ts'
 export { type DiffOptions, diffRebuild, type RebuildDiff, type RowDifference } from './rebuild/diff.ts'

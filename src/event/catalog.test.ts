@@ -76,7 +76,7 @@ describe('the data of a recorded event', () => {
     expect(error).toBeInstanceOf(InvalidEventError)
     expect(error).toMatchObject({
       code: 'EVENT_SCHEMA',
-      path: 'data',
+      path: 'data.cents',
       message: expect.stringMatching(/doesn't fit its schema: cents: /),
     })
   })

@@ -6,6 +6,7 @@ import {
   describeIssues,
   type InputOf,
   isStandardSchema,
+  issuePath,
   type OutputOf,
   type SchemaResult,
   type StandardSchema,
@@ -110,7 +111,7 @@ function accept(result: SchemaResult<unknown>): unknown {
   if (result.issues === undefined) return result.value
   throw new InvalidEventError(
     'EVENT_SCHEMA',
-    'data',
+    issuePath(result.issues, 'data'),
     `The data doesn't fit its schema: ${describeIssues(result.issues)}.`,
   )
 }

@@ -1,3 +1,5 @@
+import { childPath } from './diff.ts'
+
 /**
  * The part of the Standard Schema interface (version 1) that we call. zod, valibot, arktype and others give it, so a schema
  * of any of them can stand in a catalog, and we depend on none.
@@ -27,6 +29,12 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return false
   const standard = (value as Partial<StandardSchema>)['~standard']
   return typeof standard === 'object' && standard?.version === 1 && typeof standard.validate === 'function'
+}
+
+/** Where the first of them is, such as `data.lines[3].amount`. */
+export function issuePath([first]: readonly SchemaIssue[], root: string): string {
+  const parts = (first?.path ?? []).map((part) => (typeof part === 'object' ? part.key : part))
+  return parts.reduce((path: string, part) => childPath(path, typeof part === 'symbol' ? String(part) : part), root)
 }
 
 export function describeIssues(issues: readonly SchemaIssue[]): string {

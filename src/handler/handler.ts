@@ -34,6 +34,11 @@ export interface HandlerDefinition<C extends EventCatalog> {
     readonly store?: 'memory' | 'store'
   }
   readonly order?: 'key' | 'partition' | 'none'
+  /**
+   * Says that it can be tried without doing anything: all it does to the outside goes through `ctx.effect`, or asks `ctx.dryRun` first. Without
+   * it a dry run does not call it at all.
+   */
+  readonly dryRun?: boolean
   /** Told of every attempt that failed. What it throws is logged, and changes nothing. */
   readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
 }
@@ -57,6 +62,10 @@ export interface HandlerContext {
   /** When the time is up, in milliseconds since 1970. */
   readonly deadline: number
   readonly logger: HandlerLogger
+  /** Whether an operator only wants to know what would happen: nothing may be done to the outside. */
+  readonly dryRun: boolean
+  /** Does something to the outside, and gives what came of it. In a dry run it is only noted, and gives undefined. */
+  effect<T>(what: string, run: () => T | Promise<T>): Promise<T | undefined>
 }
 
 export type HandlerFunction = (event: Event, ctx: HandlerContext) => unknown
@@ -91,6 +100,7 @@ export interface Handler {
   /** By key; or the whole partition one after the other, where a failure blocks instead of holding; or not at all. */
   readonly order: 'key' | 'partition' | 'none'
   readonly onError: ErrorHook | undefined
+  readonly dryRun: boolean
 }
 
 /** A breaker for the whole handler, or one for each key that `key` tells, such as an endpoint. */
@@ -106,7 +116,18 @@ export function handlerLane({ order }: Handler, { key, position }: RecordedEvent
 
 type AnyDefinition = HandlerDefinition<EventCatalog>
 
-const optionNames = ['events', 'on', 'failure', 'breaker', 'concurrency', 'timeout', 'dedupe', 'order', 'onError']
+const optionNames = [
+  'events',
+  'on',
+  'failure',
+  'breaker',
+  'concurrency',
+  'timeout',
+  'dedupe',
+  'order',
+  'dryRun',
+  'onError',
+]
 const mostConcurrency = 10_000
 
 /** Declares what events do outside of the database: a mail, a call, a message. */
@@ -120,6 +141,7 @@ export function defineHandler<const C extends EventCatalog>(name: string, defini
     concurrency = 16,
     timeout = '30s',
     order = 'key',
+    dryRun = false,
     onError,
   } = definition
   if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > mostConcurrency)
@@ -128,6 +150,7 @@ export function defineHandler<const C extends EventCatalog>(name: string, defini
     throw refused(name, `order is ${JSON.stringify(order)}`, "'key', 'partition' or 'none'")
   if (onError !== undefined && typeof onError !== 'function')
     throw refused(name, 'onError is no function', 'a function of the error, the event and the context')
+  if (typeof dryRun !== 'boolean') throw refused(name, 'dryRun is no boolean', 'true, or left out')
   if (typeof failure?.classes !== 'object') throw refused(name, 'failure is no policy', 'a preset, or definePolicy(…)')
   const timeoutMs = toMs(timeout, `The timeout of ${name}`)
   if (timeoutMs < 1) throw refused(name, 'timeout is 0', 'a duration')
@@ -145,6 +168,7 @@ export function defineHandler<const C extends EventCatalog>(name: string, defini
     dedupe: dedupeOf(name, definition.dedupe as AnyDefinition['dedupe']),
     order,
     onError: onError as ErrorHook | undefined,
+    dryRun,
   }
 }
 

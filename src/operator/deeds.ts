@@ -1,11 +1,15 @@
-import type { Duration } from '../runtime/duration.ts'
-import type { Counts } from '../subscription/checkpoint.ts'
+import { HoldfastError } from '../errors.ts'
+import { type Duration, toMs } from '../runtime/duration.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { addCounts, type Counts, noCounts } from '../subscription/checkpoint.ts'
+import type { PartitionState } from '../subscription/subscription-store.ts'
+import { type OperatorParts, whole } from './parts.ts'
 
 export interface PurgeOptions {
   readonly reason: string
   /** Letters that were resolved longer ago than this. '30d' unless you say otherwise. */
   readonly olderThan?: Duration
-  /** How many the person saw, see `Operator.purgeable`. If there are others now, nothing is done (`REDRIVE_CHANGED`). */
+  /** How many the person saw, see `Operator.purgeable`. If there are others now, nothing is done (`PURGE_CHANGED`). */
   readonly expected?: number
 }
 
@@ -22,11 +26,103 @@ export interface ResetReport {
   readonly lanes: number
 }
 
-export interface AuditReport {
-  readonly ok: boolean
-  readonly entries: number
-  /** The first thing that is wrong. What comes after it proves nothing. */
-  readonly flaw: string | undefined
-  /** The end of the chain. Keep it elsewhere: only then it shows when entries are cut off at the end. */
-  readonly head: { readonly number: number; readonly hash: string }
+export async function pause(parts: OperatorParts, subscription: string, given: string): Promise<void> {
+  const reason = parts.reasonOf(given)
+  const [state] = await parts.partitionsOf(subscription)
+  const details = { wasPaused: state?.pause !== undefined, isPaused: true }
+  const deed = parts.deed({ act: 'subscription.pause', target: subscription, reason, details })
+  await parts.store.subscriptions.pause(subscription, { reason, at: deed.at }, deed)
+}
+
+export async function resume(parts: OperatorParts, subscription: string, given: string): Promise<void> {
+  const reason = parts.reasonOf(given)
+  const [state] = await parts.partitionsOf(subscription)
+  const details = { wasPaused: state?.pause !== undefined, isPaused: false }
+  const deed = parts.deed({ act: 'subscription.resume', target: subscription, reason, details })
+  await parts.store.subscriptions.resume(subscription, deed)
+}
+
+export async function reset(parts: OperatorParts, name: string, given: string): Promise<ResetReport> {
+  const reason = parts.reasonOf(given)
+  const subscription = parts.subscriptionOf(name)
+  const { consumer, source } = subscription
+  if (consumer.kind === 'handler') {
+    throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
+      hint: 'For that, define it under another name.',
+    })
+  }
+  if (consumer.kind === 'sql' && !consumer.reset) {
+    throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
+      hint: 'Give defineProjection a reset.',
+    })
+  }
+  if (source) {
+    throw new HoldfastError('OPTION_INVALID', `${name} reads from ${source.name}, not from the log.`, {
+      hint: 'Only what reads the log can begin anew.',
+    })
+  }
+  const before = countsOf(await parts.partitionsOf(name))
+  const { lanes, letters } = await parts.store.letters.summary(name, 0)
+  const details = {
+    appliedBefore: before.applied,
+    heldBefore: before.held,
+    discardedBefore: before.discarded,
+    lanesBefore: lanes,
+    appliedAfter: 0,
+    heldAfter: 0,
+  }
+  const deed = parts.deed({ act: 'subscription.reset', target: name, reason, details })
+  await parts.store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined, deed)
+  return { before, letters, lanes }
+}
+
+function countsOf(states: readonly PartitionState[]): Counts {
+  return states.reduce((sum, { checkpoint }) => addCounts(sum, checkpoint.counts), noCounts() as Counts)
+}
+
+const perPurge = 1_000
+
+export async function purgeable(
+  parts: OperatorParts,
+  subscription: string,
+  options: Pick<PurgeOptions, 'olderThan'> = {},
+): Promise<number> {
+  checkOptions(options, 'purgeable', ['olderThan'])
+  await parts.partitionsOf(subscription)
+  return parts.store.letters.purgeable(subscription, endedBefore(parts, options))
+}
+
+/** Some at a time, each with its own entry in the audit: a million letters in one transaction would hold up everybody. */
+export async function purge(parts: OperatorParts, subscription: string, options: PurgeOptions): Promise<Purged> {
+  checkOptions(options, 'purge', ['reason', 'olderThan', 'expected'])
+  const { letters } = parts.store
+  const reason = parts.reasonOf(options.reason)
+  await parts.partitionsOf(subscription)
+  const before = endedBefore(parts, options)
+  const found = await letters.purgeable(subscription, before)
+  const { expected } = options
+  if (expected !== undefined && found !== whole(expected, 'expected', 0, Number.MAX_SAFE_INTEGER)) {
+    throw new HoldfastError(
+      'PURGE_CHANGED',
+      `There are ${found} letters now, and ${expected} were seen. Nothing was done.`,
+      {
+        hint: 'Look again, and ask again.',
+      },
+    )
+  }
+  let purged = 0
+  while (purged < found) {
+    const details = { endedBefore: before, lettersBefore: found - purged }
+    const deed = parts.deed({ act: 'letters.purge', target: subscription, reason, details })
+    const some = await letters.purge(subscription, before, Math.min(perPurge, found - purged), deed)
+    if (some === 0) break
+    purged += some
+    await parts.runtime.timers.yield()
+  }
+  const { byStatus } = await letters.stats(subscription)
+  return { letters: purged, left: Object.values(byStatus).reduce((sum, many) => sum + many, 0) }
+}
+
+function endedBefore({ runtime }: OperatorParts, { olderThan = '30d' }: Pick<PurgeOptions, 'olderThan'>): number {
+  return Math.floor(runtime.clock.now() - toMs(olderThan, 'olderThan'))
 }

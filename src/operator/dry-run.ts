@@ -1,5 +1,16 @@
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import { HoldfastError } from '../errors.ts'
 import type { Failure } from '../failure/failure.ts'
+import { checkOptions } from '../runtime/options.ts'
+import type { Subscription } from '../subscription/subscription.ts'
 import type { RowChange } from '../subscription/subscription-store.ts'
+import { nothingToDo } from './ask.ts'
+import { dryFold } from './dry-fold.ts'
+import { dryHandler } from './dry-handler.ts'
+import { drySql } from './dry-sql.ts'
+import { headsOf } from './heads.ts'
+import { type OperatorParts, whole } from './parts.ts'
+import { checkNamed, filterOf, type Selection } from './selection.ts'
 
 export interface DryRunOptions {
   /** How many letters in all. 100 unless you say otherwise, 10,000 at the most. */
@@ -16,6 +27,7 @@ export interface DryRun {
   readonly lanes: readonly DryLane[]
   /** Whether that was all: no lane and no letter was left out by the limit. */
   readonly isWhole: boolean
+  /** Letters: those that would go through, would fail, stand behind one that would, and of which nothing is known. */
   readonly totals: { readonly pass: number; readonly fail: number; readonly behind: number; readonly unknown: number }
 }
 
@@ -49,3 +61,102 @@ export type DryOutcome =
   | { readonly outcome: 'ignored'; readonly why: string }
   /** It stands behind one that failed, and was not tried. */
   | { readonly outcome: 'behind' }
+
+/** A lane on trial: its letters as they stand in it, head first, without the one that is left out. */
+export interface LaneTrial {
+  readonly parts: OperatorParts
+  readonly subscription: Subscription
+  readonly lane: string
+  readonly letters: readonly DeadLetter[]
+  readonly leftOut: DeadLetter | undefined
+  readonly signal: AbortSignal | undefined
+}
+
+/** One outcome for each letter that was tried; it ends with the first that fails. */
+export interface TrialResult {
+  readonly outcomes: readonly DryOutcome[]
+  readonly changes: readonly RowChange[]
+}
+
+const mostBytes = 67_108_864
+
+export async function dryRun(
+  parts: OperatorParts,
+  name: string,
+  selection: Selection,
+  options: DryRunOptions = {},
+): Promise<DryRun> {
+  checkOptions(options, 'dryRun', ['limit', 'act', 'signal'])
+  const { act = 'redrive', signal } = options
+  if (!['redrive', 'discard', 'resolve'].includes(act))
+    throw new HoldfastError('OPTION_INVALID', `act is ${JSON.stringify(act)}.`, {
+      hint: 'It can be redrive, discard, resolve.',
+    })
+  const subscription = parts.subscriptionOf(name)
+  const filter = filterOf(selection)
+  let left = whole(options.limit ?? 100, 'limit', 1, 10_000)
+  await parts.partitionsOf(name)
+  await checkNamed(parts, name, act, selection)
+  const lanes: DryLane[] = []
+  let isWhole = true
+  for await (const { lane, partition } of headsOf(parts.store, name, filter)) {
+    if (left === 0 || signal?.aborted) {
+      isWhole = false
+      break
+    }
+    const limits = { events: left, bytes: mostBytes, perLane: left }
+    const [queue] = await parts.store.letters.queues(name, partition, [lane], limits)
+    // Somebody let it go meanwhile.
+    if (!queue || queue.letters.length === 0) continue
+    left -= queue.letters.length
+    isWhole &&= queue.next === undefined
+    const [head, ...behind] = queue.letters
+    const leftOut = act === 'redrive' ? undefined : head
+    const letters = leftOut ? behind : queue.letters
+    lanes.push(await tryLane({ parts, subscription, lane, letters, leftOut, signal }))
+  }
+  if (lanes.length === 0 && isWhole) throw await nothingToDo(parts, { subscription: name, act }, 0)
+  return { subscription: name, kind: subscription.consumer.kind, lanes, isWhole, totals: totalsOf(lanes) }
+}
+
+async function tryLane(trial: LaneTrial): Promise<DryLane> {
+  const { lane, letters, leftOut } = trial
+  const { outcomes, changes } = await tryLetters(trial)
+  const tried = letters.map((letter, i) => dryLetter(letter, outcomes[i] ?? { outcome: 'behind' }))
+  const before = leftOut ? [dryLetter(leftOut, { outcome: 'ignored', why: 'it is left out' })] : []
+  return { lane, verdict: verdictOf(outcomes), letters: [...before, ...tried], changes }
+}
+
+function dryLetter({ event, revision }: DeadLetter, outcome: DryOutcome): DryLetter {
+  return { position: event.position, eventId: event.id, type: event.type, revision: revision?.number, outcome }
+}
+
+function tryLetters(trial: LaneTrial): Promise<TrialResult> {
+  const { consumer } = trial.subscription
+  switch (consumer.kind) {
+    case 'fold':
+      return dryFold(trial, consumer)
+    case 'sql':
+      return drySql(trial)
+    case 'handler':
+      return dryHandler(trial, consumer)
+    default:
+      return consumer satisfies never
+  }
+}
+
+function verdictOf(outcomes: readonly DryOutcome[]): DryLane['verdict'] {
+  if (outcomes.some(({ outcome }) => outcome === 'failed')) return 'fail'
+  return outcomes.some(({ outcome }) => outcome === 'would be called') ? 'unknown' : 'pass'
+}
+
+function totalsOf(lanes: readonly DryLane[]): DryRun['totals'] {
+  const totals = { pass: 0, fail: 0, behind: 0, unknown: 0 }
+  for (const { outcome } of lanes.flatMap(({ letters }) => letters)) {
+    if (outcome.outcome === 'failed') totals.fail++
+    else if (outcome.outcome === 'behind') totals.behind++
+    else if (outcome.outcome === 'would be called') totals.unknown++
+    else totals.pass++
+  }
+  return totals
+}

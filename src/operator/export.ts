@@ -1,4 +1,10 @@
+import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterQuery } from '../dead-letter/letter-store.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { bodyFields } from './export-format.ts'
+import { letterQuery } from './letters.ts'
+import type { OperatorParts } from './parts.ts'
 
 export interface ExportOptions {
   /** Which letters; all of them, unless `limit` says otherwise. */
@@ -9,16 +15,82 @@ export interface ExportOptions {
   readonly history?: boolean
 }
 
-export interface ImportOptions {
-  readonly reason: string
+const perPage = 200
+const pageLimits = { events: 1_000, bytes: 4_194_304 }
+
+/** Letters in order of their positions; before each, where it is wanted, the events of its key that were not written yet. */
+export async function* exportLetters(parts: OperatorParts, options: ExportOptions): AsyncGenerator<string> {
+  checkOptions(options, 'exportLetters', ['query', 'reason', 'history'])
+  const { history = false } = options
+  const reason = parts.reasonOf(options.reason)
+  const { limit: _, ...query } = letterQuery(options.query)
+  const { subscription, after: from = 0, ...filter } = query
+  await parts.partitionsOf(subscription)
+  const details = { conditions: Object.keys(filter).join(' '), history }
+  const deed = parts.deed({ act: 'letters.export', target: subscription, reason, details })
+  await parts.store.audit.record(deed)
+  yield line({ holdfast: 'letters', version: 1, subscription, at: new Date(deed.at).toISOString() })
+  const written = new Map<string, number>()
+  let left = options.query.limit ?? Number.POSITIVE_INFINITY
+  let after = from
+  for (;;) {
+    const most = Math.min(perPage, left)
+    const page = most > 0 ? await parts.store.letters.list({ ...query, after, limit: most }) : []
+    for (const letter of page) {
+      if (history && letter.logged) yield* historyOf(parts, letter.event, written)
+      yield line(await letterLine(parts, letter))
+    }
+    left -= page.length
+    const last = page.at(-1)
+    if (!last || page.length < most) return
+    after = last.event.position
+  }
 }
 
-/** What an import did. Revisions are never taken over: what came is imported as it came. */
-export interface Imported {
-  readonly events: number
-  /** How many of them were letters, and how many of those had a revision, which stays in the file. */
-  readonly letters: number
-  readonly revised: number
-  /** What can't be in a log: bytes that are no text. */
-  readonly skipped: readonly { readonly line: number; readonly eventId: string; readonly why: string }[]
+async function* historyOf(
+  { store }: OperatorParts,
+  { key, version = 1 }: RecordedEvent,
+  written: Map<string, number>,
+): AsyncGenerator<string> {
+  let after = written.get(key) ?? 0
+  while (after < version - 1) {
+    const page = await store.log.readKey(key, after, pageLimits)
+    for (const event of page) {
+      if (event.version === undefined || event.version >= version) break
+      yield line({ kind: 'event', event: eventFields(event) })
+      after = event.version
+    }
+    if (page.length === 0 || (page.at(-1)?.version ?? 0) >= version) break
+  }
+  written.set(key, version)
+}
+
+async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise<object> {
+  const { subscription, partition, lane, sequence, status, logged, event, attempts, revision } = letter
+  const { heldAt, endedAt, endedBy, endedReason } = letter
+  const name = { subscription, partition, position: event.position }
+  return {
+    kind: 'letter',
+    subscription,
+    partition,
+    lane,
+    sequence,
+    status,
+    logged,
+    heldAt,
+    endedAt,
+    endedBy,
+    endedReason,
+    attempts,
+    revisions: revision || status !== 'queued' ? await store.letters.revisions(name) : [],
+    event: eventFields(event),
+  }
+}
+
+function eventFields({ body, ...event }: RecordedEvent): object {
+  return { ...event, ...bodyFields(body) }
+}
+
+function line(value: object): string {
+  return `${JSON.stringify(value)}\n`
 }

@@ -1,27 +1,31 @@
 import type { AuditEntry } from '../audit/audit.ts'
+import { type AuditReport, verifyAudit } from '../audit/verify.ts'
 import type { Incident } from '../dead-letter/incident.ts'
 import type { DeadLetter, Revision } from '../dead-letter/letter.ts'
 import type { LetterName, LetterQuery, LetterStats } from '../dead-letter/letter-store.ts'
 import type { Redrive, RedriveAct, RedriveLaneState } from '../redrive/redrive.ts'
-import type { Runtime } from '../runtime/ports.ts'
-import type { Store } from '../store.ts'
-import type { Consumer, Subscription } from '../subscription/subscription.ts'
-import type { AuditReport, Purged, PurgeOptions, ResetReport } from './deeds.ts'
-import type { DryRun, DryRunOptions } from './dry-run.ts'
-import type { ExportOptions, Imported, ImportOptions } from './export.ts'
-import type { RedriveLaneReport, RedriveProgressReport, WatchOptions, Worked } from './progress.ts'
-import type { Revised } from './revise.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { ask, count } from './ask.ts'
+import { isolateBreaker, resetBreaker } from './breakers.ts'
+import { type Purged, type PurgeOptions, pause, purge, purgeable, type ResetReport, reset, resume } from './deeds.ts'
+import { type DryRun, type DryRunOptions, dryRun } from './dry-run.ts'
+import { type ExportOptions, exportLetters } from './export.ts'
+import { type Imported, type ImportOptions, importLetters } from './import.ts'
+import { findLetter, letterQuery } from './letters.ts'
+import { type OperatorOptions, operatorParts, whole } from './parts.ts'
+import {
+  findRedrive,
+  type RedriveLaneReport,
+  type RedriveProgressReport,
+  redriveLanes,
+  type WatchOptions,
+  watchRedrive,
+} from './progress.ts'
+import { prepareRevision, type Revised, type RevisionInput, revise, unrevise } from './revise.ts'
 import type { ActOptions, Asked, Selection } from './selection.ts'
-import type { StateAt, StateMoment, StateStep } from './state-at.ts'
-import type { LetterView } from './view.ts'
-
-export interface OperatorOptions extends Partial<Runtime> {
-  readonly store: Store
-  /** The same that the engines run: letters are decoded, tried and validated by them. */
-  readonly subscriptions: readonly (Consumer | Subscription)[]
-  /** Who does all of this, as the audit will have it. */
-  readonly by: string
-}
+import { type StateAt, type StateMoment, type StateStep, stateAt, statesOf } from './state-at.ts'
+import { type LetterView, viewLetter } from './view.ts'
+import { ensureWorked, type Worked } from './worked.ts'
 
 /**
  * What a person does with what is held. It owns no partition and starts nothing by itself: acts are asked for in the store, and carried
@@ -62,7 +66,7 @@ export interface Operator {
   resolve(subscription: string, selection: Selection, options: ActOptions): Promise<Asked>
   /** The version that a lane waits for will never come: it goes on without it. */
   skip(subscription: string, selection: Selection, options: ActOptions): Promise<Asked>
-  /** What would become of them, by the same code. Nothing is kept. */
+  /** What would become of them, by the same code. Nothing is kept. Throws `LETTER_NOT_HEAD` and `REDRIVE_NOTHING` like the others. */
   dryRun(subscription: string, selection: Selection, options?: DryRunOptions): Promise<DryRun>
 
   // ---- Redrives
@@ -80,18 +84,21 @@ export interface Operator {
   watch(id: string, options?: WatchOptions): AsyncIterable<RedriveProgressReport>
   /** Nothing more of it is begun. False if it was over already. */
   cancel(id: string, reason: string): Promise<boolean>
-  /** Sees to it that a redrive is carried out: if nobody owns the partitions, this process does it, and leaves when it is over. */
+  /**
+   * Sees to it that a redrive is carried out, and resolves when it is over: while no process runs its subscription, this one lets its lanes go
+   * itself, reads nothing else, and leaves.
+   */
   ensureWorked(id: string, options?: { readonly signal?: AbortSignal }): Promise<Worked>
 
   // ---- Editing
 
   /**
-   * Gives a held letter other data to be tried with. It is checked like an event that is appended, and by its schema: an
-   * `InvalidEventError` has the path. Throws `LETTER_UNKNOWN`, `LETTER_ENDED`, `LETTER_BUSY`.
+   * Gives a held letter other data to be tried with, in the schema version of the letter: upcasts come after it. It is checked like an event
+   * that is appended, and by its schema: an `InvalidEventError` has the path. Throws `LETTER_UNKNOWN`, `LETTER_ENDED`, `LETTER_BUSY`.
    */
-  revise(name: LetterName, data: unknown, reason: string): Promise<Revised>
+  revise(name: LetterName, revision: RevisionInput, reason: string): Promise<Revised>
   /** What `revise` would do, without doing it. */
-  previewRevision(name: LetterName, data: unknown): Promise<Omit<Revised, 'number'>>
+  previewRevision(name: LetterName, revision: RevisionInput): Promise<Omit<Revised, 'number'>>
   /** Takes the newest revision back, until it was replayed. Also throws `REVISION_NONE`. */
   unrevise(name: LetterName, reason: string): Promise<Revised>
   revisions(name: LetterName): Promise<readonly (Revision & { readonly isTakenBack: boolean })[]>
@@ -131,4 +138,100 @@ export interface Operator {
    * (`STORE_NOT_EMPTY`): there every subscription would take the events for new ones.
    */
   importLetters(lines: AsyncIterable<string> | Iterable<string>, options: ImportOptions): Promise<Imported>
+}
+
+const mostListed = 1_000
+
+export function createOperator(options: OperatorOptions): Operator {
+  const parts = operatorParts(options)
+  const { store } = parts
+
+  return {
+    by: parts.by,
+    subscriptions: [...parts.subscriptions.keys()],
+
+    letters: async (query) => {
+      const checked = letterQuery(query)
+      await parts.partitionsOf(checked.subscription)
+      return store.letters.list(checked)
+    },
+    letter: (name, given) => viewLetter(parts, name, given),
+    reveal: async (name, given) => {
+      const reason = parts.reasonOf(given)
+      const { subscription, partition, event } = await findLetter(store, name)
+      const target = `${subscription}/${event.position}`
+      await store.audit.record(parts.deed({ act: 'letter.reveal', target, reason, details: { partition } }))
+      return viewLetter(parts, name)
+    },
+    stats: async (subscription) => {
+      await parts.partitionsOf(subscription)
+      return store.letters.stats(subscription)
+    },
+    incidents: async (query) => {
+      checkOptions(query, 'incidents', ['subscription', 'fingerprint', 'limit'])
+      const { subscription, fingerprint, limit = 100 } = query
+      await parts.partitionsOf(subscription)
+      const which = fingerprint === undefined ? {} : { fingerprint }
+      return store.letters.incidents({ subscription, ...which, limit: whole(limit, 'limit', 1, mostListed) })
+    },
+
+    count: (subscription, act, selection) => count(parts, subscription, act, selection),
+    redrive: (subscription, selection, given) => ask(parts, subscription, 'redrive', selection, given),
+    discard: (subscription, selection, given) => ask(parts, subscription, 'discard', selection, given),
+    resolve: (subscription, selection, given) => ask(parts, subscription, 'resolve', selection, given),
+    skip: (subscription, selection, given) => ask(parts, subscription, 'skip', selection, given),
+    dryRun: (subscription, selection, given) => dryRun(parts, subscription, selection, given),
+
+    redrives: async (query = {}) => {
+      checkOptions(query, 'redrives', ['subscription', 'limit'])
+      const { subscription, limit = 100 } = query
+      const of = subscription === undefined ? {} : { subscription }
+      return store.redrives.list({ ...of, limit: whole(limit, 'limit', 1, mostListed) })
+    },
+    findRedrive: (id) => findRedrive(parts, id),
+    redriveLanes: (id, query) => redriveLanes(parts, id, query),
+    watch: (id, given) => watchRedrive(parts, id, given),
+    cancel: async (id, given) => {
+      const reason = parts.reasonOf(given)
+      const { subscription, lanes, byState } = await findRedrive(parts, id)
+      const details = { redrive: id, lanes, pendingBefore: byState.pending, pendingAfter: 0 }
+      return store.redrives.cancel(id, parts.deed({ act: 'redrive.cancel', target: subscription, reason, details }))
+    },
+    ensureWorked: (id, given) => ensureWorked(parts, id, given),
+
+    revise: (name, revision, reason) => revise(parts, name, revision, reason),
+    previewRevision: async (name, revision) => {
+      const { changes } = await prepareRevision(parts, name, revision)
+      return { changes }
+    },
+    unrevise: (name, reason) => unrevise(parts, name, reason),
+    revisions: async (name) => {
+      const { subscription, partition, event } = await findLetter(store, name)
+      return store.letters.revisions({ subscription, partition, position: event.position })
+    },
+
+    stateAt: (subscription, key, moment) => stateAt(parts, subscription, key, moment),
+    steps: (subscription, key, moment) => statesOf(parts, subscription, key, moment),
+
+    pause: (subscription, reason) => pause(parts, subscription, reason),
+    resume: (subscription, reason) => resume(parts, subscription, reason),
+    reset: (subscription, reason) => reset(parts, subscription, reason),
+    isolateBreaker: (name, reason) => isolateBreaker(parts, name, reason),
+    resetBreaker: (name, reason) => resetBreaker(parts, name, reason),
+    purgeable: (subscription, given) => purgeable(parts, subscription, given),
+    purge: (subscription, given) => purge(parts, subscription, given),
+
+    audit: async (query = {}) => {
+      checkOptions(query, 'audit', ['after', 'limit'])
+      const { after = 0, limit = 100 } = query
+      return store.audit.list(whole(after, 'after', 0, Number.MAX_SAFE_INTEGER), whole(limit, 'limit', 1, 10_000))
+    },
+    verifyAudit: async (given = {}) => {
+      checkOptions(given, 'verifyAudit', ['expected'])
+      return verifyAudit(store.audit, given.expected)
+    },
+
+    exportLetters: (given) => exportLetters(parts, given),
+    importLetters: (lines, given) => importLetters(parts, lines, given),
+  }
 }

@@ -1,6 +1,9 @@
-import type { Duration } from '../runtime/duration.ts'
-import type { Redrive, RedriveLaneState } from '../redrive/redrive.ts'
 import type { Failure } from '../failure/failure.ts'
+import { HoldfastError } from '../errors.ts'
+import type { Redrive, RedriveLaneState } from '../redrive/redrive.ts'
+import { type Duration, toMs } from '../runtime/duration.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { type OperatorParts, whole } from './parts.ts'
 
 /** How far a redrive is. */
 export interface RedriveProgressReport {
@@ -13,7 +16,7 @@ export interface RedriveProgressReport {
   readonly letters: number
   readonly lettersPerSecond: number
   readonly lanesPerSecond: number
-  /** By the lanes that are left and how fast they went so far; undefined when nothing moves. */
+  /** By the lanes that are left and how fast they went lately; undefined when nothing moves. */
   readonly etaSeconds: number | undefined
 }
 
@@ -38,8 +41,92 @@ export interface RedriveLaneReport {
   readonly failure: Failure | undefined
 }
 
-export interface Worked {
-  /** `engine`: whoever owns the partitions has it in hand. `here`: nobody was there, and this process carried it out. */
-  readonly by: 'engine' | 'here'
-  readonly redrive: Redrive
+export async function findRedrive({ store }: OperatorParts, id: string): Promise<Redrive> {
+  const redrive = typeof id === 'string' ? await store.redrives.find(id) : undefined
+  if (redrive) return redrive
+  throw new HoldfastError('REDRIVE_UNKNOWN', `There is no redrive ${JSON.stringify(id)}.`, { hint: 'List them.' })
+}
+
+/** What was under way when it ended is finished all the same. */
+export function isOver({ status, byState }: Redrive): boolean {
+  return status !== 'running' && byState.running === 0
+}
+
+/** Long enough not to jump with every commit, short enough to show that it stands still. */
+const windowMs = 10_000
+
+interface Sample {
+  readonly at: number
+  readonly lanes: number
+  readonly letters: number
+}
+
+export async function* watchRedrive(
+  parts: OperatorParts,
+  id: string,
+  options: WatchOptions = {},
+): AsyncGenerator<RedriveProgressReport> {
+  checkOptions(options, 'watch', ['every', 'signal'])
+  const { every = '500ms', signal } = options
+  const everyMs = toMs(every, 'every')
+  const { clock, timers } = parts.runtime
+  const samples: Sample[] = []
+  while (signal?.aborted !== true) {
+    const redrive = await findRedrive(parts, id)
+    const { lanes, letters, byState } = redrive
+    const lanesDone = lanes - byState.pending - byState.running
+    const now = { at: clock.mono(), lanes: lanesDone, letters }
+    samples.push(now)
+    while (samples.length > 2 && now.at - (samples[1] as Sample).at >= windowMs) samples.shift()
+    const [first = now] = samples
+    const seconds = (now.at - first.at) / 1_000
+    const lanesPerSecond = seconds > 0 ? (now.lanes - first.lanes) / seconds : 0
+    const isDone = isOver(redrive)
+    yield {
+      redrive,
+      isOver: isDone,
+      lanesDone,
+      lanes,
+      letters,
+      lettersPerSecond: seconds > 0 ? (now.letters - first.letters) / seconds : 0,
+      lanesPerSecond,
+      etaSeconds: isDone ? 0 : lanesPerSecond > 0 ? (lanes - lanesDone) / lanesPerSecond : undefined,
+    }
+    if (isDone) return
+    await timers.sleep(everyMs, signal)
+  }
+}
+
+export async function redriveLanes(
+  parts: OperatorParts,
+  id: string,
+  query: { readonly state?: RedriveLaneState; readonly after?: number; readonly limit?: number } = {},
+): Promise<readonly RedriveLaneReport[]> {
+  checkOptions(query, 'redriveLanes', ['state', 'after', 'limit'])
+  const { state, after = 0, limit = 100 } = query
+  const { letters, redrives } = parts.store
+  const { subscription } = await findRedrive(parts, id)
+  const lanes = await redrives.lanes(
+    id,
+    state,
+    whole(after, 'after', 0, Number.MAX_SAFE_INTEGER),
+    whole(limit, 'limit', 1, 1_000),
+  )
+  const reports: RedriveLaneReport[] = []
+  for (const { ordinal, lane, partition, position, state: at, letters: ended } of lanes) {
+    // Only of what failed; a redrive may have a hundred thousand lanes that went through.
+    const held = at === 'failed' ? await letters.lane(subscription, lane) : undefined
+    const [head] = held ? await letters.list({ subscription, partition, position: held.headPosition, limit: 1 }) : []
+    reports.push({
+      ordinal,
+      lane,
+      partition,
+      position,
+      state: at,
+      letters: ended,
+      heldAt: held?.headPosition,
+      failure: head?.failure,
+    })
+  }
+  return reports
 }

@@ -1,7 +1,144 @@
-import type { JsonChange } from '../event/diff.ts'
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import type { LetterName, ReviseOutcome } from '../dead-letter/letter-store.ts'
+import { triedEvent } from '../dead-letter/tried.ts'
+import { HoldfastError, InvalidEventError } from '../errors.ts'
+import { readData } from '../event/catalog.ts'
+import { diffJson, type JsonChange } from '../event/diff.ts'
+import { parseBody, type RecordedEvent } from '../event/event.ts'
+import { checkJsonText, dataLimits, encodeJson } from '../event/json.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { findLetter, titleOf } from './letters.ts'
+import type { OperatorParts } from './parts.ts'
+
+/** `data`, or `json` with the exact text (numbers beyond 2^53, for one). */
+export type RevisionInput =
+  | { readonly data: unknown; readonly json?: never }
+  | { readonly json: string; readonly data?: never }
 
 export interface Revised {
   readonly number: number
   /** From what was tried until now to what is tried from now on. */
   readonly changes: readonly JsonChange[]
+}
+
+interface Prepared {
+  readonly letter: DeadLetter
+  readonly body: string
+  readonly changes: readonly JsonChange[]
+}
+
+export async function revise(
+  parts: OperatorParts,
+  name: LetterName,
+  input: RevisionInput,
+  reason: string,
+): Promise<Revised> {
+  const deed = { reason: parts.reasonOf(reason), act: 'letter.revise' }
+  const { letter, body, changes } = await prepareRevision(parts, name, input)
+  const details = { partition: letter.partition, changes: changes.length }
+  const outcome = await parts.store.letters.revise(
+    exactly(letter),
+    body,
+    parts.deed({ ...deed, ...about(letter, details) }),
+  )
+  return { number: numberOf(outcome, letter), changes }
+}
+
+/** What was given, checked; nothing is written. */
+export async function prepareRevision(parts: OperatorParts, name: LetterName, input: RevisionInput): Promise<Prepared> {
+  checkOptions(input, 'A revision', ['data', 'json'])
+  if ('data' in input === 'json' in input)
+    throw new HoldfastError('OPTION_INVALID', 'A revision needs data or json, and only one of them.')
+  const letter = await findLetter(parts.store, name)
+  if (letter.endedAt !== undefined) throw ended(letter)
+  const body =
+    'json' in input ? checkJsonText(input.json, 'json', dataLimits) : encodeJson(input.data, 'data', dataLimits)
+  await checkSchema(parts, letter, body)
+  return { letter, body, changes: changesOf(triedEvent(letter).body, body) }
+}
+
+/** As the code will read it: with the upcasts from the letter's own schema version. */
+async function checkSchema(parts: OperatorParts, { subscription, event }: DeadLetter, body: string): Promise<void> {
+  const entry = parts.subscriptionOf(subscription).consumer.events.entry(event.type)
+  if (!entry) {
+    throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The catalog has no type ${JSON.stringify(event.type)}.`, {
+      hint: 'Add it to defineEvents: without a schema no revision can be checked.',
+    })
+  }
+  try {
+    await readData(entry, event.schemaVersion, parseBody(body))
+  } catch (cause) {
+    if (cause instanceof HoldfastError) throw cause
+    throw new InvalidEventError('EVENT_SCHEMA', 'data', `The schema of ${event.type} threw.`, { cause })
+  }
+}
+
+/** Of something that is no JSON everything is new. */
+function changesOf(before: RecordedEvent['body'], after: string): JsonChange[] {
+  let known: unknown
+  try {
+    known = parseBody(before)
+  } catch {
+    known = undefined
+  }
+  return diffJson(known, parseBody(after))
+}
+
+export async function unrevise(parts: OperatorParts, name: LetterName, reason: string): Promise<Revised> {
+  const deed = { reason: parts.reasonOf(reason), act: 'letter.unrevise' }
+  const { letters } = parts.store
+  const letter = await findLetter(parts.store, name)
+  const details = { partition: letter.partition, revision: letter.revision?.number ?? null }
+  const outcome = await letters.unrevise(exactly(letter), parts.deed({ ...deed, ...about(letter, details) }))
+  const number = numberOf(outcome, letter)
+  const after = triedEvent(await findLetter(parts.store, exactly(letter))).body
+  // What is left of it is text, or the exact bytes of an event that came as such.
+  const changes = typeof after === 'string' && isJson(after) ? changesOf(triedEvent(letter).body, after) : []
+  return { number, changes }
+}
+
+function isJson(text: string): boolean {
+  try {
+    parseBody(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function exactly({ subscription, partition, event }: DeadLetter): LetterName {
+  return { subscription, partition, position: event.position }
+}
+
+function about(
+  { subscription, event }: DeadLetter,
+  details: Readonly<Record<string, string | number | boolean | null>>,
+): { target: string; details: typeof details } {
+  return { target: `${subscription}/${event.position}`, details }
+}
+
+function numberOf(outcome: ReviseOutcome, letter: DeadLetter): number {
+  switch (outcome.outcome) {
+    case 'revised':
+      return outcome.number
+    case 'unknown':
+      throw new HoldfastError('LETTER_UNKNOWN', `${titleOf(letter)} is not there any more.`)
+    case 'ended':
+      throw ended(letter)
+    case 'busy':
+      throw new HoldfastError('LETTER_BUSY', `${titleOf(letter)} is about to be tried: its lane is not parked.`, {
+        hint: 'Wait until it was tried, or cancel the redrive that it is in.',
+      })
+    case 'unrevised':
+      throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no revision to take back.`)
+    default:
+      return outcome satisfies never
+  }
+}
+
+export function ended(letter: DeadLetter): HoldfastError {
+  const { status, endedBy } = letter
+  return new HoldfastError('LETTER_ENDED', `${titleOf(letter)} was ${status} by ${endedBy ?? 'nobody'} already.`, {
+    hint: 'There is nothing left to do about it.',
+  })
 }

@@ -1,7 +1,17 @@
-import type { Event } from '../event/event.ts'
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import { triedEvent } from '../dead-letter/tried.ts'
+import { readEvent, relevanceOf } from '../engine/interpret.ts'
+import { HoldfastError } from '../errors.ts'
+import type { Event, RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
+import { beginFold, type Folding, foldEvent } from '../projection/fold.ts'
+import type { Projection, Reducer } from '../projection/projection.ts'
+import { checkOptions } from '../runtime/options.ts'
+import { slotOf } from '../source/share.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import { type OperatorParts, whole } from './parts.ts'
 
-/** Just before a position, or when the version of the key was reached; as far as the subscription is unless you say otherwise. */
+/** Just before a position, or when the version of the key was reached; as far as the log goes unless you say otherwise. */
 export type StateMoment = { readonly before: number } | { readonly version: number }
 
 export interface StateRow {
@@ -23,7 +33,7 @@ export interface StateAt {
 export interface StateStep {
   readonly position: number
   readonly version: number | undefined
-  /** As the fold sees it; undefined when it can't be read. */
+  /** As the fold sees it; undefined when it can't be read, or need not be. */
   readonly event: Event | undefined
   readonly eventId: string
   readonly type: string
@@ -41,3 +51,150 @@ export interface StateStep {
   readonly before: StateRow | undefined
   readonly after: StateRow | undefined
 }
+
+export async function stateAt(parts: OperatorParts, name: string, key: string, moment?: StateMoment): Promise<StateAt> {
+  let row: StateRow | undefined
+  let folded = 0
+  let position = 0
+  for await (const step of statesOf(parts, name, key, moment)) {
+    row = step.after
+    position = step.position
+    if (step.outcome === 'folded') folded++
+  }
+  return { key, row, folded, position }
+}
+
+/**
+ * Folds the events of a row from the log, one after the other, as `verify` does: what was revised with its revision, what was discarded or is
+ * held not at all. A projection with a key of its own is looked for in the whole log.
+ */
+export async function* statesOf(
+  parts: OperatorParts,
+  name: string,
+  key: string,
+  moment?: StateMoment,
+): AsyncGenerator<StateStep> {
+  const subscription = parts.subscriptionOf(name)
+  const projection = foldOf(subscription)
+  if (typeof key !== 'string' || key === '') throw new HoldfastError('OPTION_INVALID', 'The key is no text.')
+  const { before, version } = boundsOf(moment)
+  const states = await parts.partitionsOf(name)
+  const { partition, checkpoint } = states[slotOf(key) % states.length] as (typeof states)[number]
+  const letterAt = await letterFinder(parts, name, key, partition, projection)
+  const folding = beginFold(projection, key, undefined)
+  for await (const record of eventsOf(parts, projection, key, before)) {
+    if (record.position <= checkpoint.start) continue
+    if (!projection.keyOf && record.version !== undefined && record.version > version) return
+    const step = await take(subscription, projection, folding, record, await letterAt(record.position))
+    // Of another row.
+    if (!step) continue
+    if (projection.keyOf && (step.after?.version ?? 0) > version) return
+    yield step
+  }
+}
+
+async function take(
+  subscription: Subscription,
+  projection: Projection,
+  folding: Folding,
+  record: RecordedEvent,
+  letter: DeadLetter | undefined,
+): Promise<StateStep | undefined> {
+  const before = rowOf(folding)
+  const { position, version, id: eventId, type } = record
+  const about = { position, version, eventId, type, revision: undefined, failure: undefined, event: undefined, before }
+  const relevance = relevanceOf(subscription, record)
+  const isHolding = relevance === 'unknown' && subscription.unknown === 'hold'
+  if (letter && isDiscarded(letter)) return { ...about, outcome: 'discarded', failure: letter.failure, after: before }
+  if (letter && letter.status !== 'resolved')
+    return { ...about, outcome: 'held', failure: letter.failure, after: before }
+  if (typeof relevance !== 'function' && !isHolding)
+    return projection.keyOf ? undefined : { ...about, outcome: 'filtered', after: before }
+  const { event, lane, failure: unreadable } = await readEvent(subscription, letter ? triedEvent(letter) : record)
+  // A letter is folded where it stood, whatever a revision has made of its key.
+  if ((letter?.lane ?? lane) !== folding.key) return undefined
+  const tried = { ...about, event, revision: letter?.revision?.number }
+  const failure = event ? foldEvent(projection, folding, relevance as Reducer, event, position) : unreadable
+  if (failure) return { ...tried, outcome: 'failed', failure, after: before }
+  return { ...tried, outcome: 'folded', after: rowOf(folding) }
+}
+
+/** What was seen to elsewhere was not applied here either. */
+function isDiscarded({ status, endedReason }: DeadLetter): boolean {
+  return status === 'discarded' || (status === 'resolved' && endedReason !== undefined)
+}
+
+/** A row is frozen when it is folded, so it can be handed out as it is. */
+function rowOf({ changed, version, row }: Folding): StateRow | undefined {
+  return changed ? { version, data: row } : undefined
+}
+
+function foldOf({ name, consumer, source }: Subscription): Projection {
+  if (consumer.kind === 'fold' && !source) return consumer
+  const what = source
+    ? `reads from ${source.name}, which can't be read again`
+    : consumer.kind === 'sql'
+      ? 'is SQL of your own, and only that knows its rows'
+      : 'is a handler, which has no rows'
+  throw new HoldfastError('STATE_NEEDS_FOLD', `${name} ${what}.`, {
+    hint: 'Only the rows of a fold on the log can be folded anew.',
+  })
+}
+
+function boundsOf(moment: StateMoment | undefined): { before: number; version: number } {
+  const bounds = { before: Number.MAX_SAFE_INTEGER, version: Number.MAX_SAFE_INTEGER }
+  if (moment === undefined) return bounds
+  checkOptions(moment, 'A moment', ['before', 'version'])
+  if ('before' in moment === 'version' in moment)
+    throw new HoldfastError('OPTION_INVALID', 'A moment is before a position, or at a version: give one of the two.')
+  if ('before' in moment) return { ...bounds, before: whole(moment.before, 'before', 1, Number.MAX_SAFE_INTEGER) }
+  return { ...bounds, version: whole(moment.version, 'version', 0, Number.MAX_SAFE_INTEGER) }
+}
+
+const limits = { events: 1_000, bytes: 4_194_304 }
+
+async function* eventsOf(
+  { store }: OperatorParts,
+  projection: Projection,
+  key: string,
+  before: number,
+): AsyncGenerator<RecordedEvent> {
+  let after = 0
+  for (;;) {
+    const page = projection.keyOf
+      ? await store.log.readAll(after, limits)
+      : { events: await store.log.readKey(key, after, limits), through: undefined }
+    for (const record of page.events) {
+      if (record.position >= before) return
+      yield record
+    }
+    const last = page.events.at(-1)
+    const next = page.through ?? last?.version ?? after
+    if (next === after || next >= before) return
+    after = next
+  }
+}
+
+type LetterFinder = (position: number) => Promise<DeadLetter | undefined>
+
+/** One question for each event of the key. Where the whole log is gone through, those of the lane are read beforehand instead. */
+async function letterFinder(
+  { store }: OperatorParts,
+  subscription: string,
+  lane: string,
+  partition: number,
+  { keyOf }: Projection,
+): Promise<LetterFinder> {
+  if (!keyOf) return async (position) => (await store.letters.list({ subscription, partition, position, limit: 1 }))[0]
+  const letters = new Map<number, DeadLetter>()
+  let after = 0
+  for (;;) {
+    const page = await store.letters.list({ subscription, lane, after, limit: lettersPerPage })
+    for (const letter of page) letters.set(letter.event.position, letter)
+    const last = page.at(-1)
+    if (!last || page.length < lettersPerPage) return async (position) => letters.get(position)
+    after = last.event.position
+  }
+}
+
+const lettersPerPage = 1_000

@@ -85,5 +85,7 @@ function contextOf({ name }: Handler, { id }: RecordedEvent, attempt: number): H
     idempotencyKey: `${name}/${id}`,
     deadline: Number.POSITIVE_INFINITY,
     logger: silent,
+    dryRun: false,
+    effect: async (_what, run) => run(),
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { classify, failure } from '../../src/index.ts'
+import { classify, failure, type HandlerContext } from '../../src/index.ts'
 import { createWorld } from '../fixtures.ts'
 import { fill, keysOf, noting } from '../noting.ts'
 import {
@@ -131,7 +131,16 @@ describe('compensations in a list that is never cleared (guide)', () => {
   it('are found where all attempts share one', async () => {
     const { signal } = new AbortController()
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
-    const instance = { subscription: 'notify', signal, attempt: 1, idempotencyKey: '', deadline: 0, logger: silent }
+    const instance: HandlerContext = {
+      subscription: 'notify',
+      signal,
+      attempt: 1,
+      idempotencyKey: '',
+      deadline: 0,
+      logger: silent,
+      dryRun: false,
+      effect: async (_what, run) => run(),
+    }
     const shared = each(async (event, { handlers, keep }) => {
       for (const handler of handlers) {
         const call = async () => handler.functions.get(event.type)?.(eventOf(event), instance)

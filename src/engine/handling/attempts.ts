@@ -250,8 +250,14 @@ export class Attempts {
       get logger() {
         return tracer.loggerOf(record, begun)
       },
+      dryRun: false,
+      effect: inLife,
     }
   }
+}
+
+async function inLife<T>(_what: string, run: () => T | Promise<T>): Promise<T> {
+  return run()
 }
 
 /** The one with the lowest position, unless there is the one that is wanted before all others. */

@@ -1,0 +1,38 @@
+import { type AuditEntry, type AuditStore, flawOf, noEntry } from './audit.ts'
+
+export interface AuditReport {
+  readonly ok: boolean
+  readonly entries: number
+  /** The first thing that is wrong. What comes after it proves nothing. */
+  readonly flaw: string | undefined
+  /** The end of the chain. Keep it elsewhere: only then it shows when entries are cut off at the end, or all were made anew. */
+  readonly head: Pick<AuditEntry, 'number' | 'hash'>
+}
+
+const perPage = 1_000
+
+/** Walks the whole chain, entry by entry. `expected`: an end of it that was noted earlier, and must still be in it. */
+export async function verifyAudit(audit: AuditStore, expected?: AuditReport['head']): Promise<AuditReport> {
+  let head: AuditReport['head'] = noEntry
+  let isMet = expected === undefined || (expected.number === noEntry.number && expected.hash === noEntry.hash)
+  const report = (flaw: string | undefined): AuditReport => ({
+    ok: flaw === undefined,
+    entries: head.number,
+    flaw,
+    head: { number: head.number, hash: head.hash },
+  })
+  for (;;) {
+    const page = await audit.list(head.number, perPage)
+    for (const entry of page) {
+      const flaw = flawOf(entry, head)
+      if (flaw !== undefined) return report(flaw)
+      head = entry
+      isMet ||= entry.number === expected?.number && entry.hash === expected.hash
+    }
+    if (page.length < perPage) break
+  }
+  if (isMet || !expected) return report(undefined)
+  if (expected.number > head.number)
+    return report(`entry ${head.number + 1} and those up to ${expected.number} are gone`)
+  return report(`entry ${expected.number} is not the one that was noted`)
+}

@@ -1,0 +1,42 @@
+import type { DeadLetter } from '../dead-letter/letter.ts'
+import type { LetterFilter } from '../dead-letter/letter-store.ts'
+import type { Store } from '../store.ts'
+
+const perPage = 200
+
+/** The heads that an act would be about, in the order in which they would be taken. A letter that is parked or retrying is the head of its lane. */
+export async function* headsOf(
+  store: Store,
+  subscription: string,
+  { status, ...filter }: LetterFilter,
+): AsyncGenerator<DeadLetter> {
+  const statuses = (['parked', 'retrying'] as const).filter((wanted) => (status ?? wanted) === wanted)
+  const walks = statuses.map((wanted) => walk(store, subscription, { ...filter, status: wanted }))
+  const next = await Promise.all(walks.map(async (heads) => (await heads.next()).value))
+  for (;;) {
+    const [first] = [...next.entries()]
+      .filter((entry): entry is [number, DeadLetter] => entry[1] !== undefined)
+      .toSorted(([, a], [, b]) => a.event.position - b.event.position || a.partition - b.partition)
+    if (!first) return
+    yield first[1]
+    next[first[0]] = (await walks[first[0]]?.next())?.value
+  }
+}
+
+/** A page may end within a position that several partitions have; then the next begins at that position again. */
+async function* walk(
+  { letters }: Store,
+  subscription: string,
+  filter: LetterFilter,
+): AsyncGenerator<DeadLetter, undefined> {
+  let after = 0
+  let seen = new Set<number>()
+  for (;;) {
+    const page = await letters.list({ ...filter, subscription, after, limit: perPage + seen.size })
+    const last = page.at(-1)?.event.position
+    for (const letter of page) if (letter.event.position > after + 1 || !seen.has(letter.partition)) yield letter
+    if (last === undefined || page.length < perPage + seen.size) return undefined
+    seen = new Set(page.filter(({ event }) => event.position === last).map(({ partition }) => partition))
+    after = last - 1
+  }
+}
