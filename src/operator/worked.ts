@@ -1,4 +1,4 @@
-import { createEngine, type Engine, type EngineOptions } from '../engine/engine.ts'
+import { createEngine, type Engine } from '../engine/engine.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { OperatorParts } from './parts.ts'
@@ -43,13 +43,7 @@ export async function ensureWorked(
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
         const subscriptions = [parts.subscriptionOf(subscription)]
-        const options: EngineOptions & { readonly only: 'letters' } = {
-          store,
-          subscriptions,
-          only: 'letters',
-          ...runtime,
-        }
-        engine = createEngine(options)
+        engine = createEngine({ store, subscriptions, only: 'letters', ...runtime })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }
         })
