@@ -19,6 +19,7 @@ import { Runner } from './runner.ts'
 import { Solitude } from './solitude.ts'
 import { type EngineStatus, readStatus } from './status.ts'
 import { Sweeper } from './sweeper.ts'
+import { Timetable } from './timetable.ts'
 import { type Verification, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
 
@@ -39,6 +40,11 @@ export interface EngineOptions extends Partial<Runtime> {
   readonly logger?: Logger
   /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
   readonly watchdog?: Watchdog
+  /**
+   * `'letters'`: claims partitions, works off what is held and what redrives want, and reads nothing from the sources. For a command that
+   * does this while no engine runs.
+   */
+  readonly only?: 'letters'
 }
 
 export interface Engine extends AsyncDisposable {
@@ -58,9 +64,10 @@ export interface Engine extends AsyncDisposable {
   resume(subscription: string): Promise<void>
   /**
    * Empties a projection and begins it anew: its rows (or what the `reset` of its SQL empties), its checkpoints, its held lanes and
-   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile.
+   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile, for as long as it takes
+   * to apply `events` again; `rebuild` does the same beside the live one. A rebuild that is under way is dropped.
    */
-  reset(subscription: string): Promise<void>
+  reset(subscription: string): Promise<{ readonly events: number }>
   status(): Promise<EngineStatus>
   /** Recomputes every outcome and every row from the log and compares. */
   verify(subscription: string): Promise<Verification>
@@ -80,6 +87,7 @@ const optionNames = [
   'cacheBytes',
   'logger',
   'watchdog',
+  'only',
   'clock',
   'timers',
   'random',
@@ -122,6 +130,7 @@ export function createEngine(options: EngineOptions): Engine {
   const all = [...runners.values()]
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
   const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
+  const timetable = new Timetable(store, all, runtime, logger)
   const sweeper = all.some(remembers) ? new Sweeper(store.inbox, runtime, logger) : undefined
   let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
@@ -167,8 +176,10 @@ export function createEngine(options: EngineOptions): Engine {
           hint: 'Only what reads the log can begin anew.',
         })
       }
+      await refuseOther(name, consumer.version)
       await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
       attendance.look()
+      return { events: await eventsBehind(name) }
     },
     status: () => readStatus(store, all, runtime.clock),
     verify: (name) => verifySubscription(store, runnerOf(name).subscription),
@@ -205,7 +216,35 @@ export function createEngine(options: EngineOptions): Engine {
     }
     phase = phase === 'starting' ? 'running' : phase
     if (phase === 'running') namesOn(store).add(settings.owner)
-    if (phase === 'running') running = Promise.all([attendance.run(unregistered), lookout.run(), sweeper?.run()])
+    if (phase === 'running') running = run(unregistered)
+  }
+
+  /** Resolves when all of it was stopped. */
+  function run(unregistered: readonly Runner[]): Promise<unknown> {
+    const isReading = settings.only !== 'letters'
+    const beside = isReading ? [lookout.run(), timetable.run(), sweeper?.run()] : []
+    return Promise.all([attendance.run(unregistered), ...beside])
+  }
+
+  /** What another version has in its table is not this code's to empty. */
+  async function refuseOther(name: string, version: number): Promise<void> {
+    const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
+    if (!live || live.version === version) return
+    throw new HoldfastError(
+      'PROJECTION_VERSION',
+      `${name} is live at version ${live.version}, and this is ${version}.`,
+      {
+        hint: 'Rebuild this version and switch to it; that leaves the live one as it is until then.',
+      },
+    )
+  }
+
+  async function eventsBehind(name: string): Promise<number> {
+    const states = await store.subscriptions.partitions(name)
+    const lags = await Promise.all(
+      states.map(({ partition, checkpoint }) => store.log.lag(checkpoint.start, { partition, of: states.length })),
+    )
+    return lags.reduce((sum, { events }) => sum + events, 0)
   }
 
   /** False when the store or the source could not be asked; it will be asked again. */
@@ -224,6 +263,7 @@ export function createEngine(options: EngineOptions): Engine {
     phase = 'stopped'
     attendance.stop()
     lookout.stop()
+    timetable.stop()
     sweeper?.stop()
     namesOn(store).delete(settings.owner)
     const ending = all.map((runner) => runner.stop())
@@ -253,7 +293,8 @@ export function createEngine(options: EngineOptions): Engine {
       throw new HoldfastError('OPTION_INVALID', 'signal is no AbortSignal.')
     if (phase !== 'running')
       throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
-    await Promise.all(all.map((runner) => reachHead(runner, signal)))
+    const isReading = settings.only !== 'letters'
+    await Promise.all(all.map((runner) => reachHead(runner, isReading, signal)))
   }
 
   function runnerOf(name: string): Runner {
@@ -274,8 +315,8 @@ function namesOn({ subscriptions }: Store): Set<string> {
   return known
 }
 
-async function reachHead(runner: Runner, signal: AbortSignal | undefined): Promise<void> {
-  const target = await runner.source.head()
+async function reachHead(runner: Runner, isReading: boolean, signal: AbortSignal | undefined): Promise<void> {
+  const target = isReading ? await runner.source.head() : 0
   await new Promise<void>((resolve, reject) => {
     const look = () => {
       const end = (settle: () => void) => {
@@ -336,10 +377,12 @@ function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runt
 }
 
 function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings {
-  const { name, lease = '10s', poll = '100ms', page = {}, cacheBytes = 33_554_432 } = options
+  const { name, lease = '10s', poll = '100ms', page = {}, cacheBytes = 33_554_432, only } = options
   checkOptions(page, 'page', ['events', 'bytes'])
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new HoldfastError('OPTION_INVALID', 'name is no text.')
+  if (only !== undefined && only !== 'letters')
+    throw new HoldfastError('OPTION_INVALID', `only is ${JSON.stringify(only)}.`, { hint: "It can be 'letters'." })
   const instance = createIds(runtime.clock, runtime.random)()
   return {
     owner: name ?? `engine-${instance}`,
@@ -349,6 +392,7 @@ function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings 
     pageEvents: positive(page.events ?? 1_000, 'page.events'),
     pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
     cacheBytes: cacheBytes === 0 ? 0 : positive(cacheBytes, 'cacheBytes'),
+    only,
   }
 }
 

@@ -1,4 +1,5 @@
 import type { Failure } from '../failure/failure.ts'
+import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Channel } from '../runtime/ports.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
 import type { StandstillReason } from './handling/flow.ts'
@@ -63,6 +64,11 @@ export interface EngineEvents {
   }
   /** Everything that was held in a lane is applied; it flows again. */
   'lane.released': { readonly subscription: string; readonly lane: string }
+  /** A redrive came further with a lane: so many of its letters came to an end, and where it stands now. */
+  'lane.redriven': { readonly subscription: string; readonly lane: string } & Pick<
+    RedriveProgress,
+    'redrive' | 'letters' | 'state'
+  >
   /** The first event, in this process, of a type that the catalog doesn't know. */
   'event.unknown': {
     readonly subscription: string

@@ -1,3 +1,4 @@
+import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
@@ -29,6 +30,11 @@ function functionsOf(consumer: Consumer): ReadonlyMap<string, Reducer | Effect |
     default:
       return consumer satisfies never
   }
+}
+
+/** What is to be tried of a letter: the event as it came, or with the data that a person made of it. */
+export function recordOf({ event, revision }: Pick<DeadLetter, 'event' | 'revision'>): RecordedEvent {
+  return revision ? { ...event, body: revision.body } : event
 }
 
 /** The event as its fold will see it, and the lane it is in; or why it can't be read. */

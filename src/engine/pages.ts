@@ -2,16 +2,20 @@ import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
 import { Caution } from './caution.ts'
 import { readEvent } from './interpret.ts'
-import { type Outcome, performPage, processLane, processPage } from './page.ts'
+import { type LaneBatch, loadLanes, processLanes } from './lanes.ts'
+import { performPage, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
 import { Reading } from './reading.ts'
+import { Releases } from './releases.ts'
 import type { NextState } from './state.ts'
 import { destination, type Loop, type Step, type Tenure } from './tenure.ts'
+import type { Outcome, Performing } from './work.ts'
 import type { WorkerParts } from './worker.ts'
 
 export interface PageLoopParts extends WorkerParts {
@@ -26,14 +30,16 @@ export interface PageLoopParts extends WorkerParts {
   readonly wake: () => void
 }
 
-const lettersPerCommit = 500
+const lettersPerCommit = 1_000
 /** A checkpoint that only passed events of other partitions is worth a commit now and then, not for every page. */
 const quietCommitMs = 1_000
 
 /**
  * Takes a projection through its source, a page at a time:
  *
- *     recover due lanes ──► read a page ──► process ──► commit ──► …
+ *     let some held lanes go ──► commit ──► read a page ──► process ──► commit ──► …
+ *
+ * One batch of lanes, one page: neither a redrive of a hundred thousand lanes nor a backlog keeps the other waiting.
  *
  * What is in memory (checkpoint, held lanes, rows) is what this owner last read or committed under its epoch. Whenever that is in
  * doubt, because a call threw or a commit was refused, all of it is dropped and read again.
@@ -44,7 +50,9 @@ export class PageLoop implements Loop {
   readonly #reading: Reading
   readonly #caution: Caution
   #partition: Partition | undefined
-  #due = new Set<string>()
+  readonly #releases: Releases
+  /** Whose turn it is. */
+  #turn: 'lanes' | 'page' = 'lanes'
   #busy = false
   /** Where that begins whose outcome the next commit has. */
   #trying: number | undefined
@@ -52,7 +60,7 @@ export class PageLoop implements Loop {
   #isWaiting = false
   /** What the database refused, and what processes died over. */
   readonly #refusals = new Map<number, Failure>()
-  /** Something was refused: events are taken so that it is clear which of them is to blame. */
+  /** Something of a page was refused: events are taken so that it is clear which of them is to blame. */
   #isCareful = false
 
   constructor(parts: PageLoopParts, { maxDeaths }: Projection | SqlProjection, loaded: Partition) {
@@ -60,12 +68,15 @@ export class PageLoop implements Loop {
     this.#tenure = parts.tenure
     const { source, share, subscription, stopping } = parts
     this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
-    this.#caution = new Caution(parts, maxDeaths, parts.settings.pageEvents)
+    // Whoever died had a page at hand, or as many letters.
+    const suspects = parts.settings.pageEvents * (loaded.held.size > 0 ? 2 : 1)
+    this.#caution = new Caution(parts, maxDeaths, suspects)
+    this.#releases = new Releases(parts)
     this.#adopt(loaded)
   }
 
   get isDue(): boolean {
-    return this.#due.size > 0
+    return this.#releases.isDue
   }
 
   get mayHaveTrials(): boolean {
@@ -80,6 +91,10 @@ export class PageLoop implements Loop {
     // It reads with every step.
   }
 
+  redriven(): void {
+    this.#releases.redriving.hear()
+  }
+
   standing(): NextState {
     return { state: this.#isWaiting ? 'catching-up' : 'live' }
   }
@@ -87,10 +102,12 @@ export class PageLoop implements Loop {
   restMs(): number {
     const { settings, subscription } = this.#parts
     this.#busy = false
+    const nextAt = this.#tenure.pause || !this.#partition ? undefined : this.#releases.nextAt(this.#partition.held)
+    const untilLanesMs = nextAt === undefined ? settings.leaseMs : nextAt - this.#parts.runtime.clock.mono()
     // For the log somebody else is on the lookout; but the lease must be kept, and a checkpoint that was passed over be written.
-    if (subscription.source !== undefined) return settings.pollMs
+    if (subscription.source !== undefined) return Math.max(0, Math.min(settings.pollMs, untilLanesMs))
     const isBehind = this.#tenure.seen !== this.#tenure.checkpoint?.position
-    return Math.min(settings.leaseMs / 3, isBehind ? quietCommitMs : settings.leaseMs)
+    return Math.max(0, Math.min(settings.leaseMs / 3, isBehind ? quietCommitMs : settings.leaseMs, untilLanesMs))
   }
 
   async step(): Promise<Step> {
@@ -106,7 +123,8 @@ export class PageLoop implements Loop {
 
   async finish(): Promise<void> {
     if (!this.#partition || !this.#tenure.lease) return
-    if (!this.#tenure.pause) await this.#relax()
+    const isReading = this.#parts.settings.only !== 'letters'
+    if (!this.#tenure.pause && isReading) await this.#relax()
     await this.#commitQuietly(this.#partition)
   }
 
@@ -125,8 +143,7 @@ export class PageLoop implements Loop {
   #adopt(loaded: Partition): void {
     this.#partition = loaded
     this.#reading.forget()
-    const lanes = [...loaded.held.values()]
-    this.#due = new Set(lanes.filter(({ status }) => status === 'retrying').map(({ lane }) => lane))
+    this.#releases.adopt(loaded.held)
   }
 
   async #take(partition: Partition): Promise<Step> {
@@ -139,39 +156,64 @@ export class PageLoop implements Loop {
     this.#isWaiting = !this.#caution.admit()
     if (this.#isWaiting) return 'idle'
     try {
-      const [due] = this.#due
-      return await (due === undefined ? this.#takePage(partition) : this.#takeLane(partition, due))
+      const batch = this.#turn === 'lanes' ? await this.#nextLanes(partition) : undefined
+      const done = await (batch ? this.#takeLanes(partition, batch) : this.#takePage(partition))
+      // Whatever was refused is tried again before anything else, or what is known about it would be lost.
+      if (done !== 'refused') this.#turn = batch ? 'page' : 'lanes'
+      return done === 'idle' && this.#releases.isDueNow(partition.held) ? 'worked' : done
     } finally {
       this.#trying = undefined
       this.#caution.dismiss()
     }
   }
 
-  async #takeLane(partition: Partition, lane: string): Promise<Step> {
+  #nextLanes(partition: Partition): Promise<LaneBatch | undefined> {
+    const { settings, fit } = this.#parts
+    const isAlone = this.#caution.isAlone
+    const events = isAlone ? 1 : Math.min(lettersPerCommit, fit.events)
+    return this.#releases.next(partition, { lanes: isAlone ? 1 : events, events, bytes: settings.pageBytes })
+  }
+
+  async #takeLanes(partition: Partition, batch: LaneBatch): Promise<Step> {
     const { clock } = this.#parts.runtime
     const begun = clock.mono()
-    const { pageBytes: bytes } = this.#parts.settings
-    const isSingle = this.#isCareful || this.#caution.isAlone
-    const events = isSingle ? 1 : Math.min(lettersPerCommit, this.#parts.fit.events)
-    const position = partition.held.get(lane)?.headPosition ?? 0
-    const refused = await this.#tryFrom(position)
+    const heads = new Map(batch.lanes.map((lane) => [lane, partition.held.get(lane)?.headPosition]))
+    const [first] = heads.values()
+    const refused = first === undefined ? undefined : await this.#tryFrom(first)
     if (refused) return refused
-    this.#announce(`the held lane ${JSON.stringify(lane)}`)
-    const outcome = await processLane(partition, lane, { events, bytes }, this.#refusals)
-    const result = await this.#tenure.commit(this.#commitOf(outcome))
-    if (result.outcome === 'rejected') return this.#blameLetter(outcome, result)
+    this.#announce(`${batch.lanes.length} held lanes from position ${first} on`)
+    const [outcome, result] = await this.#release(partition, batch)
+    if (result.outcome === 'rejected') {
+      const lane = this.#releases.reject(batch, result.key)
+      const position = lane === undefined ? undefined : heads.get(lane)
+      if (position !== undefined) this.#refusals.set(position, describeFailure(result.error, 'permanent', 'row'))
+      return 'refused'
+    }
     const done = await this.#settle(partition, outcome, result, begun)
     this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
     return done
   }
 
+  /** Takes lanes to their outcome and to the store, as a page is. */
+  async #release(partition: Partition, batch: LaneBatch): Promise<[Outcome, CommitOutcome]> {
+    const loaded = await loadLanes(partition, batch)
+    if (partition.subscription.consumer.kind === 'sql') {
+      const process = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
+      return this.#perform(partition, process)
+    }
+    const outcome = await processLanes(partition, batch, loaded, undefined, this.#refusals)
+    return [outcome, await this.#tenure.commit(this.#commitOf(outcome))]
+  }
+
   async #takePage(partition: Partition): Promise<Step> {
     const { clock } = this.#parts.runtime
+    if (this.#parts.settings.only === 'letters') return 'idle'
     const begun = clock.mono()
     const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
     const { events: records } = page
     const [first] = records
     if (!first) return this.#pass(partition, page)
+    partition.decided = await this.#decisionsOn(page)
     const refused = await this.#tryFrom(first.position)
     if (refused) return refused
     this.#announce(`${records.length} events from position ${first.position} on`)
@@ -182,7 +224,17 @@ export class PageLoop implements Loop {
     if (done === 'worked') this.#parts.working(this.#busy)
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
-    return done === 'worked' && page.isEnd && this.#due.size === 0 ? 'idle' : done
+    return done === 'worked' && page.isEnd ? 'idle' : done
+  }
+
+  /** What is built beside a live version must come to what people decided there. */
+  async #decisionsOn({ events, through }: SourcePage): Promise<ReadonlyMap<number, Decision> | undefined> {
+    const { store, subscription, share } = this.#parts
+    const [first] = events
+    if (subscription.beside === undefined || !first) return undefined
+    const after = first.position - 1
+    const decisions = await store.rebuilds.decisions(subscription.beside, share.partition, after, through)
+    return new Map(decisions.map((decision) => [decision.position, decision]))
   }
 
   /**
@@ -228,26 +280,34 @@ export class PageLoop implements Loop {
 
   /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
   async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
-    if (partition.subscription.consumer.kind === 'sql') return this.#perform(partition, page)
+    if (partition.subscription.consumer.kind === 'sql') {
+      this.#reading.readAhead(page, this.#limits())
+      const process = async (performing: Performing) =>
+        checked(await performPage(partition, page.events, performing, this.#refusals), page)
+      return this.#perform(partition, process, page)
+    }
     const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
     this.#reading.readAhead(page, this.#limits())
     return [outcome, await this.#tenure.commit(this.#commitOf(outcome, page))]
   }
 
-  async #perform(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
+  async #perform(
+    partition: Partition,
+    process: (performing: Performing) => Promise<Outcome>,
+    page?: SourcePage,
+  ): Promise<[Outcome, CommitOutcome]> {
     const { store, forced } = this.#parts
     const before = new Map(partition.held)
     let outcome = emptyOutcome
-    const perform = (way: 'bold' | 'careful') =>
+    const perform = (way: Performing['way']) =>
       store.subscriptions.perform(this.#tenure.lease as Lease, async (tx) => {
         // It may run again; what an earlier run held, it held in a transaction that is no more.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
-        outcome = checked(await performPage(partition, page.events, tx, way, this.#refusals), page)
+        outcome = await process({ tx, way })
         forced.throwIfAborted()
         return this.#commitOf(outcome, page)
       })
-    this.#reading.readAhead(page, this.#limits())
     const result = await perform('bold').catch((error: unknown) => {
       // What is no event's fault, and what no second run could mend, is thrown as ours. Anything else is the user's, found at the end.
       if (error instanceof HoldfastError) throw error
@@ -263,7 +323,8 @@ export class PageLoop implements Loop {
     tenure.seen = Math.max(through, tenure.seen as number)
     if (isFurther) this.#parts.changed()
     if (!isFurther || isEnd) {
-      const ended = this.#caution.isOver ? undefined : await this.#relax()
+      const isOver = this.#caution.isOver || this.#releases.isDue
+      const ended = isOver ? undefined : await this.#relax()
       if (ended) return ended
     }
     const now = this.#parts.runtime.clock.mono()
@@ -303,7 +364,8 @@ export class PageLoop implements Loop {
 
   #commitOf(outcome: Outcome, page?: SourcePage) {
     const endedTrials = this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying)
-    return this.#tenure.commitOf(outcome, this.#destination(page), { endedTrials })
+    const redriven = outcome.redriven.length > 0 ? outcome.redriven : undefined
+    return this.#tenure.commitOf(outcome, this.#destination(page), { endedTrials, redriven })
   }
 
   #destination(page: SourcePage | undefined) {
@@ -345,10 +407,7 @@ export class PageLoop implements Loop {
     if (this.#trying !== undefined) this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying) })
     this.#trying = undefined
     if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
-    for (const { lane, hold } of outcome.lanes) {
-      if (hold?.status === 'retrying') this.#due.add(lane)
-      else this.#due.delete(lane)
-    }
+    this.#releases.accept(outcome, page === undefined)
     partition.rows.trim()
   }
 
@@ -381,13 +440,6 @@ export class PageLoop implements Loop {
     this.#reading.forget()
     return 'refused'
   }
-
-  #blameLetter({ letters }: Outcome, { error }: Extract<CommitOutcome, { outcome: 'rejected' }>): Step {
-    const [letter] = letters
-    if (this.#isCareful && letter) this.#refusals.set(letter.position, describeFailure(error, 'permanent', 'row'))
-    this.#isCareful = true
-    return 'refused'
-  }
 }
 
 export const emptyOutcome: Outcome = {
@@ -399,6 +451,7 @@ export const emptyOutcome: Outcome = {
   unknown: [],
   stopped: [],
   released: [],
+  redriven: [],
 }
 
 function checked(outcome: Outcome, { events }: SourcePage): Outcome {

@@ -11,7 +11,7 @@ import { Rate } from './rate.ts'
 import type { Solitude } from './solitude.ts'
 import type { NextState, SubscriptionState } from './state.ts'
 import { Teller } from './teller.ts'
-import { Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
+import { versionOf, Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
 
 export interface RunnerParts {
   readonly store: Store
@@ -87,10 +87,17 @@ export class Runner {
   reached(position: number): boolean {
     const view = this.#view
     if (!view || this.#failure) return false
-    return view.partitions.every(({ partition, checkpoint, isDue }) => {
+    const isReading = this.#parts.settings.only !== 'letters'
+    return view.partitions.every(({ partition, checkpoint, isDue, isRedriven }) => {
       const worker = this.#workers.get(partition)
-      return worker ? worker.reached(position) : checkpoint.position >= position && !isDue
+      if (worker) return worker.reached(position)
+      return (!isReading || checkpoint.position >= position) && !isDue && !isRedriven
     })
+  }
+
+  /** Whether a partition is this process's. */
+  owns(partition: number): boolean {
+    return this.#workers.get(partition)?.isOwner === true
   }
 
   /** Calls back after every commit and every change of state. */
@@ -111,13 +118,16 @@ export class Runner {
   /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
   async register(): Promise<void> {
     const { name, consumer, from, partitions } = this.subscription
-    const start = from === 'checkpoint' ? 'existing' : await this.#startOf(from)
+    // Who reads nothing makes nothing new.
+    const isNew = from !== 'checkpoint' && this.#parts.settings.only !== 'letters'
+    const start = isNew ? await this.#startOf(from) : 'existing'
     await this.#parts.store.subscriptions.register({
       name,
       kind: consumer.kind,
       table: consumer.table,
       partitions,
       start,
+      version: versionOf(this.subscription),
     })
   }
 
@@ -136,7 +146,7 @@ export class Runner {
     if (this.#phase !== 'new') return
     this.#phase = 'running'
     try {
-      this.#forget = this.source.onAppend(() => this.wake())
+      if (this.#parts.settings.only !== 'letters') this.#forget = this.source.onAppend(() => this.wake())
     } catch (error) {
       this.fail(error)
     }
@@ -145,16 +155,18 @@ export class Runner {
   /** What all processes do, as the store has it. */
   settle(view: SubscriptionView): void {
     this.#view = view
-    this.#trouble = undefined
+    const isOther = view.version !== (versionOf(this.subscription) ?? view.version)
+    this.#trouble = isOther ? this.#waitFor(view) : undefined
     if (this.#phase !== 'running') return
     this.setPause(view.partitions[0]?.pause)
     // What was taken from us is not ours to give back, and must be told as what it is.
     const lost = new Set<Worker>()
-    for (const { partition, epoch } of view.partitions) {
+    for (const { partition, epoch, isRedriven } of view.partitions) {
       const worker = this.#workers.get(partition)
       if (worker?.heard(epoch)) lost.add(worker)
+      else if (isRedriven) worker?.redriven()
     }
-    const share = fairShare(view.members, view.partitions.length)
+    const share = isOther ? 0 : fairShare(view.members, view.partitions.length)
     const working = [...this.#workers.values()].filter((worker) => !this.#leaving.has(worker) && !lost.has(worker))
     for (const worker of working.slice(share)) this.#giveBack(worker)
     for (const { partition, isFree, isMine } of view.partitions) {
@@ -163,6 +175,20 @@ export class Runner {
       if ((isFree || isMine) && !this.#workers.has(partition)) this.#take(partition, view.partitions.length)
     }
     this.#refresh()
+  }
+
+  /** Another version is live. Its table is not this code's to write; but a switch may come at any time. */
+  #waitFor({ name, version }: SubscriptionView): NextState {
+    const { logger, runtime } = this.#parts
+    const own = versionOf(this.subscription) ?? 1
+    const error = new HoldfastError(
+      'PROJECTION_VERSION',
+      `${name} is live at version ${version}, and this program has version ${own}.`,
+      { hint: 'It waits. Rebuild the version you want and switch to it; whoever has that one takes over by itself.' },
+    )
+    if (this.#trouble?.state !== 'blocked' || this.#trouble.by !== 'version')
+      logger.warn({ subscription: name, error }, 'the subscription waits: another version of it is live')
+    return { state: 'blocked', by: 'version', error, attempts: 0, retryAt: runtime.clock.now() }
   }
 
   /** The store can't be asked what the others do. False if it has workers, who will find out by themselves. */

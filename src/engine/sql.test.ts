@@ -1,6 +1,7 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, countsOf, createWorld, credited, debited, heldOf, type World } from '../../test/fixtures.ts'
+import { redrive } from '../../test/redrive/asking.ts'
 import { createLog, defineProjection, defineSubscription, type SqlProjection } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
 
@@ -142,6 +143,52 @@ describe('a projection in SQL', () => {
     await world.settle(engine)
     expect(await countsOf(engine, 'relay-with')).toMatchObject({ applied: 2, held: 0 })
     expect((await heldOf(engine, 'relay-without')).map(({ failure }) => failure?.code)).toEqual(['TRANSACTION_INVALID'])
+  })
+
+  it('lets held lanes go in its own transaction, and a bystander is never blamed', async () => {
+    await using world = await createWorld()
+    const lines = await withLines(world)
+    let isBroken = true
+    const mended = defineProjection('journal', {
+      events: bank,
+      on: {
+        Credited: ({ key, data }, tx: DatabaseSync) => {
+          if (isBroken) throw new TypeError('a bug')
+          tx.prepare('INSERT INTO lines (key, amount) VALUES (?, ?)').run(key, data.amount)
+          if (data.amount === 666) throw new TypeError('not this one')
+        },
+        Debited: ({ key, data }, tx: DatabaseSync) => {
+          tx.prepare('INSERT INTO lines (key, amount) VALUES (?, ?)').run(key, -data.amount)
+        },
+      },
+    })
+    const log = createLog({ store: world.store, events: bank })
+    for (const key of ['a', 'b', 'c', 'd']) await log.append(key, [credited(1), credited(2)])
+    await log.append('b', [credited(666), credited(3)])
+    await log.append('c', [debited(13), credited(4)])
+    const engine = world.engine([mended])
+    await world.settle(engine)
+    expect(lines()).toEqual([])
+    isBroken = false
+    const done = await redrive(world, engine, 'journal')
+    expect(done).toMatchObject({ status: 'done', letters: 8, byState: { done: 2, failed: 2 } })
+    for (const key of ['a', 'b', 'c', 'd']) expect(lines(key)).toEqual([1, 2])
+    const held = await heldOf(engine, 'journal')
+    expect(held.map(({ lane, status }) => [lane, status])).toEqual([
+      ['b', 'parked'],
+      ['b', 'queued'],
+      ['c', 'parked'],
+      ['c', 'queued'],
+    ])
+    const discarded = await redrive(world, engine, 'journal', { act: 'discard' })
+    expect(discarded).toMatchObject({ status: 'done', letters: 4, byState: { done: 2 } })
+    expect(lines('b')).toEqual([1, 2, 3])
+    expect(lines('c')).toEqual([1, 2, 4])
+    await log.append('a', [credited(5)])
+    await world.settle(engine)
+    expect(lines('a')).toEqual([1, 2, 5])
+    expect(await countsOf(engine, 'journal')).toMatchObject({ applied: 11, held: 0, discarded: 2 })
+    expect(await engine.verify('journal')).toMatchObject({ ok: true })
   })
 
   it('is not given what comes in no order', () => {

@@ -1,7 +1,7 @@
 import type { Clock } from '../runtime/ports.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { EngineEmitter, Logger } from './events.ts'
-import type { Outcome } from './page.ts'
+import type { Outcome } from './work.ts'
 
 // Whoever writes events chooses their types; they must not be able to fill our memory with them.
 const mostUnknownTypes = 1_000
@@ -25,13 +25,15 @@ export class Teller {
     this.#logger = logger
   }
 
-  tell({ stopped, released, unknown }: Pick<Outcome, 'stopped' | 'released' | 'unknown'>): void {
+  tell({ stopped, released, unknown, redriven }: Pick<Outcome, 'stopped' | 'released' | 'unknown' | 'redriven'>): void {
     const { name: subscription } = this.#subscription
     for (const { lane, status, record, failure } of stopped) {
       const { id: eventId, type: eventType, position } = record
       this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure })
     }
     this.#warnOfHeld(stopped)
+    for (const { redrive, lane, letters, state } of redriven)
+      this.#emitter.emit('lane.redriven', { subscription, lane, redrive, letters, state })
     for (const lane of released) this.#emitter.emit('lane.released', { subscription, lane })
     for (const { id: eventId, type, position } of unknown) {
       if (this.#countUnknown(type) > 1) continue

@@ -16,6 +16,8 @@ export interface Loop {
   step(): Promise<Step>
   /** Something may be there to read. */
   appended(): void
+  /** A redrive may have something to do. */
+  redriven(): void
   /** What it does when it is idle: it is at the end, or something holds it up. */
   standing(): NextState
   /** How long it may rest when it is idle, at the most. */
@@ -34,7 +36,7 @@ export interface Loop {
 
 /** What a commit writes beside the checkpoint. */
 export type Written = Pick<Commit, 'counts' | 'rows' | 'lanes' | 'held' | 'letters'>
-export type Aside = Pick<Commit, 'marks' | 'tried' | 'trial' | 'endedTrials' | 'inbox'>
+export type Aside = Pick<Commit, 'marks' | 'tried' | 'trial' | 'endedTrials' | 'inbox' | 'redriven'>
 export type Destination = Commit['to']
 
 /**

@@ -11,7 +11,7 @@ import type { Subscription } from '../subscription/subscription.ts'
 import type { PartitionState } from '../subscription/subscription-store.ts'
 import { handlerLane } from '../handler/handler.ts'
 import { isMarked } from './handling/window.ts'
-import { readEvent, relevanceOf } from './interpret.ts'
+import { readEvent, recordOf, relevanceOf } from './interpret.ts'
 
 export type Difference =
   /** The row is not what its events make of it. `expected` or `actual` undefined: there should be none, or there is none. */
@@ -164,10 +164,12 @@ class Verifier {
       typeof relevance === 'function' || (relevance === 'unknown' && this.#subscription.unknown === 'hold')
     if (letter && !isSameEvent(letter.event, record))
       this.#wrong(record, letter.lane, 'its letter has other bytes than the log')
-    if (letter && letter.status === 'discarded') {
+    // One that was resolved for a reason was seen to elsewhere: nothing of it was applied here.
+    const isResolved = letter?.status === 'resolved' && letter.endedReason === undefined
+    if (letter && letter.endedAt !== undefined && !isResolved) {
       counts.discarded++
       if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded by nobody')
-    } else if (letter && letter.status !== 'resolved') {
+    } else if (letter && !isResolved) {
       counts.held++
       const lane = await this.#laneOf(record)
       if (lane !== letter.lane) this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
@@ -178,7 +180,7 @@ class Verifier {
       counts.filtered++
     } else {
       counts.applied++
-      await this.#apply(record)
+      await this.#apply(letter ? recordOf(letter) : record)
     }
   }
 

@@ -28,6 +28,8 @@ export interface WorkerSettings {
   readonly pageEvents: number
   readonly pageBytes: number
   readonly cacheBytes: number
+  /** Works off what is held, and reads nothing. */
+  readonly only: 'letters' | undefined
 }
 
 export interface WorkerParts {
@@ -100,9 +102,14 @@ export class Worker {
     return this.#state
   }
 
+  get isOwner(): boolean {
+    return this.#tenure.lease !== undefined
+  }
+
   /** Whether everything up to a position has its outcome and nothing is due. */
   reached(position: number): boolean {
-    return this.hasSeen(position) && this.#loop?.isDue === false
+    const isRead = this.#parts.settings.only === 'letters' || this.hasSeen(position)
+    return isRead && this.#loop?.isDue === false
   }
 
   hasSeen(position: number): boolean {
@@ -112,6 +119,12 @@ export class Worker {
 
   wake(): void {
     this.#loop?.appended()
+    this.#nap.wake()
+  }
+
+  /** A redrive may have something to do. */
+  redriven(): void {
+    this.#loop?.redriven()
     this.#nap.wake()
   }
 
@@ -176,7 +189,7 @@ export class Worker {
     const { partition } = this.share
     const tenure = this.#tenure
     const claim = await this.#untilStoreWorks(() =>
-      store.subscriptions.claim({ subscription: name, partition, owner, leaseMs }),
+      store.subscriptions.claim({ subscription: name, partition, owner, leaseMs, version: versionOf(subscription) }),
     )
     if (claim?.outcome !== 'claimed') return undefined
     const { lease, isInherited } = claim
@@ -219,7 +232,8 @@ export class Worker {
       return undefined
     }
     const lanes = await store.letters.heldLanes(name, share.partition)
-    const end = await (source.end?.() ?? source.head())
+    const isReading = settings.only !== 'letters'
+    const end = isReading ? await (source.end?.() ?? source.head()) : state.checkpoint.position
     if (end < state.checkpoint.position) throw regressed(name, source.name, state.checkpoint.position, end)
     this.#tenure.load(state)
     const watchesGaps = source.versions === 'unordered'
@@ -312,6 +326,11 @@ export class Worker {
     this.#state = next
     this.#parts.changed()
   }
+}
+
+/** Undefined for a handler: whatever its code becomes, it goes on from where it is. */
+export function versionOf({ consumer }: Subscription): number | undefined {
+  return consumer.kind === 'handler' ? undefined : consumer.version
 }
 
 /** Whether waiting can't mend it. A store that was closed stays closed. */

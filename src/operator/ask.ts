@@ -75,9 +75,9 @@ export async function count(
   throw new HoldfastError('INTERNAL', 'A question was taken for a request.')
 }
 
-async function nothingToDo(
+export async function nothingToDo(
   { store }: OperatorParts,
-  { subscription, act }: RedriveRequest,
+  { subscription, act }: Pick<RedriveRequest, 'subscription' | 'act'>,
   busy: number,
 ): Promise<HoldfastError> {
   if (busy > 0) {

@@ -4,6 +4,7 @@ import type { Failure } from '../failure/failure.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { RowChange } from '../subscription/subscription-store.ts'
+import { nothingToDo } from './ask.ts'
 import { dryFold } from './dry-fold.ts'
 import { dryHandler } from './dry-handler.ts'
 import { drySql } from './dry-sql.ts'
@@ -114,6 +115,7 @@ export async function dryRun(
     const letters = leftOut ? behind : queue.letters
     lanes.push(await tryLane({ parts, subscription, lane, letters, leftOut, signal }))
   }
+  if (lanes.length === 0 && isWhole) throw await nothingToDo(parts, { subscription: name, act }, 0)
   return { subscription: name, kind: subscription.consumer.kind, lanes, isWhole, totals: totalsOf(lanes) }
 }
 

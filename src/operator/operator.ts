@@ -25,7 +25,7 @@ import { prepareRevision, type Revised, type RevisionInput, revise, unrevise } f
 import type { ActOptions, Asked, Selection } from './selection.ts'
 import { type StateAt, type StateMoment, type StateStep, stateAt, statesOf } from './state-at.ts'
 import { type LetterView, viewLetter } from './view.ts'
-import { ensureWorked, type Worked } from './worked.ts'
+import { ensureWorked, type Worked, type WorkOptions } from './worked.ts'
 
 /**
  * What a person does with what is held. It owns no partition and starts nothing by itself: acts are asked for in the store, and carried
@@ -66,7 +66,7 @@ export interface Operator {
   resolve(subscription: string, selection: Selection, options: ActOptions): Promise<Asked>
   /** The version that a lane waits for will never come: it goes on without it. */
   skip(subscription: string, selection: Selection, options: ActOptions): Promise<Asked>
-  /** What would become of them, by the same code. Nothing is kept. */
+  /** What would become of them, by the same code. Nothing is kept. Throws `LETTER_NOT_HEAD` and `REDRIVE_NOTHING` like the others. */
   dryRun(subscription: string, selection: Selection, options?: DryRunOptions): Promise<DryRun>
 
   // ---- Redrives
@@ -88,7 +88,7 @@ export interface Operator {
    * Sees to it that a redrive is carried out, and resolves when it is over: while no process runs its subscription, this one lets its lanes go
    * itself, reads nothing else, and leaves.
    */
-  ensureWorked(id: string, options?: { readonly signal?: AbortSignal }): Promise<Worked>
+  ensureWorked(id: string, options?: WorkOptions): Promise<Worked>
 
   // ---- Editing
 

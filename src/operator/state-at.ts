@@ -79,13 +79,13 @@ export async function* statesOf(
   if (typeof key !== 'string' || key === '') throw new HoldfastError('OPTION_INVALID', 'The key is no text.')
   const { before, version } = boundsOf(moment)
   const states = await parts.partitionsOf(name)
-  const { start } = (states[slotOf(key) % states.length] as (typeof states)[number]).checkpoint
-  const letters = await lettersOf(parts, name, key)
+  const { partition, checkpoint } = states[slotOf(key) % states.length] as (typeof states)[number]
+  const letterAt = await letterFinder(parts, name, key, partition, projection)
   const folding = beginFold(projection, key, undefined)
   for await (const record of eventsOf(parts, projection, key, before)) {
-    if (record.position <= start) continue
+    if (record.position <= checkpoint.start) continue
     if (!projection.keyOf && record.version !== undefined && record.version > version) return
-    const step = await take(subscription, projection, folding, record, letters.get(record.position))
+    const step = await take(subscription, projection, folding, record, await letterAt(record.position))
     // Of another row.
     if (!step) continue
     if (projection.keyOf && (step.after?.version ?? 0) > version) return
@@ -111,7 +111,8 @@ async function take(
   if (typeof relevance !== 'function' && !isHolding)
     return projection.keyOf ? undefined : { ...about, outcome: 'filtered', after: before }
   const { event, lane, failure: unreadable } = await readEvent(subscription, letter ? triedEvent(letter) : record)
-  if (lane !== folding.key) return undefined
+  // A letter is folded where it stood, whatever a revision has made of its key.
+  if ((letter?.lane ?? lane) !== folding.key) return undefined
   const tried = { ...about, event, revision: letter?.revision?.number }
   const failure = event ? foldEvent(projection, folding, relevance as Reducer, event, position) : unreadable
   if (failure) return { ...tried, outcome: 'failed', failure, after: before }
@@ -174,20 +175,26 @@ async function* eventsOf(
   }
 }
 
-const lettersPerPage = 1_000
+type LetterFinder = (position: number) => Promise<DeadLetter | undefined>
 
-async function lettersOf(
+/** One question for each event of the key. Where the whole log is gone through, those of the lane are read beforehand instead. */
+async function letterFinder(
   { store }: OperatorParts,
   subscription: string,
   lane: string,
-): Promise<Map<number, DeadLetter>> {
+  partition: number,
+  { keyOf }: Projection,
+): Promise<LetterFinder> {
+  if (!keyOf) return async (position) => (await store.letters.list({ subscription, partition, position, limit: 1 }))[0]
   const letters = new Map<number, DeadLetter>()
   let after = 0
   for (;;) {
     const page = await store.letters.list({ subscription, lane, after, limit: lettersPerPage })
     for (const letter of page) letters.set(letter.event.position, letter)
     const last = page.at(-1)
-    if (!last || page.length < lettersPerPage) return letters
+    if (!last || page.length < lettersPerPage) return async (position) => letters.get(position)
     after = last.event.position
   }
 }
+
+const lettersPerPage = 1_000

@@ -1,4 +1,5 @@
 import { createEngine, type Engine, type EngineOptions } from '../engine/engine.ts'
+import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { OperatorParts } from './parts.ts'
@@ -10,7 +11,15 @@ export interface Worked {
   readonly redrive: Redrive
 }
 
+export interface WorkOptions {
+  readonly signal?: AbortSignal
+  /** Where the lines of an engine of our own go. */
+  readonly logger?: Logger
+}
+
 const lookMs = 250
+// Asking who is there writes to the store, if only for a moment.
+const askMs = 1_000
 
 /**
  * Waits for the end of a redrive, and does not wait in vain:
@@ -21,13 +30,14 @@ const lookMs = 250
 export async function ensureWorked(
   parts: OperatorParts,
   id: string,
-  { signal }: { readonly signal?: AbortSignal } = {},
+  { signal, logger }: WorkOptions = {},
 ): Promise<Worked> {
   const { store, runtime } = parts
   const { subscription } = await findRedrive(parts, id)
   let engine: Engine | undefined
   let failed: { readonly error: unknown } | undefined
   let by: Worked['by'] = 'engine'
+  let askedAt = Number.NEGATIVE_INFINITY
   try {
     for (;;) {
       const redrive = await findRedrive(parts, id)
@@ -35,7 +45,9 @@ export async function ensureWorked(
       if (failed) throw failed.error
       const [state] = await store.subscriptions.partitions(subscription)
       if (state?.pause) throw paused(subscription, state.pause.reason)
-      if (!engine && !(await isRun(parts, subscription))) {
+      const isTime = !engine && runtime.clock.mono() - askedAt >= askMs
+      if (isTime) askedAt = runtime.clock.mono()
+      if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
         const subscriptions = [parts.subscriptionOf(subscription)]
         const options: EngineOptions & { readonly only: 'letters' } = {
@@ -43,6 +55,7 @@ export async function ensureWorked(
           subscriptions,
           only: 'letters',
           ...runtime,
+          ...(logger && { logger }),
         }
         engine = createEngine(options)
         engine.on('subscription.state', ({ to }) => {

@@ -1,3 +1,4 @@
+import type { Revision } from '../dead-letter/letter.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Commit, LaneWrite, Trial } from '../subscription/subscription-store.ts'
@@ -15,11 +16,28 @@ export interface Writes extends LetterWrites {
   readonly ended: readonly number[]
   readonly inbox: readonly InboxMark[]
   readonly redriven: readonly RedriveProgress[]
+  /** What letters come with that somebody had revised before. */
+  readonly revised: readonly Revised[]
+}
+
+interface Revised extends Revision {
+  readonly position: number
 }
 
 export type Part = keyof Writes
 
-const parts: readonly Part[] = ['queued', 'inserts', 'updates', 'lanes', 'gone', 'trials', 'ended', 'inbox', 'redriven']
+const parts: readonly Part[] = [
+  'queued',
+  'inserts',
+  'updates',
+  'lanes',
+  'gone',
+  'trials',
+  'ended',
+  'inbox',
+  'redriven',
+  'revised',
+]
 
 export function writesOf(commit: Commit): Writes {
   const { held, letters, lanes, at, trial, endedTrials = [], inbox = [], redriven = [] } = commit
@@ -33,6 +51,7 @@ export function writesOf(commit: Commit): Writes {
     // In the same order for all, or two commits with the same marks might wait for each other.
     inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
     redriven: foldProgress(redriven),
+    revised: held.flatMap(({ event, revision }) => (revision ? [{ ...revision, position: event.position }] : [])),
   }
 }
 
@@ -83,6 +102,8 @@ export function partValues(writes: Writes): unknown[] {
         return arraysOf(markColumns, writes.inbox)
       case 'redriven':
         return arraysOf(progressColumns, writes.redriven)
+      case 'revised':
+        return arraysOf(revisionColumns, writes.revised)
       default:
         return part satisfies never
     }
@@ -180,6 +201,13 @@ export function partSql(
             state = CASE WHEN n.state = 'left' AND r.state = 'running' THEN n.state ELSE r.state END
           FROM c, ${from(progressColumns)} WHERE n.redrive = r.redrive AND n.lane = r.lane`,
       }
+    case 'revised':
+      return {
+        parameters: revisionColumns.length,
+        sql: `
+          INSERT INTO ${db.table('holdfast_revisions')} (subscription, partition, ${namesOf(revisionColumns)})
+          SELECT $1::text, $2::integer, r.* FROM c, ${from(revisionColumns)}`,
+      }
     default:
       return part satisfies never
   }
@@ -256,6 +284,15 @@ const progressColumns: readonly Column<RedriveProgress>[] = [
   { name: 'lane', type: 'text', of: ({ lane }) => lane },
   { name: 'letters', type: 'bigint', of: ({ letters }) => letters },
   { name: 'state', type: 'text', of: ({ state }) => state },
+]
+
+const revisionColumns: readonly Column<Revised>[] = [
+  { name: 'position', type: 'bigint', of: ({ position }) => position },
+  { name: 'number', type: 'integer', of: ({ number }) => number },
+  { name: 'body', type: 'text', of: ({ body }) => body },
+  { name: 'by', type: 'text', of: ({ by }) => by },
+  { name: 'reason', type: 'text', of: ({ reason }) => reason },
+  { name: 'at', type: 'bigint', of: ({ at }) => at },
 ]
 
 /** What a letter that only queues leaves to the log. */

@@ -76,7 +76,8 @@ export function foldEvent(
   folding.row = after
   folding.negativeZero = negativeZero
   folding.version = projection.keyOf || event.version === undefined ? folding.version + 1 : event.version
-  folding.position = position
+  // A letter that belonged to nobody's row until now may be older than what the row has seen.
+  folding.position = Math.max(folding.position, position)
   folding.changed = true
   return undefined
 }

@@ -14,16 +14,17 @@ interface IncidentRow {
   readonly heldSince: number | null
 }
 
-// What is there, and what was purged. A letter that failed is a copy, so it knows its lane itself.
+// What is there, and what was purged. A letter that only queued before it failed leaves its lane to the log.
 const incidentsSql = `
   SELECT fingerprint, sum(letters) AS letters, sum(held) AS held, sum(lanes) AS lanes, min(first_seen) AS firstSeen,
     max(last_seen) AS lastSeen, max(last_ended) AS lastEnded, min(held_since) AS heldSince
   FROM (
     SELECT fingerprint, count(*) AS letters, count(*) FILTER (WHERE ended_at IS NULL) AS held,
-      count(DISTINCT lane) FILTER (WHERE ended_at IS NULL) AS lanes, min(held_at) AS first_seen,
+      count(DISTINCT coalesce(lane, (SELECT e.key FROM holdfast_events AS e WHERE e.position = l.position)))
+        FILTER (WHERE ended_at IS NULL) AS lanes, min(held_at) AS first_seen,
       max(json_extract(attempts, '$[#-1].at')) AS last_seen, max(ended_at) AS last_ended,
       min(held_at) FILTER (WHERE ended_at IS NULL) AS held_since
-    FROM holdfast_letters INDEXED BY holdfast_letters_fingerprint
+    FROM holdfast_letters AS l INDEXED BY holdfast_letters_fingerprint
     WHERE subscription = ?1 AND fingerprint IS NOT NULL AND fingerprint = coalesce(?2, fingerprint) GROUP BY fingerprint
     UNION ALL
     SELECT fingerprint, letters, 0, 0, first_seen, last_seen, last_ended, NULL

@@ -3,6 +3,7 @@ import type { RecordedEvent } from '../event/event.ts'
 import { parseMetadata } from '../event/event.ts'
 import type { Handler } from '../handler/handler.ts'
 import type { Projection, SqlProjection } from '../projection/projection.ts'
+import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { mostPartitions } from '../source/share.ts'
 import type { Source } from '../source/source.ts'
@@ -30,26 +31,42 @@ export interface SubscriptionOptions {
    * you say otherwise, and always 1 where events can't be cut by their key.
    */
   readonly partitions?: number
+  /**
+   * Lets parked lanes go by itself, every so often: those whose head was held no longer ago than `maxAge`, or all. For what mends itself
+   * in time, such as a partner that has to be set up first.
+   */
+  readonly redrive?: { readonly every: Duration; readonly maxAge?: Duration }
+}
+
+/** When parked lanes are let go without a person. */
+export interface Schedule {
+  readonly everyMs: number
+  readonly maxAgeMs: number | undefined
 }
 
 /** What an event means: a fold, SQL in our transaction, or a side effect outside. */
 export type Consumer = Projection | SqlProjection | Handler
 
 /** A consumer with the way it is fed: the thing that has a name, a checkpoint, a state and a lag. */
-export interface Subscription extends Required<Omit<SubscriptionOptions, 'source' | 'partitions'>> {
+export interface Subscription extends Required<Omit<SubscriptionOptions, 'source' | 'partitions' | 'redrive'>> {
   readonly kind: 'subscription'
   readonly name: string
   readonly consumer: Consumer
   readonly source: Source | undefined
   readonly partitions: number | undefined
+  /** The subscription that this one is built beside of, see `Generation`. Undefined: it is a live one. */
+  readonly beside: string | undefined
+  readonly redrive: Schedule | undefined
   /** Whether the filter is about a key at all, and whether it lets an event through. */
   readonly admitsKey: (key: string) => boolean
   readonly admits: (event: RecordedEvent) => boolean
 }
 
+const leastScheduleMs = 60_000
+
 export function defineSubscription(consumer: Consumer, options: SubscriptionOptions = {}): Subscription {
   const { name } = consumer
-  checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source', 'partitions'])
+  checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source', 'partitions', 'redrive'])
   const { from = 'beginning', filter = {}, unknown = 'ignore', source, partitions } = options
   if (!['ignore', 'warn', 'hold'].includes(unknown))
     throw refused(name, `unknown is ${JSON.stringify(unknown)}`, 'ignore, warn, hold')
@@ -106,9 +123,20 @@ export function defineSubscription(consumer: Consumer, options: SubscriptionOpti
     unknown,
     source,
     partitions: isWhole ? 1 : partitions,
+    beside: undefined,
+    redrive: scheduleOf(name, options.redrive),
     admitsKey: (key) => key.startsWith(keyPrefix),
     admits: admits(filter),
   }
+}
+
+function scheduleOf(name: string, given: SubscriptionOptions['redrive']): Schedule | undefined {
+  if (given === undefined) return undefined
+  checkOptions(given, `redrive of ${name}`, ['every', 'maxAge'])
+  const everyMs = toMs(given.every, `redrive.every of ${name}`)
+  // Each of them is in the audit, and every attempt is in its letter.
+  if (everyMs < leastScheduleMs) throw refused(name, `redrive.every is ${String(given.every)}`, "'1m' or longer")
+  return { everyMs, maxAgeMs: given.maxAge === undefined ? undefined : toMs(given.maxAge, `redrive.maxAge of ${name}`) }
 }
 
 function checkFilter({ name, events }: Consumer, filter: Filter): void {

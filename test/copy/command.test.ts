@@ -7,14 +7,12 @@ import { createSqliteStore } from 'holdfast/sqlite'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { describeServers } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
-import { makeOriginal } from './original.ts'
+import { counts, makeOriginal } from './original.ts'
 import { startCommand, startEngineProcess } from './run.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-command-'))
 const file = join(folder, 'original.db')
 const nowhere = 'postgres://nobody:secret@127.0.0.1:1/nothing'
-const none = { revision: 0, incident: 0, redrive: 0, redriveLane: 0, deed: 0 }
-const counts = { subscription: 5, event: 13, row: 11, lane: 11, letter: 22, ...none, mark: 122, breaker: 2 }
 
 beforeAll(async () => {
   await makeOriginal(file)
@@ -95,7 +93,8 @@ describeServers('holdfast copy', (server) => {
     expect({ code, stdout }).toEqual({
       code: 0,
       stdout:
-        'Copied and compared: 5 subscriptions, 13 events, 11 rows, 11 lanes, 22 letters, 122 marks, 2 breakers.\n' +
+        'Copied and compared: 5 subscriptions, 13 events, 11 rows, 12 lanes, 22 letters, ' +
+        '2 revisions, 1 incident, 2 redrives, 6 lanes of redrives, 122 marks, 2 breakers, 8 deeds.\n' +
         'journal is SQL of your own: it begins anew there; make its tables first.\n',
     })
     expect(stderr).toMatch(/^copying: 0 events/m)

@@ -14,10 +14,26 @@ import {
 import { createSqliteStore } from 'holdfast/sqlite'
 import { createScriptedSource, type ScriptedSource } from 'holdfast/testing'
 import { z } from 'zod'
+import type { Deed } from '../../src/audit/audit.ts'
 import type { HeldLane, NewLetter } from '../../src/dead-letter/letter.ts'
 import { describeFailure } from '../../src/failure/failure.ts'
 
 // A store with one of everything that can be in it.
+
+export const counts = {
+  subscription: 5,
+  event: 13,
+  row: 11,
+  lane: 12,
+  letter: 22,
+  revision: 2,
+  incident: 1,
+  redrive: 2,
+  redriveLane: 6,
+  mark: 122,
+  breaker: 2,
+  deed: 8,
+}
 
 const amount = z.number()
 export const bank = defineEvents({
@@ -149,7 +165,39 @@ export async function makeOriginal(file: string): Promise<ScriptedSource> {
   await settle(engine)
   await engine.pause('totals', 'the month is being closed ☃')
   await handle(store)
+  await mend(store)
   return source
+}
+
+export const deedOf = (act: string): Deed => ({
+  by: 'ann ☃',
+  act,
+  target: 'accounts',
+  reason: `to "${act}"\\`,
+  at: 9,
+  details: { n: 1.5, "it's": 'so\u0000', none: null, yes: true },
+})
+
+/** As people leave it that have only begun. */
+async function mend({ letters, redrives, audit }: Store): Promise<void> {
+  const [broken] = await letters.list({ subscription: 'accounts', lane: 'b', status: 'parked' })
+  const name = { subscription: 'accounts', position: broken?.event.position ?? 0 }
+  await letters.revise(name, '{"amount": 1, "note": "\\u0000 ☃"}', deedOf('revise'))
+  await letters.revise(name, '{"amount": 2}', deedOf('revise'))
+  await letters.unrevise(name, deedOf('unrevise'))
+  const request = {
+    subscription: 'mails',
+    filter: { status: 'discarded' },
+    by: 'bob',
+    reason: 'mended',
+    at: 10,
+  } as const
+  const all = { ...request, expected: 3, rate: 2.5 }
+  await redrives.ask({ ...all, id: 'over', act: 'redrive', stages: [], maxFailures: undefined })
+  await redrives.cancel('over', deedOf('cancel'))
+  await redrives.ask({ ...all, id: 'open', act: 'discard', stages: [1, 3], maxFailures: 4 })
+  await letters.purge('mails', 100, 10, deedOf('purge'))
+  await audit.record(deedOf('look'))
 }
 
 /** As a handler leaves it that was killed in the middle of its work. */
@@ -165,6 +213,9 @@ async function handle({ subscriptions, log, breakers }: Store): Promise<void> {
     if (i < 2) return { ...own, status: 'queued' }
     return { ...own, status: 'discarded', failure: i === 2 ? failure : undefined, ending }
   })
+  // Purged afterwards.
+  const foreign = { ...(events[0] as (typeof events)[0]), position: 1_000, id: 'x' }
+  held.push({ lane: 'paid', sequence: 1, logged: false, event: foreign, status: 'parked', failure })
   const [first, second] = events.map(({ position }) => position)
   const lane = (name: string, status: HeldLane['status'], more: Partial<HeldLane>) => {
     const hold = { lane: name, status, since: 5, done: undefined, head: 1, headPosition: 1, ...more }
@@ -184,11 +235,13 @@ async function handle({ subscriptions, log, breakers }: Store): Promise<void> {
     letters: [
       { change: 'discarded', position: first as number, ending: { by: 'ada', reason: 'a test' } },
       { change: 'failed', position: second as number, status: 'retrying', failure },
+      { change: 'resolved', position: 1_000, by: 'engine' },
     ],
     lanes: [
       lane('due', 'retrying', { dueAt: 1e12, tries: 2 }),
       lane('shut', 'waiting', { tries: 1, breaker: 'smtp' }),
       lane('plain', 'parked', {}),
+      lane('going', 'retrying', { redrive: 'before' }),
     ],
     marks: [
       [4, 6],

@@ -119,6 +119,7 @@ describe('a dry run of a fold', () => {
     expect((await operator.dryRun('balances', { all: true }, { limit: 3 })).isWhole).toBe(false)
     expect(await codeOf(operator.dryRun('balances', { all: true }, { limit: 0 }))).toBe('OPTION_INVALID')
     expect(await codeOf(operator.dryRun('balances', { letter: 3 }))).toBe('LETTER_NOT_HEAD')
+    expect(await codeOf(operator.dryRun('balances', { incident: 'none' }))).toBe('REDRIVE_NOTHING')
     expect(await codeOf(operator.dryRun('other', { all: true }))).toBe('SUBSCRIPTION_UNKNOWN')
   })
 

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto'
+import type { Store } from 'holdfast'
 import { createPostgresStore, rolesSql } from 'holdfast/postgres'
 import { Client } from 'pg'
 import { afterAll, beforeAll, expect, it } from 'vitest'
@@ -7,18 +8,20 @@ import {
   claimBy,
   claimed,
   commitOf,
+  hold as holdOf,
   letter,
   limits,
   newEvent,
   row,
   table,
 } from '../../src/testing/contracts/fixtures.ts'
+import type { Lease } from '../../src/subscription/subscription-store.ts'
 import { createDatabase, type Database, describeServers } from '../postgres/databases.ts'
 
 const verbs = ['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'TRUNCATE'] as const
 type Verb = (typeof verbs)[number]
 
-/** What may be done, in the order of the verbs: allowed, denied, or refused by the trigger that keeps the log. */
+/** What may be done, in the order of the verbs: allowed, denied, or refused by the trigger that keeps the log or the audit. */
 type Rights = `${string} ${string} ${string} ${string} ${string}`
 
 const all: Rights = 'yes yes yes yes yes'
@@ -35,7 +38,12 @@ const expected: Record<string, { migrator: Rights; engine: Rights; reader: Right
   holdfast_partitions: { migrator: all, engine: updates, reader: reads, nobody: none },
   holdfast_members: { migrator: all, engine: deletes, reader: reads, nobody: none },
   holdfast_lanes: { migrator: all, engine: deletes, reader: reads, nobody: none },
-  holdfast_letters: { migrator: all, engine: updates, reader: reads, nobody: none },
+  holdfast_letters: { migrator: all, engine: deletes, reader: reads, nobody: none },
+  holdfast_incidents: { migrator: all, engine: deletes, reader: reads, nobody: none },
+  holdfast_revisions: { migrator: all, engine: deletes, reader: reads, nobody: none },
+  holdfast_redrives: { migrator: all, engine: deletes, reader: reads, nobody: none },
+  holdfast_redrive_lanes: { migrator: all, engine: deletes, reader: reads, nobody: none },
+  holdfast_audit: { migrator: 'yes yes audit audit audit', engine: inserts, reader: reads, nobody: none },
   holdfast_trials: { migrator: all, engine: deletes, reader: reads, nobody: none },
   holdfast_inbox: { migrator: all, engine: deletes, reader: none, nobody: none },
   holdfast_breakers: { migrator: all, engine: deletes, reader: reads, nobody: none },
@@ -50,6 +58,7 @@ const expectedCalls = {
   holdfast_append: { migrator: 'yes', engine: 'yes', reader: 'no', nobody: 'no' },
   holdfast_append_one: { migrator: 'yes', engine: 'yes', reader: 'no', nobody: 'no' },
   holdfast_expect: { migrator: 'yes', engine: 'yes', reader: 'no', nobody: 'no' },
+  holdfast_audit_append_only: { migrator: 'yes', engine: 'no', reader: 'no', nobody: 'no' },
   holdfast_append_only: { migrator: 'yes', engine: 'no', reader: 'no', nobody: 'no' },
 }
 
@@ -194,6 +203,7 @@ describeServers('the roles of a schema', (server) => {
     expect(await subscriptions.renew(lease, 10_000)).toBe(true)
     await subscriptions.pause('s', { reason: 'x', at: 1 })
     await subscriptions.resume('s')
+    await handle(store, lease)
     await subscriptions.release(lease)
     await subscriptions.leave('one')
     expect(await log.gap()).toBeUndefined()
@@ -205,6 +215,32 @@ describeServers('the roles of a schema', (server) => {
       message: expect.stringMatching(/may not make the subscription unmade.*role that may make tables/),
     })
   })
+
+  /** What people ask for, with the rights of the engine too. */
+  async function handle({ subscriptions, letters, redrives, audit }: Store, lease: Lease): Promise<void> {
+    const deed = (act: string) => ({ by: 'ann', act, target: 's', reason: 'why', at: 9, details: {} })
+    const own = letter('z', 1, 'parked')
+    const held = { ...own, event: { ...own.event, position: 1_000 } }
+    const name = { subscription: 's', position: held.event.position }
+    const page = { ...commitOf(lease), from: 3, to: at(3) }
+    await subscriptions.commit({ ...page, held: [held], lanes: [holdOf(held, 1)] })
+    expect((await letters.revise(name, '{}', deed('revise'))).outcome).toBe('revised')
+    expect((await letters.unrevise(name, deed('unrevise'))).outcome).toBe('revised')
+    const request = { id: 'r', subscription: 's', act: 'redrive', filter: {}, by: 'ann', reason: 'why', at: 9 } as const
+    const asked = { ...request, expected: 1, rate: undefined, stages: [], maxFailures: undefined }
+    expect((await redrives.ask(asked)).outcome).toBe('asked')
+    expect(await redrives.due('s', 0, 9)).toHaveLength(1)
+    await subscriptions.commit({ ...page, redriven: [{ redrive: 'r', lane: 'z', letters: 1, state: 'done' }] })
+    expect(await redrives.due('s', 0, 9)).toEqual([])
+    expect((await redrives.ask({ ...asked, id: 'q' })).outcome).toBe('asked')
+    expect(await redrives.cancel('q', deed('cancel'))).toBe(true)
+    expect(await letters.purge('s', 1_000, 9, deed('purge'))).toBe(1)
+    expect(await letters.incidents({ subscription: 's', limit: 9 })).toEqual([])
+    await audit.record(deed('look'))
+    const acts = (await audit.list(0, 99)).map(({ act }) => act)
+    expect(acts).toEqual(['revise', 'unrevise', 'redrive', 'redrive', 'cancel', 'purge', 'look'])
+    expect(await subscriptions.rehearse(async () => {})).toEqual([])
+  }
 
   it('are refused before the schema is there, and where their names are none', async () => {
     await expect(admin.query(rolesSql({ ...names, schema: 'elsewhere' }))).rejects.toThrow(/not there yet/)
@@ -242,7 +278,7 @@ describeServers('the roles of a schema', (server) => {
   }
 
   /** Really tried, as that role, and taken back. */
-  async function attempt(role: string, statement: string): Promise<'yes' | 'no' | 'log'> {
+  async function attempt(role: string, statement: string): Promise<'yes' | 'no' | 'log' | 'audit'> {
     await admin.query(`BEGIN; SET LOCAL ROLE ${role}`)
     try {
       await admin.query(statement)
@@ -250,6 +286,7 @@ describeServers('the roles of a schema', (server) => {
     } catch (error) {
       const { code, message } = error as { code: string; message: string }
       if (message === 'the log is append-only') return 'log'
+      if (message === 'the audit is append-only') return 'audit'
       // insufficient_privilege; a view that joins can't be written by anybody (55000, 42809).
       if (['42501', '55000', '42809'].includes(code)) return 'no'
       // Only who may gets as far as that: not_null_violation, feature_not_supported, null_value_not_allowed.

@@ -164,9 +164,15 @@ export class Attempts {
   }
 
   /** How long a retry has to wait for its turn. Asked when it would begin: booked beforehand, all that wait would come at once. */
-  #waitMs({ tries }: Entry): number {
-    const { budget, flow, parts } = this.#desk
-    return tries > 0 && budget && !flow.standstill ? budget.take(parts.runtime.clock.mono()) : 0
+  #waitMs({ tries, isLetter, lane }: Entry): number {
+    const { budget, flow, parts, partition, redriving } = this.#desk
+    const now = parts.runtime.clock.mono()
+    const pace = isLetter ? redriving.paceOf(partition.held.get(lane)?.redrive) : undefined
+    const paceMs = pace?.waitMs(now) ?? 0
+    if (paceMs > 0) return paceMs
+    const budgetMs = tries > 0 && budget && !flow.standstill ? budget.take(now) : 0
+    if (budgetMs === 0) pace?.take(1)
+    return budgetMs
   }
 
   /** Never rejects. */

@@ -2,6 +2,7 @@ import { type Budget, createBudget } from '../../failure/budget.ts'
 import type { Handler } from '../../handler/handler.ts'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
 import type { Partition } from '../partition.ts'
+import { Redriving } from '../redriving.ts'
 import type { NextState } from '../state.ts'
 import { Suspicion } from '../suspicion.ts'
 import type { Tenure } from '../tenure.ts'
@@ -40,6 +41,7 @@ export interface Desk {
   readonly ledger: Ledger
   readonly flow: Flow
   readonly due: DueLanes
+  readonly redriving: Redriving
   readonly waits: BreakerWaits
   readonly dedup: Dedup | undefined
   readonly suspicion: Suspicion
@@ -68,6 +70,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     ledger: new Ledger(partition.held, partition.now),
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
     due: new DueLanes(lanes(), runtime.clock),
+    redriving: new Redriving(parts),
     waits: new BreakerWaits(handler, breakers, lanes()),
     dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, runtime.clock),
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),

@@ -1,4 +1,5 @@
 import type { DeadLetter } from '../../dead-letter/letter.ts'
+import { recordOf } from '../interpret.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, entryOf, eventsOf } from './entry.ts'
 
@@ -51,7 +52,7 @@ export class Drains {
   }
 
   async takeUp(): Promise<void> {
-    const { parts, waits, due, ledger } = this.#desk
+    const { parts, waits, due, ledger, partition, redriving } = this.#desk
     const now = parts.runtime.clock.mono()
     const early: string[] = []
     const lanes = new Set<string>()
@@ -59,8 +60,10 @@ export class Drains {
     while (lanes.size < room) {
       const lane = waits.next(now) ?? due.take(now)
       if (lane === undefined) break
+      const waitMs = redriving.paceOf(partition.held.get(lane)?.redrive)?.waitMs(now) ?? 0
       // Only what was committed is there to load.
       if (ledger.touches(lane)) early.push(lane)
+      else if (waitMs > 0) due.add(lane, now + waitMs)
       else lanes.add(lane)
     }
     for (const lane of early) due.add(lane, 0)
@@ -89,8 +92,9 @@ export class Drains {
   async #entriesOf(lane: string, headTries = 0): Promise<Entry[]> {
     const letters = await this.#queue(lane, lettersAtOnce)
     const entries: Entry[] = []
-    for (const [i, { event, sequence, logged, attempts }] of letters.entries()) {
-      const entry = entryOf(this.#desk, event)
+    for (const [i, letter] of letters.entries()) {
+      const { sequence, logged, attempts } = letter
+      const entry = entryOf(this.#desk, recordOf(letter))
       const tries = i === 0 ? headTries : 0
       entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
     }

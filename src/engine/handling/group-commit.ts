@@ -63,6 +63,7 @@ export class GroupCommit {
       trial,
       endedTrials: group.endedTrials,
       inbox: group.inbox,
+      redriven: group.redriven,
     })
     this.#pending = { commit, group, through, hasOutcomes, begun: parts.runtime.clock.mono() }
     return this.#write(this.#pending)

@@ -15,14 +15,15 @@ export class Intake {
   readonly #reading: Reading
   /** What an owner before had finished above its checkpoint. */
   readonly #marks: readonly Range[]
-  #mayHaveMore = true
+  #mayHaveMore: boolean
   #readAt = Number.NEGATIVE_INFINITY
 
   constructor(desk: Desk) {
     this.#desk = desk
-    const { source, share, subscription, stopping, state } = desk.parts
+    const { source, share, subscription, stopping, state, settings } = desk.parts
     this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
     this.#marks = state.marks
+    this.#mayHaveMore = settings.only !== 'letters'
   }
 
   /** Everything there was is read, and the checkpoint has passed it. */
@@ -48,13 +49,14 @@ export class Intake {
 
   /** Something may be there to read. */
   appended(): void {
-    this.#mayHaveMore = true
+    this.#mayHaveMore = this.#desk.parts.settings.only !== 'letters'
   }
 
   async read(): Promise<void> {
     const { parts, window } = this.#desk
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
+    if (settings.only === 'letters') return
     if (subscription.source && now - this.#readAt >= settings.pollMs) this.#mayHaveMore = true
     if (!this.canRead) return
     this.#mayHaveMore = false

@@ -2,10 +2,11 @@ import type { HeldLane, NewLetter } from '../../dead-letter/letter.ts'
 import type { RecordedEvent } from '../../event/event.ts'
 import type { Failure } from '../../failure/failure.ts'
 import type { InboxMark } from '../../handler/inbox-store.ts'
+import type { RedriveProgress, RedriveTask } from '../../redrive/redrive.ts'
 import { type MutableCounts, noCounts, totalOf } from '../../subscription/checkpoint.ts'
 import type { LaneWrite, LetterChange } from '../../subscription/subscription-store.ts'
-import type { StoppedLane } from '../page.ts'
 import type { Written } from '../tenure.ts'
+import type { StoppedLane } from '../work.ts'
 
 /** How a lane is to be held. */
 export type Holding =
@@ -30,6 +31,7 @@ export interface Group extends Written {
   readonly stopped: readonly StoppedLane[]
   readonly released: readonly string[]
   readonly unknown: readonly RecordedEvent[]
+  readonly redriven: readonly RedriveProgress[]
 }
 
 /**
@@ -50,16 +52,27 @@ export class Ledger {
   #stopped: StoppedLane[] = []
   #released: string[] = []
   #unknown: RecordedEvent[] = []
+  /** By lane: one is in one redrive at a time. */
+  #redriven = new Map<string, RedriveProgress>()
+  /** Lanes that a redrive is letting go, also while they wait for something. */
+  readonly #underWay = new Set<string>()
 
   constructor(held: Map<string, HeldLane>, now: () => number) {
     this.#held = held
     this.#now = now
+    for (const { lane, redrive } of held.values()) if (redrive !== undefined) this.#underWay.add(lane)
+  }
+
+  /** How many lanes redrives are letting go. */
+  get underWay(): number {
+    return this.#underWay.size
   }
 
   get isEmpty(): boolean {
     return (
       totalOf(this.#counts) === 0 &&
-      this.#letters.length + this.#changes.length + this.#endedTrials.length + this.#lanes.size === 0
+      this.#letters.length + this.#changes.length + this.#endedTrials.length + this.#lanes.size === 0 &&
+      this.#redriven.size === 0
     )
   }
 
@@ -116,13 +129,17 @@ export class Ledger {
       this.#changes.push({ change: 'failed', position, status: holding.status, failure })
     else if (holding.status !== 'parked') this.#changes.push({ change: 'status', position, status: holding.status })
     const since = before?.since ?? this.#now()
-    this.#hang({ lane, since, done: undefined, head: sequence, headPosition: position, ...holding })
+    if (holding.status === 'parked') this.#progress(lane, 0, 'failed')
+    // It goes on when what it waits for is over.
+    const redrive = holding.status === 'parked' ? undefined : before?.redrive
+    this.#hang({ lane, since, done: undefined, head: sequence, headPosition: position, redrive, ...holding })
     if (holding.status === 'parked') this.#stopped.push({ lane, status: 'parked', record, failure })
   }
 
   /** The head of a held lane is over: applied after all, or passed over. */
-  resolved({ record, unrecorded }: Held, mark: InboxMark | undefined): void {
+  resolved({ record, lane, unrecorded }: Held, mark: InboxMark | undefined): void {
     this.#failed(record, unrecorded, 'retrying')
+    this.#progress(lane, 1, 'running')
     this.#counts.held--
     this.#counts.applied++
     this.#applied.push(record)
@@ -130,17 +147,41 @@ export class Ledger {
     if (mark) this.#inbox.push(mark)
   }
 
-  repeated({ record }: Held): void {
+  repeated({ record, lane }: Held): void {
+    this.#progress(lane, 1, 'running')
     this.#counts.held--
     this.#counts.duplicate++
     this.#changes.push({ change: 'resolved', position: record.position, by: 'engine' })
   }
 
-  discarded({ record }: Held, reason: string): void {
+  discarded({ record, lane }: Held, reason: string): void {
+    this.#progress(lane, 1, 'running')
     this.#counts.held--
     this.#counts.discarded++
     const ending = { by: 'policy', reason }
     this.#changes.push({ change: 'discarded', position: record.position, ending })
+  }
+
+  /** A redrive lets a lane go: from here on it is tried, or its head is left out. */
+  begin({ redrive, lane, position, act, by, reason }: RedriveTask): void {
+    const before = this.#held.get(lane) as HeldLane
+    const { since, head, headPosition } = before
+    this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
+    this.#progress(lane, 0, 'running')
+    if (act === 'redrive' || act === 'skip') {
+      this.#changes.push({ change: 'status', position, status: 'retrying' })
+      return
+    }
+    this.#progress(lane, 1, 'running')
+    this.#counts.held--
+    this.#counts.discarded++
+    if (act === 'resolve') this.#changes.push({ change: 'resolved', position, by, reason })
+    else this.#changes.push({ change: 'discarded', position, ending: { by, reason } })
+  }
+
+  /** It is not as it was when somebody wanted it to be let go. */
+  passed({ redrive, lane }: RedriveTask): void {
+    this.#redriven.set(lane, { redrive, lane, letters: 0, state: 'passed' })
   }
 
   /** The next letter of a lane is its head now; undefined: it flows again. */
@@ -149,12 +190,14 @@ export class Ledger {
     if (!before) return
     if (next) {
       this.#changes.push({ change: 'status', position: next.position, status: 'retrying' })
-      const { since } = before
+      const { since, redrive } = before
       const { sequence: head, position: headPosition } = next
-      this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition })
+      this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
       return
     }
+    this.#progress(lane, 0, 'done')
     this.#held.delete(lane)
+    this.#underWay.delete(lane)
     this.#lanes.add(lane)
     this.#released.push(lane)
   }
@@ -184,6 +227,7 @@ export class Ledger {
       stopped: this.#stopped,
       released: this.#released,
       unknown: this.#unknown,
+      redriven: [...this.#redriven.values()],
     }
     this.#counts = noCounts()
     this.#lanes = new Set()
@@ -196,6 +240,7 @@ export class Ledger {
     this.#stopped = []
     this.#released = []
     this.#unknown = []
+    this.#redriven = new Map()
     return group
   }
 
@@ -207,7 +252,17 @@ export class Ledger {
     if (isWaiting && failures.length > 0) this.#changes.push({ change: 'status', position, status })
   }
 
+  /** What the redrive of a lane is told, if there is one. */
+  #progress(lane: string, letters: number, state: RedriveProgress['state']): void {
+    const redrive = this.#held.get(lane)?.redrive
+    if (redrive === undefined) return
+    const before = this.#redriven.get(lane)?.letters ?? 0
+    this.#redriven.set(lane, { redrive, lane, letters: before + letters, state })
+  }
+
   #hang(hold: HeldLane): void {
+    if (hold.redrive === undefined) this.#underWay.delete(hold.lane)
+    else this.#underWay.add(hold.lane)
     this.#held.set(hold.lane, hold)
     this.#lanes.add(hold.lane)
   }

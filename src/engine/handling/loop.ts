@@ -8,6 +8,7 @@ import { createDesk, type Desk, type HandlerLoopParts } from './desk.ts'
 import { Drains } from './drains.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Intake } from './intake.ts'
+import { Beginnings } from './beginnings.ts'
 import { Verdicts } from './verdicts.ts'
 
 /** A checkpoint that only passed events of other partitions is worth a commit now and then. */
@@ -28,6 +29,7 @@ export class HandlerLoop implements Loop {
   readonly #desk: Desk
   readonly #intake: Intake
   readonly #drains: Drains
+  readonly #beginnings: Beginnings
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
   /** While it rests: until when at the longest, by the monotonic clock, because something is to be committed then. */
@@ -38,14 +40,15 @@ export class HandlerLoop implements Loop {
     this.#desk = desk
     this.#intake = new Intake(desk)
     this.#drains = new Drains(desk)
+    this.#beginnings = new Beginnings(desk)
     const verdicts = new Verdicts(desk, this.#drains, () => parts.enter(this.standing()))
     this.#attempts = new Attempts(desk, verdicts, () => this.#wakeIfNeeded())
     this.#commits = new GroupCommit(desk, (commit) => this.#attempts.committed(commit))
   }
 
   get isDue(): boolean {
-    const { draining, due, parts } = this.#desk
-    return draining.size > 0 || due.isDue(parts.runtime.clock.mono())
+    const { draining, due, redriving, parts } = this.#desk
+    return draining.size > 0 || redriving.isTold || due.isDue(parts.runtime.clock.mono())
   }
 
   get mayHaveTrials(): boolean {
@@ -58,6 +61,10 @@ export class HandlerLoop implements Loop {
 
   appended(): void {
     this.#intake.appended()
+  }
+
+  redriven(): void {
+    this.#desk.redriving.hear()
   }
 
   restMs(): number {
@@ -101,6 +108,7 @@ export class HandlerLoop implements Loop {
     }
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
+    await this.#beginnings.take()
     await this.#drains.takeUp()
     await this.#intake.read()
     this.#attempts.pump()
@@ -125,7 +133,7 @@ export class HandlerLoop implements Loop {
     this.#desk.isOver = true
     await this.#ended()
     if (!tenure.lease) return
-    this.#desk.ledger.endTrials(this.#desk.suspicion.end())
+    if (this.#desk.parts.settings.only !== 'letters') this.#desk.ledger.endTrials(this.#desk.suspicion.end())
     // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
     // are in the store.
     for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
@@ -166,7 +174,9 @@ export class HandlerLoop implements Loop {
 
   /** All that may have killed a process before has its outcome. */
   #endSuspicion(): void {
-    const { suspicion, suspects, window, ledger } = this.#desk
+    const { suspicion, suspects, window, ledger, parts } = this.#desk
+    // Who reads nothing can't tell.
+    if (parts.settings.only === 'letters') return
     if (!suspicion.isOver && suspects.areOver(window, this.#intake.isAtEnd)) ledger.endTrials(suspicion.end())
   }
 

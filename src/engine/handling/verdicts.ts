@@ -134,7 +134,6 @@ export class Verdicts {
   }
 
   #decide(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
-    const { flow, tracer } = this.#desk
     const decision = this.#decisionOf(entry, found)
     switch (decision.decision) {
       case 'stop':
@@ -145,14 +144,25 @@ export class Verdicts {
         return this.#skip(track, entry, failure, decision.reason)
       case 'park':
         if (this.#blocksInstead(entry, failure)) return this.#putBack(track, entry)
-        flow.settled(entry.lane, false)
-        tracer.parked(entry.record, failure)
-        return this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
+        return this.#park(track, entry, failure)
       case 'retry':
+        // Whoever asked for it waits for one answer, not for the policy's patience.
+        if (this.#isRedriven(entry)) return this.#park(track, entry, failure)
         return this.#retry(track, entry, decision.delayMs, failure)
       default:
         decision satisfies never
     }
+  }
+
+  #park(track: Track<Entry>, entry: Entry, failure: Failure): void {
+    const { flow, tracer } = this.#desk
+    flow.settled(entry.lane, false)
+    tracer.parked(entry.record, failure)
+    this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
+  }
+
+  #isRedriven({ lane, isLetter }: Entry): boolean {
+    return isLetter && this.#desk.partition.held.get(lane)?.redrive !== undefined
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {

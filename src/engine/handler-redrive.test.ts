@@ -1,0 +1,297 @@
+import { describe, expect, it } from 'vitest'
+import { bank, countsOf, createWorld, credited, heldOf } from '../../test/fixtures.ts'
+import { createMortal } from '../../test/mortal.ts'
+import { fill, keysOf, noting, run } from '../../test/noting.ts'
+import { ask, found, redrive } from '../../test/redrive/asking.ts'
+import { createLog, definePolicy, exponential, failure, fixed, park, retry } from '../index.ts'
+
+/** Parks what fails three times, two seconds apart. */
+const patient = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
+
+const states = (redriven: { byState: Record<string, number> }) =>
+  Object.fromEntries(Object.entries(redriven.byState).filter(([, count]) => count > 0))
+
+describe('a redrive of a handler', () => {
+  it('tries the letters of each lane in order, then what queued behind them', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(8), 3)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(world, ({ amount }) => {
+      if (isDown && amount === 2) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 8, held: 16 })
+    isDown = false
+    calls.splice(0)
+    const done = await redrive(world, engine, 'notify', {
+      filter: { fingerprint: (await heldOf(engine, 'notify'))[0]?.failure?.fingerprint as string },
+    })
+    expect(done).toMatchObject({ status: 'done', lanes: 8, letters: 16 })
+    expect(states(done)).toEqual({ done: 8 })
+    for (const key of keysOf(8)) expect(callsOf(key)).toEqual([2, 3])
+    // The idempotency key is that of the first attempt, and the attempts are counted on.
+    expect(calls[0]?.ctx).toMatchObject({ attempt: 2, idempotencyKey: `notify/${calls[0]?.id}` })
+    expect(await heldOf(engine, 'notify')).toEqual([])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('parks a letter at its first failure, whatever patience the policy has', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (isDown || key === 'a') throw failure.transient('down')
+      },
+      { failure: patient },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 30_000)
+    expect((await heldOf(engine, 'notify')).filter(({ status }) => status === 'parked')).toHaveLength(2)
+    isDown = false
+    calls.splice(0)
+    const done = await redrive(world, engine, 'notify')
+    expect(states(done)).toEqual({ done: 1, failed: 1 })
+    expect(callsOf('a')).toEqual([1])
+    expect(callsOf('b')).toEqual([1, 2])
+    await world.runtime.advance(60_000)
+    expect(callsOf('a')).toEqual([1])
+    const held = await heldOf(engine, 'notify')
+    expect(held.map(({ lane, status, attempts }) => [lane, status, attempts.length])).toEqual([
+      ['a', 'parked', 4],
+      ['a', 'queued', 0],
+    ])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('lets go what would be tried again by itself, and asks no more than once at a time', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 1)
+    let running = 0
+    let isDown = true
+    const { handler, calls } = noting(
+      world,
+      async () => {
+        expect(++running).toBe(1)
+        await world.runtime.timers.sleep(3_000)
+        running--
+        if (isDown) throw failure.transient('down')
+      },
+      { failure: definePolicy({ transient: retry({ attempts: 9, backoff: fixed('1h') }).then(park), outage: false }) },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    expect((await heldOf(engine, 'notify')).map(({ status }) => status)).toEqual(['retrying'])
+    isDown = false
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(1_000)
+    expect(calls).toHaveLength(2)
+    // Its only lane is in a redrive already.
+    const second = await world.store.redrives.ask({
+      ...(await found(world.store, id)),
+      id: 'second',
+      expected: undefined,
+    })
+    expect(second).toEqual({ outcome: 'nothing', busy: 1 })
+    await world.runtime.advance(5_000)
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 1 })
+    expect(calls).toHaveLength(2)
+  })
+
+  it.for(['discard', 'resolve'] as const)('leaves heads out by %s, and what is behind them goes on', async (act) => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 3)
+    await fill(world, ['c'], 1)
+    const { handler, callsOf } = noting(world, ({ amount }) => {
+      if (amount === 1) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    const done = await redrive(world, engine, 'notify', { act, reason: 'a test payment' })
+    expect(states(done)).toEqual({ done: 3 })
+    expect(done.letters).toBe(7)
+    for (const key of ['a', 'b']) expect(callsOf(key)).toEqual([1, 2, 3])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 4, held: 0, discarded: 3 })
+    const [letter] = await engine.letters({ subscription: 'notify' })
+    expect(letter).toMatchObject({ endedBy: 'ann', endedReason: 'a test payment' })
+    await fill(world, ['c'], 2)
+    await world.runtime.advance(1_000)
+    expect(callsOf('c')).toEqual([1, 1])
+    expect((await heldOf(engine, 'notify')).map(({ status }) => status)).toEqual(['parked', 'queued'])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
+  })
+
+  it('burns nothing while a breaker is open, and goes on when it is closed', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(6, 'x')
+    await fill(world, keys, 2)
+    let state: 'buggy' | 'down' | 'well' = 'buggy'
+    const { handler, callsOf } = noting(
+      world,
+      () => {
+        if (state === 'buggy') throw failure.permanent('no')
+        if (state === 'down') throw failure.transient('down')
+      },
+      {
+        failure: definePolicy({ outage: false }),
+        breaker: { opens: { failures: 1 }, cooldown: '30s', key: () => 'x' },
+        concurrency: 1,
+      },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    expect((await heldOf(engine, 'notify')).filter(({ status }) => status === 'parked')).toHaveLength(6)
+    state = 'down'
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(120_000)
+    // The first one opened it, which was its failure; the others wait.
+    expect(states(await found(world.store, id))).toEqual({ failed: 1, running: 5 })
+    expect((await heldOf(engine, 'notify')).filter(({ status }) => status === 'waiting')).toHaveLength(5)
+    state = 'well'
+    await world.runtime.advance(120_000)
+    const done = await found(world.store, id)
+    expect(states(done)).toEqual({ failed: 1, done: 5 })
+    expect(done.status).toBe('done')
+    for (const key of keys.slice(1)) expect(callsOf(key).slice(-2)).toEqual([1, 2])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('waits for the end of an outage, with its lanes as they are', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(10)
+    await fill(world, keys, 2)
+    let state: 'buggy' | 'down' | 'well' = 'buggy'
+    const { handler } = noting(
+      world,
+      () => {
+        if (state === 'buggy') throw failure.permanent('no')
+        if (state === 'down') throw failure.transient('down')
+      },
+      { failure: definePolicy({ outage: { lanes: 3, backoff: exponential('1s', { cap: '10s' }) } }), concurrency: 2 },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    state = 'down'
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(120_000)
+    const before = await found(world.store, id)
+    // Those that failed before it was clear that it is an outage, and no more.
+    expect(before.byState.failed).toBeLessThanOrEqual(2)
+    expect(before.byState.running + before.byState.pending).toBeGreaterThanOrEqual(8)
+    state = 'well'
+    await world.runtime.advance(60_000)
+    const done = await found(world.store, id)
+    expect(done).toMatchObject({ status: 'done' })
+    expect(done.byState.done).toBe(10 - before.byState.failed)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('goes no faster than it may, and keeps no live event waiting', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(20), 2)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(world, () => {
+      if (isDown) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    isDown = false
+    calls.splice(0)
+    const id = await ask(world.store, 'notify', { rate: 4 })
+    await world.runtime.advance(5_000)
+    expect(calls.length).toBeGreaterThanOrEqual(14)
+    expect(calls.length).toBeLessThanOrEqual(22)
+    await fill(world, ['other'], 1)
+    await world.runtime.advance(200)
+    expect(callsOf('other')).toEqual([1])
+    await world.runtime.advance(30_000)
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 40 })
+  })
+
+  it('goes on with the next owner, and repeats at most what was under way', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(30)
+    await fill(world, keys, 3)
+    let isDown = true
+    let dieAt = Number.POSITIVE_INFINITY
+    const { handler, calls, callsOf } = noting(
+      world,
+      async () => {
+        if (isDown) throw failure.permanent('no')
+        await world.runtime.timers.sleep(100)
+        if (calls.length >= dieAt) life?.die()
+      },
+      { concurrency: 4, failure: definePolicy({ maxDeaths: 100 }) },
+    )
+    let life: ReturnType<typeof createMortal> | undefined
+    const first = world.engine([handler])
+    await run(world, first, 10_000)
+    await first.stop()
+    isDown = false
+    calls.splice(0)
+    const id = await ask(world.store, 'notify')
+    for (const at of [10, 30, 50]) {
+      dieAt = at
+      life = createMortal(world, [handler])
+      await life.engine.start()
+      await world.runtime.advance(20_000)
+      expect(life.isDead).toBe(true)
+    }
+    dieAt = Number.POSITIVE_INFINITY
+    const last = world.engine([handler])
+    await run(world, last, 60_000)
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 90, byState: { done: 30 } })
+    for (const key of keys) {
+      const told = callsOf(key)
+      expect([...new Set(told)]).toEqual([1, 2, 3])
+      // Back to what was not committed, once for each that died; and never past something.
+      expect(told.filter((n, i) => i > 0 && n <= (told[i - 1] as number)).length).toBeLessThanOrEqual(3)
+      expect(told.filter((n, i) => i > 0 && n > (told[i - 1] as number) + 1)).toEqual([])
+    }
+    expect(calls.length).toBeLessThanOrEqual(90 + 3 * 12)
+    expect(await last.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('tries a revision instead of what came', async () => {
+    await using world = await createWorld()
+    const { raw } = createLog({ store: world.store, events: bank })
+    await raw.append('a', [{ type: 'Credited', data: { amount: 'seven' } }, credited(8)])
+    const { handler, callsOf } = noting(world)
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    const deed = { by: 'ann', act: 'edit', target: 'notify/1', reason: 'a word', at: 0, details: {} }
+    await world.store.letters.revise({ subscription: 'notify', position: 1 }, '{"amount":7}', deed)
+    expect(states(await redrive(world, engine, 'notify'))).toEqual({ done: 1 })
+    expect(callsOf('a')).toEqual([7, 8])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
+  })
+
+  it('is carried out by a command that reads nothing', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 2)
+    let isDown = true
+    const { handler, callsOf } = noting(world, () => {
+      if (isDown) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    await engine.stop()
+    await fill(world, ['a', 'b'], 1)
+    isDown = false
+    const command = world.engine([handler], { only: 'letters' })
+    await run(world, command, 1_000)
+    await ask(world.store, 'notify')
+    await world.runtime.advance(2_000)
+    await command.drain()
+    expect(callsOf('a')).toEqual([1, 1, 2])
+    expect(callsOf('b')).toEqual([])
+    await command.stop()
+    const next = world.engine([handler])
+    await run(world, next, 5_000)
+    expect(callsOf('a')).toEqual([1, 1, 2, 1])
+    expect(callsOf('b')).toEqual([1])
+    expect(await next.verify('notify')).toMatchObject({ ok: true })
+  })
+})

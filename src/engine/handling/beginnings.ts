@@ -1,0 +1,77 @@
+import type { RedriveTask } from '../../redrive/redrive.ts'
+import { endsHead, fits, lanesAtOnce } from '../redriving.ts'
+import type { Desk } from './desk.ts'
+
+/**
+ * Begins the lanes of redrives: they are due from then on, and worked off as any other that is. That a lane was begun is committed
+ * before its first letter is tried, so whoever comes after a death knows what may have been done.
+ */
+export class Beginnings {
+  readonly #desk: Desk
+  /** Those of the last round. Until they are committed, the store gives them again. */
+  #begun: readonly string[] = []
+
+  constructor(desk: Desk) {
+    this.#desk = desk
+  }
+
+  async take(): Promise<void> {
+    const { redriving, partition, ledger, parts } = this.#desk
+    await redriving.learn(partition.held.values())
+    if (this.#begun.some((lane) => ledger.touches(lane))) return
+    const now = parts.runtime.clock.mono()
+    const room = lanesAtOnce - ledger.underWay
+    if (room <= 0 || !redriving.isDue(now)) return
+    const tasks = await redriving.due(room)
+    this.#begun = tasks.map(({ lane }) => lane)
+    const admitted = tasks.filter((task) => this.#admits(task))
+    const seconds = await this.#secondsOf(admitted.filter(endsHead))
+    for (const task of admitted) this.#begin(task, seconds.get(task.lane))
+  }
+
+  /** Not one that is being tried at the moment, or of which not everything is in the store: it is given again. */
+  #admits(task: RedriveTask): boolean {
+    const { ledger, draining, partition, redriving } = this.#desk
+    const { lane, redrive } = task
+    if (draining.has(lane) || ledger.touches(lane)) return false
+    if (!fits(task, partition.held.get(lane))) {
+      ledger.passed(task)
+      return false
+    }
+    const pace = redriving.paceOf(redrive)
+    // Those that wait for their turn would be in the way of others that are due.
+    return !pace || ledger.underWay < Math.ceil(pace.most)
+  }
+
+  /** What stands behind the heads of lanes. */
+  async #secondsOf(tasks: readonly RedriveTask[]): Promise<Map<string, Second>> {
+    const seconds = new Map<string, Second>()
+    if (tasks.length === 0) return seconds
+    const { store, subscription, share, settings } = this.#desk.parts
+    const lanes = tasks.map(({ lane }) => lane)
+    const limits = { events: 2 * lanes.length, bytes: settings.pageBytes, perLane: 2 }
+    for (const { lane, letters, next } of await store.letters.queues(
+      subscription.name,
+      share.partition,
+      lanes,
+      limits,
+    )) {
+      const [, second] = letters
+      seconds.set(lane, second ? { sequence: second.sequence, position: second.event.position } : (next ?? 'none'))
+    }
+    return seconds
+  }
+
+  #begin(task: RedriveTask, second: Second | undefined): void {
+    const { ledger, due, partition, flow } = this.#desk
+    const { lane } = task
+    // There was no room to look behind it; it is given again.
+    if (endsHead(task) && second === undefined) return
+    ledger.begin(task)
+    flow.settled(lane, false)
+    if (second !== undefined) ledger.advance(lane, second === 'none' ? undefined : second)
+    if (partition.held.has(lane)) due.add(lane, 0)
+  }
+}
+
+type Second = { readonly sequence: number; readonly position: number } | 'none'

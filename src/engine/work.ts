@@ -1,0 +1,377 @@
+import type { Ending, HeldLane, HeldStatus, NewLetter, Revision } from '../dead-letter/letter.ts'
+import type { LetterQueue } from '../dead-letter/letter-store.ts'
+import { HoldfastError, StoreError } from '../errors.ts'
+import type { RecordedEvent } from '../event/event.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
+import { type Folding, foldEvent } from '../projection/fold.ts'
+import type { Effect, Projection, Reducer } from '../projection/projection.ts'
+import type { RedriveProgress, RedriveTask } from '../redrive/redrive.ts'
+import { type MutableCounts, noCounts } from '../subscription/checkpoint.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import type { Commit, LaneWrite, LetterChange, Transaction } from '../subscription/subscription-store.ts'
+import type { Reading, Relevance } from './interpret.ts'
+import { doneIn, type Partition, place, sequenceIn, versionIn } from './partition.ts'
+
+/** The outcome of some events, ready to be committed, and what to tell when it was. */
+export interface Outcome extends Pick<Commit, 'rows' | 'lanes' | 'held' | 'letters'> {
+  readonly counts: MutableCounts
+  readonly unknown: readonly RecordedEvent[]
+  readonly stopped: readonly StoppedLane[]
+  readonly released: readonly string[]
+  readonly redriven: readonly RedriveProgress[]
+}
+
+/** A lane that is held from this event on. */
+export interface StoppedLane {
+  readonly lane: string
+  readonly status: 'parked' | 'waiting' | 'retrying'
+  readonly record: RecordedEvent
+  readonly failure: Failure | undefined
+}
+
+/** An event on its way. Without a function it changes nothing: it is not subscribed to, but its version counts. */
+export interface Item {
+  readonly record: RecordedEvent
+  readonly lane: string
+  readonly apply: Reducer | Effect | undefined
+  /** Undefined for what needs no reading: it changes nothing, or it will queue whatever is in it. */
+  readonly reading: Reading | undefined
+  /** The row as far as it is in memory. Looked up once: of all that happens to an event here, finding its row costs most. */
+  readonly folding: Folding | undefined
+  /** What a person wants to be applied instead of the event's own data; decided before it came here. */
+  readonly revision?: Revision | undefined
+}
+
+/** The user's SQL failed on this event, in a transaction that can't go on. */
+export class GuiltyEvent extends Error {
+  readonly record: RecordedEvent
+
+  constructor(record: RecordedEvent, cause: unknown) {
+    super(`The event ${record.id} can't be applied.`, { cause })
+    this.record = record
+  }
+}
+
+/** Events that are refused, by position: what they make of their row breaks a rule of the user's, or processes died over them. */
+export type Refusals = ReadonlyMap<number, Failure>
+
+export const noRefusals: Refusals = new Map()
+
+/** Where the user's own SQL runs, and whether each event is behind a savepoint of its own. */
+export interface Performing {
+  readonly tx: Transaction
+  readonly way: 'bold' | 'careful'
+}
+
+/** What an event does; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
+export function functionOf(subscription: Subscription, relevance: Relevance): Reducer | Effect | 'none' | undefined {
+  // A handler's has a loop of its own, and never comes here.
+  if (typeof relevance === 'function') return relevance as Reducer | Effect
+  return relevance === 'unknown' && subscription.unknown === 'hold' ? 'none' : undefined
+}
+
+export function letterName(lane: string, sequence: number, eventId: string): string {
+  return JSON.stringify([lane, sequence, eventId])
+}
+
+/** Takes events and letters to their outcomes, one after the other, and adds those up to what one commit writes. */
+export class Work {
+  readonly counts = noCounts()
+  readonly unknown: RecordedEvent[] = []
+  readonly #partition: Partition
+  readonly #refusals: Refusals
+  readonly #changed = new Set<Folding>()
+  /** Lanes in which something was finished, and lanes whose hold is not what it was. */
+  readonly #finished = new Set<string>()
+  readonly #rehung = new Set<string>()
+  readonly #held: NewLetter[] = []
+  readonly #letters: LetterChange[] = []
+  readonly #stopped: StoppedLane[] = []
+  readonly #released: string[] = []
+  readonly #redriven: RedriveProgress[] = []
+  /** How many letters of the lane at hand came to an end. */
+  #ended = 0
+
+  constructor(partition: Partition, refusals: Refusals) {
+    this.#partition = partition
+    this.#refusals = refusals
+  }
+
+  /** An event of the source, to where it belongs. */
+  take(item: Item, present: Set<string>): void {
+    const { rows, held, subscription } = this.#partition
+    const { record, lane } = item
+    const hold = held.get(lane)
+    const folding = item.folding ?? rows.get(lane)
+    const placement = place(this.#partition, record, hold, folding)
+    if (placement === 'duplicate') {
+      this.counts.duplicate++
+      return
+    }
+    if (placement === 'apply') {
+      const failure = this.#apply(item, folding as Folding)
+      if (failure) {
+        present.add(letterName(lane, sequenceIn(this.#partition, record), record.id))
+        this.#hold(item, 'parked', failure)
+      } else if (hold) this.#heal(hold, record)
+      if (!failure) this.#note(item)
+      return
+    }
+    if (subscription.source) {
+      const name = letterName(lane, sequenceIn(this.#partition, record), record.id)
+      if (present.has(name)) {
+        this.counts.duplicate++
+        return
+      }
+      present.add(name)
+    }
+    if (placement === 'wait') this.#hold(item, 'waiting', undefined)
+    else this.#queue(item, hold as HeldLane)
+  }
+
+  /** An event of the source, in the user's own SQL. */
+  async perform(item: Item, performing: Performing): Promise<void> {
+    const hold = this.#partition.held.get(item.lane)
+    if (hold) return this.#queue(item, hold)
+    const failure = await this.#effect(item, performing)
+    if (failure) this.#hold(item, 'parked', failure)
+    else this.#note(item)
+  }
+
+  /** An event that a person wants left out, whatever its lane does: it stands in nobody's way. */
+  discard(record: RecordedEvent, lane: string, ending: Ending): void {
+    const { logged } = this.#partition
+    const sequence = sequenceIn(this.#partition, record)
+    this.counts.discarded++
+    this.#held.push({ lane, sequence, status: 'discarded', logged, event: record, failure: undefined, ending })
+  }
+
+  /** Went through in a form that a person has given it: without a letter nobody would know which. */
+  #note({ record, lane, revision }: Item): void {
+    if (!revision) return
+    const { logged } = this.#partition
+    const sequence = sequenceIn(this.#partition, record)
+    this.#held.push({ lane, sequence, status: 'resolved', logged, event: record, failure: undefined, revision })
+  }
+
+  async #effect(item: Item, { tx, way }: Performing): Promise<Failure | undefined> {
+    const { record, apply, reading } = item
+    const refused = apply && this.#refusals.get(record.position)
+    const failure = reading?.failure ?? refused
+    if (failure) return failure
+    const event = reading?.event
+    if (!apply || !event) {
+      this.counts.filtered++
+      return undefined
+    }
+    const effect = () => (apply as Effect)(event, tx.handle)
+    try {
+      await (way === 'bold' ? tx.run(effect) : tx.attempt(effect))
+      this.counts.applied++
+      return undefined
+    } catch (error) {
+      // What the store did is nobody's fault.
+      if (error instanceof StoreError) throw error
+      if (way === 'bold') throw new GuiltyEvent(record, error)
+      return describeFailure(error, 'permanent', 'sql')
+    }
+  }
+
+  /** The next lane whose letters are taken, and why, if a person wants it. */
+  begin(lane: string, task: RedriveTask | undefined): void {
+    const { held } = this.#partition
+    this.#ended = 0
+    if (!task) return
+    const { since, done, head, headPosition } = held.get(lane) as HeldLane
+    this.#rehang({
+      lane,
+      status: 'retrying',
+      since,
+      // What is missing before its head never comes, and counts as seen.
+      done: task.act === 'skip' ? head - 1 : done,
+      head,
+      headPosition,
+      redrive: task.redrive,
+    })
+  }
+
+  /** It is not as it was when somebody wanted it to be let go. */
+  pass({ redrive, lane }: RedriveTask): void {
+    this.#redriven.push({ redrive, lane, letters: 0, state: 'passed' })
+  }
+
+  /** The head of a lane is left out, by a person. Its version is done with, so that no gap is made. */
+  leaveOut({ record, lane, folding }: Item, { act, by, reason }: RedriveTask): void {
+    const { position } = record
+    this.counts.held--
+    this.counts.discarded++
+    this.#ended++
+    if (act === 'resolve') this.#letters.push({ change: 'resolved', position, by, reason })
+    else this.#letters.push({ change: 'discarded', position, ending: { by, reason } })
+    const version = versionIn(this.#partition, record)
+    if (version === undefined) return
+    if (folding) folding.done = Math.max(version, folding.done ?? 0)
+    if (!this.#partition.watchesGaps) return
+    const hold = this.#partition.held.get(lane) as HeldLane
+    this.#rehang({ ...hold, done: Math.max(version, hold.done ?? 0) })
+    this.#finished.add(lane)
+  }
+
+  /** A letter of a held lane whose turn has come. False when the lane goes no further. */
+  async release(item: Item, performing?: Performing): Promise<boolean> {
+    const { held, watchesGaps } = this.#partition
+    const { record, lane } = item
+    const hold = held.get(lane) as HeldLane
+    const version = watchesGaps ? versionIn(this.#partition, record) : undefined
+    const done = doneIn(this.#partition, hold, item.folding)
+    const head = { head: sequenceIn(this.#partition, record), headPosition: record.position }
+    if (version !== undefined && done !== undefined && version > done + 1) {
+      this.#letters.push({ change: 'status', position: record.position, status: 'waiting' })
+      // Nothing is left of it that could be tried.
+      this.#tell(hold, 'done')
+      this.#rehang({ ...hold, ...head, status: 'waiting', redrive: undefined })
+      return false
+    }
+    this.counts.held--
+    if (version !== undefined && done !== undefined && version <= done) {
+      this.counts.duplicate++
+    } else {
+      const failure = performing ? await this.#effect(item, performing) : this.#fold(item)
+      if (failure) {
+        this.counts.held++
+        this.#letters.push({ change: 'failed', position: record.position, status: 'parked', failure })
+        this.#tell(hold, 'failed')
+        this.#rehang({ ...hold, ...head, status: 'parked', since: this.#partition.now(), redrive: undefined })
+        this.#stopped.push({ lane, status: 'parked', record, failure })
+        return false
+      }
+      if (version !== undefined) this.#rehang({ ...hold, done: version })
+    }
+    this.#ended++
+    this.#letters.push({ change: 'resolved', position: record.position, by: 'engine' })
+    return true
+  }
+
+  /** All that was taken of a lane is over: the next letter is its head, or the lane flows again. */
+  advance(lane: string, next: LetterQueue['next']): void {
+    const { held } = this.#partition
+    const hold = held.get(lane) as HeldLane
+    this.#tell(hold, next ? 'running' : 'done')
+    if (next) {
+      this.#letters.push({ change: 'status', position: next.position, status: 'retrying' })
+      return this.#rehang({ ...hold, head: next.sequence, headPosition: next.position })
+    }
+    held.delete(lane)
+    this.#rehung.add(lane)
+    this.#released.push(lane)
+  }
+
+  outcome(): Outcome {
+    const { rows } = this.#partition
+    const lanes = this.#laneWrites()
+    return {
+      counts: this.counts,
+      rows: Array.from(this.#changed, (folding) => rows.write(folding)),
+      lanes,
+      held: this.#held,
+      letters: this.#letters,
+      unknown: this.unknown,
+      stopped: this.#stopped,
+      released: this.#released,
+      redriven: this.#redriven,
+    }
+  }
+
+  /** What a redrive is told of the lane at hand, if it is one's. */
+  #tell({ lane, redrive }: HeldLane, state: RedriveProgress['state']): void {
+    if (redrive !== undefined) this.#redriven.push({ redrive, lane, letters: this.#ended, state })
+  }
+
+  /** A letter, into its row. That is another one than its lane's when nobody could tell, until now, which row it is about. */
+  #fold(item: Item): Failure | undefined {
+    const row = item.folding as Folding
+    if (row.key === item.lane || !this.#partition.held.has(row.key)) return this.#apply(item, row)
+    const error = new HoldfastError('LANE_HELD', `It belongs to ${JSON.stringify(row.key)}, and that lane is held.`, {
+      hint: 'Let that one go first, or discard what holds it.',
+    })
+    return describeFailure(error, 'permanent', 'fold')
+  }
+
+  #apply({ record, lane, apply, reading }: Item, folding: Folding): Failure | undefined {
+    if (reading?.failure) return reading.failure
+    if (apply && reading?.event) {
+      const refused = this.#refusals.size > 0 ? this.#refusals.get(record.position) : undefined
+      const projection = this.#partition.subscription.consumer as Projection
+      const failure = refused ?? foldEvent(projection, folding, apply as Reducer, reading.event, record.position)
+      if (failure) return failure
+      if (folding.changed) this.#changed.add(folding)
+      this.counts.applied++
+    } else {
+      this.counts.filtered++
+    }
+    const version = versionIn(this.#partition, record)
+    if (version !== undefined) folding.done = version
+    if (this.#partition.watchesGaps) this.#finished.add(lane)
+    return undefined
+  }
+
+  /** Holds a lane that flowed, or puts a new head before what waits in it. */
+  #hold(item: Item, status: 'parked' | 'waiting', failure: Failure | undefined): void {
+    const { held, rows, watchesGaps } = this.#partition
+    const before = held.get(item.lane)
+    const done = watchesGaps ? doneIn(this.#partition, before, rows.get(item.lane)) : undefined
+    if (before) this.#letters.push({ change: 'status', position: before.headPosition, status: 'queued' })
+    this.#keep(item, status, failure)
+    this.#stopped.push({ lane: item.lane, status, record: item.record, failure })
+    this.#rehang({
+      lane: item.lane,
+      status,
+      since: this.#partition.now(),
+      done,
+      head: sequenceIn(this.#partition, item.record),
+      headPosition: item.record.position,
+    })
+  }
+
+  #queue(item: Item, hold: HeldLane): void {
+    const sequence = sequenceIn(this.#partition, item.record)
+    if (hold.status !== 'waiting' || sequence >= hold.head) return this.#keep(item, 'queued', undefined)
+    // A version between the missing one and those that wait: it is the new head, and waits just the same.
+    this.#letters.push({ change: 'status', position: hold.headPosition, status: 'queued' })
+    this.#keep(item, 'waiting', undefined)
+    this.#rehang({ ...hold, head: sequence, headPosition: item.record.position })
+  }
+
+  #keep({ record, lane, revision }: Item, status: HeldStatus, failure: Failure | undefined): void {
+    this.counts.held++
+    const sequence = sequenceIn(this.#partition, record)
+    const { logged } = this.#partition
+    this.#held.push({ lane, sequence, status, logged, event: record, failure, ...(revision && { revision }) })
+  }
+
+  /** The missing version came. If what waits is next, it is due. */
+  #heal(hold: HeldLane, record: RecordedEvent): void {
+    const done = record.version as number
+    const due = hold.head === done + 1
+    this.#rehang({ ...hold, done, status: due ? 'retrying' : 'waiting' })
+    if (due) this.#letters.push({ change: 'status', position: hold.headPosition, status: 'retrying' })
+  }
+
+  #rehang(hold: HeldLane): void {
+    this.#partition.held.set(hold.lane, hold)
+    this.#rehung.add(hold.lane)
+  }
+
+  #laneWrites(): LaneWrite[] {
+    const { held, rows, watchesGaps } = this.#partition
+    const writes: LaneWrite[] = []
+    for (const lane of this.#rehung.union(this.#finished)) {
+      const hold = held.get(lane)
+      const folding = rows.get(lane)
+      const done = watchesGaps ? (hold?.done ?? folding?.done) : undefined
+      const rowTells = folding !== undefined && this.#changed.has(folding) && folding.version === done
+      if (this.#rehung.has(lane) || (done !== undefined && !rowTells)) writes.push({ lane, hold, done })
+    }
+    return writes
+  }
+}
