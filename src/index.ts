@@ -36,6 +36,7 @@ export {
   type Executed,
 } from './command/commands.ts'
 export type { CommandRetry } from './command/retry.ts'
+export { type Config, defineConfig, type PostgresChoice, type StoreChoice } from './config/config.ts'
 export type { AuditEntry, Deed } from './audit/audit.ts'
 export type { AuditReport } from './audit/verify.ts'
 export type { Incident, IncidentState } from './dead-letter/incident.ts'
@@ -165,6 +166,17 @@ export type { Decoded, LetterView } from './operator/view.ts'
 export type { Worked } from './operator/worked.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Redrive, RedriveAct, RedriveLane, RedriveLaneState, RedriveStatus } from './redrive/redrive.ts'
+export { type DiffOptions, diffRebuild, type RebuildDiff, type RowDifference } from './rebuild/diff.ts'
+export type { Generation, Rebuildable } from './rebuild/generation.ts'
+export type { RebuildProgress } from './rebuild/progress.ts'
+export { rebuild, type RebuildEnd, type RebuildOptions, type Rebuilt } from './rebuild/rebuild.ts'
+export {
+  type DropOptions,
+  dropRebuild,
+  type Switched,
+  type SwitchOptions,
+  switchRebuild,
+} from './rebuild/switch.ts'
 export type { Duration } from './runtime/duration.ts'
 export type { Clock, Random, Runtime, Timers, Watchdog } from './runtime/ports.ts'
 export type { Share } from './source/share.ts'

@@ -6,6 +6,7 @@ import type { LetterStore } from './dead-letter/letter-store.ts'
 import type { InboxStore } from './handler/inbox-store.ts'
 import type { LogStore } from './log/log-store.ts'
 import type { RowStore } from './projection/row-store.ts'
+import type { RebuildStore } from './rebuild/rebuild-store.ts'
 import type { RedriveStore } from './redrive/redrive-store.ts'
 import type { PartitionState, SubscriptionStore } from './subscription/subscription-store.ts'
 
@@ -21,6 +22,7 @@ export interface Store extends AsyncDisposable {
   readonly inbox: InboxStore
   readonly breakers: BreakerStore
   readonly redrives: RedriveStore
+  readonly rebuilds: RebuildStore
   readonly audit: AuditStore
   /** Runs `read` on one frozen moment of the store, while writers go on. */
   snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>

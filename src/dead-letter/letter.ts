@@ -20,8 +20,11 @@ export interface NewLetter {
   readonly lane: string
   /** The order within the lane: the version where versions count, else the position. */
   readonly sequence: number
-  /** `discarded` from the start is what a policy skips: it is recorded, and holds up nobody. */
-  readonly status: HeldStatus | 'discarded'
+  /**
+   * `discarded` from the start is what a policy skips, or what a person discarded in another version: it is recorded, and holds up
+   * nobody. `resolved` is what went through at once in the form that a person had given it there.
+   */
+  readonly status: HeldStatus | 'discarded' | 'resolved'
   /** Whether the store's log has it too, with the lane as its key and the sequence as its version. */
   readonly logged: boolean
   /** To the byte as it came. */
@@ -30,6 +33,8 @@ export interface NewLetter {
   readonly failure: Failure | undefined
   /** Only of one that is discarded from the start. */
   readonly ending?: Ending
+  /** What is tried instead of the event's own data, where somebody had decided that before. */
+  readonly revision?: Revision | undefined
 }
 
 /** Who ended a letter, and why. */
@@ -42,7 +47,7 @@ export interface Ending {
  * An event held in a lane, named by its subscription and by where it stands in its source, with everything a person needs to
  * understand it.
  */
-export interface DeadLetter extends Omit<NewLetter, 'status' | 'ending'> {
+export interface DeadLetter extends Omit<NewLetter, 'status' | 'ending' | 'revision'> {
   readonly subscription: string
   readonly partition: number
   readonly status: LetterStatus

@@ -92,10 +92,13 @@ export class Attendance {
     while (!this.#stopping.signal.aborted) {
       const attending = this.#parts.runners.filter((runner) => runner.isRunning)
       const subscriptions = attending.map(({ subscription }) => subscription.name)
+      const versions = versionsOf(attending)
       const views =
         subscriptions.length === 0
           ? []
-          : await this.#untilStoreWorks(attending, () => store.subscriptions.attend({ owner, subscriptions, leaseMs }))
+          : await this.#untilStoreWorks(attending, () =>
+              store.subscriptions.attend({ owner, subscriptions, leaseMs, versions }),
+            )
       if (this.#stopping.signal.aborted) return
       if (this.#isFailing) for (const runner of attending) runner.heal()
       this.#isFailing = false
@@ -127,4 +130,12 @@ export class Attendance {
       },
     })
   }
+}
+
+function versionsOf(runners: readonly Runner[]): Record<string, number> {
+  return Object.fromEntries(
+    runners.flatMap(({ subscription: { name, consumer } }) =>
+      consumer.kind === 'handler' ? [] : [[name, consumer.version]],
+    ),
+  )
 }

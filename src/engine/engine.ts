@@ -18,7 +18,7 @@ import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
 import { Solitude } from './solitude.ts'
 import { type EngineStatus, readStatus } from './status.ts'
-import { Sweeper } from './sweeper.ts'
+import { type Retention, Sweeper } from './sweeper.ts'
 import { Timetable } from './timetable.ts'
 import { type Verification, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
@@ -37,6 +37,11 @@ export interface EngineOptions extends Partial<Runtime> {
   readonly page?: { readonly events?: number; readonly bytes?: number }
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
   readonly cacheBytes?: number
+  /**
+   * How long letters are kept that the engine has resolved. '30d' unless you say otherwise; what a person has resolved, discarded or edited
+   * is kept in any case.
+   */
+  readonly retention?: Duration | 'forever'
   readonly logger?: Logger
   /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
   readonly watchdog?: Watchdog
@@ -64,9 +69,10 @@ export interface Engine extends AsyncDisposable {
   resume(subscription: string): Promise<void>
   /**
    * Empties a projection and begins it anew: its rows (or what the `reset` of its SQL empties), its checkpoints, its held lanes and
-   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile.
+   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile, for as long as it takes
+   * to apply `events` again; `rebuild` does the same beside the live one. A rebuild that is under way is dropped.
    */
-  reset(subscription: string): Promise<void>
+  reset(subscription: string): Promise<{ readonly events: number }>
   status(): Promise<EngineStatus>
   /** Recomputes every outcome and every row from the log and compares. */
   verify(subscription: string): Promise<Verification>
@@ -84,6 +90,7 @@ const optionNames = [
   'poll',
   'page',
   'cacheBytes',
+  'retention',
   'logger',
   'watchdog',
   'only',
@@ -130,7 +137,8 @@ export function createEngine(options: EngineOptions): Engine {
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
   const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
   const timetable = new Timetable(store, all, runtime, logger)
-  const sweeper = all.some(remembers) ? new Sweeper(store.inbox, runtime, logger) : undefined
+  const retention = retentionOf(options, all)
+  const sweeper = retention || all.some(remembers) ? new Sweeper(store, retention, runtime, logger) : undefined
   let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
@@ -175,8 +183,10 @@ export function createEngine(options: EngineOptions): Engine {
           hint: 'Only what reads the log can begin anew.',
         })
       }
+      await refuseOther(name, consumer.version)
       await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
       attendance.look()
+      return { events: await eventsBehind(name) }
     },
     status: () => readStatus(store, all, runtime.clock),
     verify: (name) => verifySubscription(store, runnerOf(name).subscription),
@@ -221,6 +231,27 @@ export function createEngine(options: EngineOptions): Engine {
     const isReading = settings.only !== 'letters'
     const beside = isReading ? [lookout.run(), timetable.run(), sweeper?.run()] : []
     return Promise.all([attendance.run(unregistered), ...beside])
+  }
+
+  /** What another version has in its table is not this code's to empty. */
+  async function refuseOther(name: string, version: number): Promise<void> {
+    const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
+    if (!live || live.version === version) return
+    throw new HoldfastError(
+      'PROJECTION_VERSION',
+      `${name} is live at version ${live.version}, and this is ${version}.`,
+      {
+        hint: 'Rebuild this version and switch to it; that leaves the live one as it is until then.',
+      },
+    )
+  }
+
+  async function eventsBehind(name: string): Promise<number> {
+    const states = await store.subscriptions.partitions(name)
+    const lags = await Promise.all(
+      states.map(({ partition, checkpoint }) => store.log.lag(checkpoint.start, { partition, of: states.length })),
+    )
+    return lags.reduce((sum, { events }) => sum + events, 0)
   }
 
   /** False when the store or the source could not be asked; it will be asked again. */
@@ -326,6 +357,12 @@ function cannotDrain(
     `${runner.subscription.name} can't be drained: ${why}.`,
     cause === undefined ? {} : { cause },
   )
+}
+
+function retentionOf({ retention = '30d' }: EngineOptions, all: readonly Runner[]): Retention | undefined {
+  if (retention === 'forever') return undefined
+  const keptMs = positive(toMs(retention, 'retention'), 'retention')
+  return { keptMs, subscriptions: all.map(({ subscription }) => subscription.name) }
 }
 
 /** Whether a subscription leaves marks in the store whose time can be over. */

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../event/event.ts'
-import { readEvent, relevanceOf } from './interpret.ts'
+import { readEvent, recordOf, relevanceOf } from './interpret.ts'
 import { type Partition, sequenceIn } from './partition.ts'
 import {
   functionOf,
@@ -46,7 +46,7 @@ export async function performPage(
 }
 
 async function sortOut(partition: Partition, records: readonly RecordedEvent[], work: Work): Promise<Item[]> {
-  const { subscription, watchesGaps, held, rows } = partition
+  const { subscription, watchesGaps, held, rows, decided } = partition
   const laneIsKey = subscription.consumer.keyOf === undefined
   const items: Item[] = []
   for (const record of records) {
@@ -57,16 +57,22 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
       work.counts.filtered++
       continue
     }
-    const hold = laneIsKey ? held.get(record.key) : undefined
-    if (hold && hold.status !== 'waiting') {
-      items.push({ record, lane: record.key, apply: undefined, reading: undefined, folding: undefined })
+    const decision = decided?.get(record.position)
+    if (decision?.decision === 'discarded') {
+      work.discard(record, laneIsKey ? record.key : (await readEvent(subscription, record)).lane, decision.ending)
       continue
     }
-    const answer = found === undefined ? undefined : readEvent(subscription, record)
+    const revision = decision?.revision
+    const hold = laneIsKey ? held.get(record.key) : undefined
+    if (hold && hold.status !== 'waiting') {
+      items.push({ record, lane: record.key, apply: undefined, reading: undefined, folding: undefined, revision })
+      continue
+    }
+    const answer = found === undefined ? undefined : readEvent(subscription, recordOf({ event: record, revision }))
     const reading = answer instanceof Promise ? await answer : answer
     const lane = reading?.lane ?? record.key
     const apply = found === 'none' ? undefined : found
-    items.push({ record, lane, apply, reading, folding: rows.get(lane) })
+    items.push({ record, lane, apply, reading, folding: rows.get(lane), revision })
   }
   return items
 }

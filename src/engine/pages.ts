@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
@@ -197,8 +198,8 @@ export class PageLoop implements Loop {
   async #release(partition: Partition, batch: LaneBatch): Promise<[Outcome, CommitOutcome]> {
     const loaded = await loadLanes(partition, batch)
     if (partition.subscription.consumer.kind === 'sql') {
-      const process = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
-      return this.#perform(partition, process)
+      const take = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
+      return this.#perform(partition, take)
     }
     const outcome = await processLanes(partition, batch, loaded, undefined, this.#refusals)
     return [outcome, await this.#tenure.commit(this.#commitOf(outcome))]
@@ -212,6 +213,7 @@ export class PageLoop implements Loop {
     const { events: records } = page
     const [first] = records
     if (!first) return this.#pass(partition, page)
+    partition.decided = await this.#decisionsOn(page)
     const refused = await this.#tryFrom(first.position)
     if (refused) return refused
     this.#announce(`${records.length} events from position ${first.position} on`)
@@ -223,6 +225,16 @@ export class PageLoop implements Loop {
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
     return done === 'worked' && page.isEnd ? 'idle' : done
+  }
+
+  /** What is built beside a live version must come to what people decided there. */
+  async #decisionsOn({ events, through }: SourcePage): Promise<ReadonlyMap<number, Decision> | undefined> {
+    const { store, subscription, share } = this.#parts
+    const [first] = events
+    if (subscription.beside === undefined || !first) return undefined
+    const after = first.position - 1
+    const decisions = await store.rebuilds.decisions(subscription.beside, share.partition, after, through)
+    return new Map(decisions.map((decision) => [decision.position, decision]))
   }
 
   /**
@@ -270,9 +282,9 @@ export class PageLoop implements Loop {
   async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
     if (partition.subscription.consumer.kind === 'sql') {
       this.#reading.readAhead(page, this.#limits())
-      const process = async (performing: Performing) =>
+      const take = async (performing: Performing) =>
         checked(await performPage(partition, page.events, performing, this.#refusals), page)
-      return this.#perform(partition, process, page)
+      return this.#perform(partition, take, page)
     }
     const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
     this.#reading.readAhead(page, this.#limits())
@@ -281,7 +293,7 @@ export class PageLoop implements Loop {
 
   async #perform(
     partition: Partition,
-    process: (performing: Performing) => Promise<Outcome>,
+    take: (performing: Performing) => Promise<Outcome>,
     page?: SourcePage,
   ): Promise<[Outcome, CommitOutcome]> {
     const { store, forced } = this.#parts
@@ -292,7 +304,7 @@ export class PageLoop implements Loop {
         // It may run again; what an earlier run held, it held in a transaction that is no more.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
-        outcome = await process({ tx, way })
+        outcome = await take({ tx, way })
         forced.throwIfAborted()
         return this.#commitOf(outcome, page)
       })

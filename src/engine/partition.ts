@@ -4,6 +4,7 @@ import type { Folding } from '../projection/fold.ts'
 import type { Share } from '../source/share.ts'
 import type { Store } from '../store.ts'
 import type { Subscription } from '../subscription/subscription.ts'
+import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { RowCache } from './rows.ts'
 
 /** What an owner knows of its partition. All of it can be read again from the store. */
@@ -20,6 +21,8 @@ export interface Partition {
   /** As of the last commit, and then as the work at hand makes it. */
   readonly held: Map<string, HeldLane>
   readonly rows: RowCache
+  /** What people decided about the events at hand, by position, where another version is the live one. */
+  decided?: ReadonlyMap<number, Decision> | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
 }

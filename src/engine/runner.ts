@@ -11,7 +11,7 @@ import { Rate } from './rate.ts'
 import type { Solitude } from './solitude.ts'
 import type { NextState, SubscriptionState } from './state.ts'
 import { Teller } from './teller.ts'
-import { Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
+import { versionOf, Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
 
 export interface RunnerParts {
   readonly store: Store
@@ -127,6 +127,7 @@ export class Runner {
       table: consumer.table,
       partitions,
       start,
+      version: versionOf(this.subscription),
     })
   }
 
@@ -154,7 +155,8 @@ export class Runner {
   /** What all processes do, as the store has it. */
   settle(view: SubscriptionView): void {
     this.#view = view
-    this.#trouble = undefined
+    const isOther = view.version !== (versionOf(this.subscription) ?? view.version)
+    this.#trouble = isOther ? this.#waitFor(view) : undefined
     if (this.#phase !== 'running') return
     this.setPause(view.partitions[0]?.pause)
     // What was taken from us is not ours to give back, and must be told as what it is.
@@ -164,7 +166,7 @@ export class Runner {
       if (worker?.heard(epoch)) lost.add(worker)
       else if (isRedriven) worker?.redriven()
     }
-    const share = fairShare(view.members, view.partitions.length)
+    const share = isOther ? 0 : fairShare(view.members, view.partitions.length)
     const working = [...this.#workers.values()].filter((worker) => !this.#leaving.has(worker) && !lost.has(worker))
     for (const worker of working.slice(share)) this.#giveBack(worker)
     for (const { partition, isFree, isMine } of view.partitions) {
@@ -173,6 +175,20 @@ export class Runner {
       if ((isFree || isMine) && !this.#workers.has(partition)) this.#take(partition, view.partitions.length)
     }
     this.#refresh()
+  }
+
+  /** Another version is live. Its table is not this code's to write; but a switch may come at any time. */
+  #waitFor({ name, version }: SubscriptionView): NextState {
+    const { logger, runtime } = this.#parts
+    const own = versionOf(this.subscription) ?? 1
+    const error = new HoldfastError(
+      'PROJECTION_VERSION',
+      `${name} is live at version ${version}, and this program has version ${own}.`,
+      { hint: 'It waits. Rebuild the version you want and switch to it; whoever has that one takes over by itself.' },
+    )
+    if (this.#trouble?.state !== 'blocked' || this.#trouble.by !== 'version')
+      logger.warn({ subscription: name, error }, 'the subscription waits: another version of it is live')
+    return { state: 'blocked', by: 'version', error, attempts: 0, retryAt: runtime.clock.now() }
   }
 
   /** The store can't be asked what the others do. False if it has workers, who will find out by themselves. */

@@ -17,8 +17,8 @@ export type SubscriptionState =
   | {
       readonly state: 'blocked'
       readonly since: number
-      /** The store, or why a handler's partition stands still. */
-      readonly by: 'store' | StandstillReason
+      /** The store, a live version that is not this process's, or why a handler's partition stands still. */
+      readonly by: 'store' | 'version' | StandstillReason
       readonly error: unknown
       /** How often it was tried meanwhile; nothing of that counts against any event. */
       readonly attempts: number

@@ -1,4 +1,4 @@
-import type { HeldLane, HeldStatus, NewLetter } from '../dead-letter/letter.ts'
+import type { Ending, HeldLane, HeldStatus, NewLetter, Revision } from '../dead-letter/letter.ts'
 import type { LetterQueue } from '../dead-letter/letter-store.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
@@ -38,6 +38,8 @@ export interface Item {
   readonly reading: Reading | undefined
   /** The row as far as it is in memory. Looked up once: of all that happens to an event here, finding its row costs most. */
   readonly folding: Folding | undefined
+  /** What a person wants to be applied instead of the event's own data; decided before it came here. */
+  readonly revision?: Revision | undefined
 }
 
 /** The user's SQL failed on this event, in a transaction that can't go on. */
@@ -112,6 +114,7 @@ export class Work {
         present.add(letterName(lane, sequenceIn(this.#partition, record), record.id))
         this.#hold(item, 'parked', failure)
       } else if (hold) this.#heal(hold, record)
+      if (!failure) this.#note(item)
       return
     }
     if (subscription.source) {
@@ -132,6 +135,23 @@ export class Work {
     if (hold) return this.#queue(item, hold)
     const failure = await this.#effect(item, performing)
     if (failure) this.#hold(item, 'parked', failure)
+    else this.#note(item)
+  }
+
+  /** An event that a person wants left out, whatever its lane does: it stands in nobody's way. */
+  discard(record: RecordedEvent, lane: string, ending: Ending): void {
+    const { logged } = this.#partition
+    const sequence = sequenceIn(this.#partition, record)
+    this.counts.discarded++
+    this.#held.push({ lane, sequence, status: 'discarded', logged, event: record, failure: undefined, ending })
+  }
+
+  /** Went through in a form that a person has given it: without a letter nobody would know which. */
+  #note({ record, lane, revision }: Item): void {
+    if (!revision) return
+    const { logged } = this.#partition
+    const sequence = sequenceIn(this.#partition, record)
+    this.#held.push({ lane, sequence, status: 'resolved', logged, event: record, failure: undefined, revision })
   }
 
   async #effect(item: Item, { tx, way }: Performing): Promise<Failure | undefined> {
@@ -322,11 +342,11 @@ export class Work {
     this.#rehang({ ...hold, head: sequence, headPosition: item.record.position })
   }
 
-  #keep({ record, lane }: Item, status: HeldStatus, failure: Failure | undefined): void {
+  #keep({ record, lane, revision }: Item, status: HeldStatus, failure: Failure | undefined): void {
     this.counts.held++
     const sequence = sequenceIn(this.#partition, record)
     const { logged } = this.#partition
-    this.#held.push({ lane, sequence, status, logged, event: record, failure })
+    this.#held.push({ lane, sequence, status, logged, event: record, failure, ...(revision && { revision }) })
   }
 
   /** The missing version came. If what waits is next, it is due. */

@@ -189,7 +189,7 @@ export class Worker {
     const { partition } = this.share
     const tenure = this.#tenure
     const claim = await this.#untilStoreWorks(() =>
-      store.subscriptions.claim({ subscription: name, partition, owner, leaseMs }),
+      store.subscriptions.claim({ subscription: name, partition, owner, leaseMs, version: versionOf(subscription) }),
     )
     if (claim?.outcome !== 'claimed') return undefined
     const { lease, isInherited } = claim
@@ -326,6 +326,11 @@ export class Worker {
     this.#state = next
     this.#parts.changed()
   }
+}
+
+/** Undefined for a handler: whatever its code becomes, it goes on from where it is. */
+export function versionOf({ consumer }: Subscription): number | undefined {
+  return consumer.kind === 'handler' ? undefined : consumer.version
 }
 
 /** Whether waiting can't mend it. A store that was closed stays closed. */

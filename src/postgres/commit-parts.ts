@@ -1,3 +1,4 @@
+import type { Revision } from '../dead-letter/letter.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Commit, LaneWrite, Trial } from '../subscription/subscription-store.ts'
@@ -15,11 +16,28 @@ export interface Writes extends LetterWrites {
   readonly ended: readonly number[]
   readonly inbox: readonly InboxMark[]
   readonly redriven: readonly RedriveProgress[]
+  /** What letters come with that somebody had revised before. */
+  readonly revised: readonly Revised[]
+}
+
+interface Revised extends Revision {
+  readonly position: number
 }
 
 export type Part = keyof Writes
 
-const parts: readonly Part[] = ['queued', 'inserts', 'updates', 'lanes', 'gone', 'trials', 'ended', 'inbox', 'redriven']
+const parts: readonly Part[] = [
+  'queued',
+  'inserts',
+  'updates',
+  'lanes',
+  'gone',
+  'trials',
+  'ended',
+  'inbox',
+  'redriven',
+  'revised',
+]
 
 export function writesOf(commit: Commit): Writes {
   const { held, letters, lanes, at, trial, endedTrials = [], inbox = [], redriven = [] } = commit
@@ -33,6 +51,7 @@ export function writesOf(commit: Commit): Writes {
     // In the same order for all, or two commits with the same marks might wait for each other.
     inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
     redriven: foldProgress(redriven),
+    revised: held.flatMap(({ event, revision }) => (revision ? [{ ...revision, position: event.position }] : [])),
   }
 }
 
@@ -83,6 +102,8 @@ export function partValues(writes: Writes): unknown[] {
         return arraysOf(markColumns, writes.inbox)
       case 'redriven':
         return arraysOf(progressColumns, writes.redriven)
+      case 'revised':
+        return arraysOf(revisionColumns, writes.revised)
       default:
         return part satisfies never
     }
@@ -118,7 +139,8 @@ export function partSql(
           SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}`,
       }
     case 'updates':
-      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket.
+      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket. What is looked for comes as a whole: a planner
+      // that knows the subscription and the partition, but not yet how large they are, would read all of them.
       return {
         parameters: updateColumns.length,
         sql: `
@@ -128,8 +150,8 @@ export function partSql(
             failed_at = CASE WHEN r.attempts IS NULL THEN l.failed_at ELSE $10::bigint END,
             attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
               ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
-          FROM c, ${from(updateColumns)}
-          WHERE l.subscription = $1::text AND l.partition = $2::integer AND l.position = r.position`,
+          FROM (SELECT c.subscription, c.partition, r.* FROM c, ${from(updateColumns)} OFFSET 0) AS r
+          WHERE l.subscription = r.subscription AND l.partition = r.partition AND l.position = r.position`,
       }
     case 'lanes':
       return {
@@ -145,7 +167,7 @@ export function partSql(
     case 'gone':
       return {
         parameters: 1,
-        sql: `DELETE FROM ${lanes} USING c WHERE subscription = $1::text AND lane = ANY ($${first}::text[])`,
+        sql: `DELETE FROM ${lanes} AS l USING c WHERE l.subscription = $1::text AND l.lane = ANY ($${first}::text[])`,
       }
     case 'trials':
       return {
@@ -178,7 +200,14 @@ export function partSql(
         sql: `
           UPDATE ${db.table('holdfast_redrive_lanes')} AS n SET letters = n.letters + r.letters,
             state = CASE WHEN n.state = 'left' AND r.state = 'running' THEN n.state ELSE r.state END
-          FROM c, ${from(progressColumns)} WHERE n.redrive = r.redrive AND n.lane = r.lane`,
+          FROM (SELECT r.* FROM c, ${from(progressColumns)} OFFSET 0) AS r WHERE n.redrive = r.redrive AND n.lane = r.lane`,
+      }
+    case 'revised':
+      return {
+        parameters: revisionColumns.length,
+        sql: `
+          INSERT INTO ${db.table('holdfast_revisions')} (subscription, partition, ${namesOf(revisionColumns)})
+          SELECT $1::text, $2::integer, r.* FROM c, ${from(revisionColumns)}`,
       }
     default:
       return part satisfies never
@@ -256,6 +285,15 @@ const progressColumns: readonly Column<RedriveProgress>[] = [
   { name: 'lane', type: 'text', of: ({ lane }) => lane },
   { name: 'letters', type: 'bigint', of: ({ letters }) => letters },
   { name: 'state', type: 'text', of: ({ state }) => state },
+]
+
+const revisionColumns: readonly Column<Revised>[] = [
+  { name: 'position', type: 'bigint', of: ({ position }) => position },
+  { name: 'number', type: 'integer', of: ({ number }) => number },
+  { name: 'body', type: 'text', of: ({ body }) => body },
+  { name: 'by', type: 'text', of: ({ by }) => by },
+  { name: 'reason', type: 'text', of: ({ reason }) => reason },
+  { name: 'at', type: 'bigint', of: ({ at }) => at },
 ]
 
 /** What a letter that only queues leaves to the log. */

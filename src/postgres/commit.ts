@@ -70,6 +70,12 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
   async function judge(error: unknown, page: Commit): Promise<CommitOutcome> {
     const { table, rows, lease } = page
     if (!table || rows.length === 0) throw error
+    // The table went elsewhere with a switch, or was dropped, or the one that has its name now has other columns.
+    const isElsewhere = ['42P01', '42703'].includes(sqlStateOf(error) ?? '')
+    const barring = isElsewhere
+      ? await barred((statement, values) => db.query(statement, values), lease, false)
+      : undefined
+    if (barring) return barring
     if (sqlStateOf(error) === 'HF001') throw await olderRow(table, page, error)
     if (!mayBeRule(db, table, error)) throw error
     const found = await findRejected(db, page, (query) => barred(query, lease, true))

@@ -15,6 +15,7 @@ import { postgresLog } from './log.ts'
 import { isCurrent, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { postgresPurge } from './purge.ts'
+import { postgresRebuilds } from './rebuild.ts'
 import { postgresRedrives } from './redrives.ts'
 import { restore } from './restore.ts'
 import { postgresRevisions } from './revisions.ts'
@@ -68,6 +69,7 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
     inbox: postgresInbox(db, query),
     breakers: postgresBreakers(db, query),
     redrives: postgresRedrives(db, query, listener),
+    rebuilds: postgresRebuilds(db, query, listener),
     audit: postgresAudit(db, query),
     restore: (parts) => restore(db, parts),
     snapshot: (read) => snapshot(db, read),

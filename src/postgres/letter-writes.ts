@@ -93,8 +93,8 @@ function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined
   // What only queues has not been tried.
   const own = letter.failure && !isBare ? [JSON.stringify({ at, failure: letter.failure })] : []
   const attempts = [...own, ...(change?.attempts ?? [])]
-  // Discarded from the start has an end, whoever it was.
-  const ending = change?.ending ?? (letter.status === 'discarded' ? { ...letter.ending } : undefined)
+  // What was ended from the start has an end, whoever it was.
+  const ending = change?.ending ?? endingOf(letter)
   return {
     letter,
     status: change?.status ?? letter.status,
@@ -104,6 +104,11 @@ function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined
     failedAt: attempts.length > 0 ? at : null,
     end: ending && { ...ending, at },
   }
+}
+
+function endingOf({ status, ending }: NewLetter): Partial<Ending> | undefined {
+  if (status === 'resolved') return { by: 'engine' }
+  return status === 'discarded' ? { ...ending } : undefined
 }
 
 function toUpdate(position: number, change: Change, at: number): LetterUpdate {

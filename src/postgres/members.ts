@@ -8,6 +8,7 @@ import { toTrials, trialsSql } from './trials.ts'
 
 interface ViewRow {
   readonly name: string
+  readonly version: number
   /** Both are lists in JSON, or null where there is none. */
   readonly members: string | null
   readonly partitions: string | null
@@ -40,12 +41,14 @@ export function postgresMembers(
   const ours = new Set<number | null>([null, noPresence])
 
   return {
-    attend: async ({ owner, subscriptions, leaseMs }) => {
+    attend: async ({ owner, subscriptions, leaseMs, versions }) => {
       await isPresent()
       const presence = listener.presence ?? noPresence
       ours.add(presence)
-      const rows = await db.query<ViewRow>(sql.attend, [subscriptions, owner, presence, leaseMs])
-      const views = new Map(rows.map((row) => [row.name, toView(row, owner)]))
+      const versionOf = (name: string) => versions?.[name] ?? 1
+      const values = [subscriptions, owner, presence, leaseMs, subscriptions.map(versionOf)]
+      const rows = await db.query<ViewRow>(sql.attend, values)
+      const views = new Map(rows.map((row) => [row.name, toView(row, owner, versionOf(row.name))]))
       return subscriptions.flatMap((name) => views.get(name) ?? [])
     },
     leave: async (owner) => {
@@ -55,14 +58,16 @@ export function postgresMembers(
     },
   }
 
-  function toView({ name, members, partitions }: ViewRow, owner: string): SubscriptionView {
+  function toView({ name, version, members, partitions }: ViewRow, owner: string, own: number): SubscriptionView {
     const isOurs = (row: Owned) => row.owner === owner && ours.has(row.presence)
     const rows = JSON.parse(partitions ?? '[]') as PartitionViewRow[]
     const owned = rows.filter((row) => !row.is_free)
     const others = (JSON.parse(members ?? '[]') as MemberRow[]).filter((member) => !isOurs(member))
-    const everybody = [...others, { owner, presence: listener.presence ?? noPresence }].toSorted(byOwner)
+    const self = own === version ? [{ owner, presence: listener.presence ?? noPresence }] : []
+    const everybody = [...others, ...self].toSorted(byOwner)
     return {
       name,
+      version,
       members: everybody.map((member): Member => {
         const isSelf = isOurs(member)
         const has = (row: Owned) => (isSelf ? isOurs(row) : !isOurs(row) && owns(member, row, others))
@@ -107,15 +112,16 @@ function statements(db: Database) {
     attend: fresh(`
       WITH present AS MATERIALIZED (${presentSql}),
       stale AS (
-        SELECT s.name FROM ${db.table('holdfast_subscriptions')} AS s
-        WHERE s.name = ANY ($1::text[]) AND NOT EXISTS (
-          SELECT FROM ${members} AS m WHERE m.subscription = s.name AND ${isSelf}
+        SELECT s.name, o.version FROM ${db.table('holdfast_subscriptions')} AS s
+        JOIN unnest($1::text[], $5::bigint[]) AS o (name, version) ON o.name = s.name
+        WHERE NOT EXISTS (
+          SELECT FROM ${members} AS m WHERE m.subscription = s.name AND ${isSelf} AND m.version = o.version
             AND m.until >= clock_timestamp() + $4::double precision * interval '1 millisecond' * 2 / 3)
       ),
       entered AS (
-        INSERT INTO ${members} AS m (subscription, owner, presence, until)
-        SELECT name, $2, $3::integer, clock_timestamp() + $4::double precision * interval '1 millisecond' FROM stale
-        ON CONFLICT (subscription, owner, presence) DO UPDATE SET until = excluded.until
+        INSERT INTO ${members} AS m (subscription, owner, presence, until, version)
+        SELECT name, $2, $3::integer, clock_timestamp() + $4::double precision * interval '1 millisecond', version FROM stale
+        ON CONFLICT (subscription, owner, presence) DO UPDATE SET until = excluded.until, version = excluded.version
       ),
       dead AS (
         SELECT m.subscription, m.owner, m.presence FROM ${members} AS m
@@ -125,9 +131,9 @@ function statements(db: Database) {
         DELETE FROM ${members} AS m USING dead AS d
         WHERE m.subscription = d.subscription AND m.owner = d.owner AND m.presence = d.presence
       )
-      SELECT s.name, (
+      SELECT s.name, s.version, (
         SELECT json_agg(json_build_object('owner', m.owner, 'presence', m.presence)) FROM ${members} AS m
-        WHERE m.subscription = s.name AND NOT ${isDead}
+        WHERE m.subscription = s.name AND m.version = s.version AND NOT ${isDead}
       ) AS members, (
         SELECT json_agg(v) FROM (
           SELECT ${partitionColumns}, ${trialsSql(db, 'p.subscription', 'p.partition')} AS trials,

@@ -15,6 +15,7 @@ interface KnownRow {
   readonly table_name: string | null
   readonly columns: string
   readonly partitions: number
+  readonly version: number
 }
 
 // One that was made before there were kinds, or by a program from then that still runs, has none written down.
@@ -26,7 +27,7 @@ export const kindSql = "coalesce(kind, CASE WHEN table_name IS NULL THEN 'sql' E
  */
 export async function register(db: Database, spec: SubscriptionSpec): Promise<Registered> {
   const knownSql = `
-    SELECT ${kindSql}, table_name, columns, partitions FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`
+    SELECT ${kindSql}, table_name, columns, partitions, version FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`
   const [known] = await db.query<KnownRow>(knownSql, [spec.name])
   if (known) return check(spec, known)
   if (spec.start === 'existing') {
@@ -51,13 +52,13 @@ export async function register(db: Database, spec: SubscriptionSpec): Promise<Re
 }
 
 async function make(db: Database, client: PgClient, spec: SubscriptionSpec, start: number): Promise<Registered> {
-  const { name, table, partitions = partitionsOfNew } = spec
+  const { name, table, partitions = partitionsOfNew, version = 1 } = spec
   if (table) await makeTable(db, client, table)
   await client.query(
     queryOf(
-      `INSERT INTO ${db.table('holdfast_subscriptions')} (name, kind, table_name, columns, partitions)
-       VALUES ($1, $2, $3, $4, $5)`,
-      [name, kindOf(spec), table?.name, columnsText(table), partitions],
+      `INSERT INTO ${db.table('holdfast_subscriptions')} (name, kind, table_name, columns, partitions, version)
+       VALUES ($1, $2, $3, $4, $5, $6)`,
+      [name, kindOf(spec), table?.name, columnsText(table), partitions, version],
     ),
   )
   await client.query(
@@ -67,10 +68,10 @@ async function make(db: Database, client: PgClient, spec: SubscriptionSpec, star
       [name, start, partitions],
     ),
   )
-  return { partitions }
+  return { partitions, version }
 }
 
-async function makeTable(db: Database, client: PgClient, table: TableSpec): Promise<void> {
+export async function makeTable(db: Database, client: PgClient, table: TableSpec): Promise<void> {
   // Whatever it is: tables, views, indexes and types share their names.
   const takenSql = `
     SELECT FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = $2
@@ -87,6 +88,9 @@ async function makeTable(db: Database, client: PgClient, table: TableSpec): Prom
 }
 
 function check(spec: SubscriptionSpec, known: KnownRow): Registered {
+  const { version } = known
+  // What it has may be quite different, and is not this code's concern until a switch.
+  if (version !== (spec.version ?? version)) return { partitions: known.partitions, version }
   checkKind(spec, known)
   checkTable(spec, known)
   const { name, partitions } = spec
@@ -97,7 +101,7 @@ function check(spec: SubscriptionSpec, known: KnownRow): Registered {
       { hint: `Ask for ${known.partitions}, or for none in particular; to have another number, give it a new name.` },
     )
   }
-  return { partitions: known.partitions }
+  return { partitions: known.partitions, version }
 }
 
 function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {

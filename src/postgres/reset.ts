@@ -4,6 +4,8 @@ import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf, spoiled } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { Handle } from './handle.ts'
+import { endRedrives, removeGeneration } from './rebuild.ts'
+import type { Query } from './statement.ts'
 
 /** Puts a subscription back to where it began, all of it or nothing; the epoch fences whoever works on it. */
 export async function reset(
@@ -27,16 +29,16 @@ export async function reset(
         position = start, commits = commits + 1, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
         applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0, marks = '[]', tried = NULL
       WHERE subscription = $1`)
-    await query(`
-      UPDATE ${db.table('holdfast_redrives')} SET status = 'cancelled', ended_reason = 'the subscription began anew',
-        ended_at = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
-      WHERE subscription = $1 AND status = 'running'`)
-    await query(`
-      UPDATE ${db.table('holdfast_redrive_lanes')} SET state = 'left'
-      WHERE subscription = $1 AND state IN ('pending', 'running')`)
+    const run: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
+    await endRedrives(db, run, subscription, 'the subscription began anew')
     for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
       await query(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`)
     if (!empty && known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
+    // They follow decisions about letters that are no more. What was live once is kept.
+    const generations = await query<{ name: string }>(
+      `SELECT name FROM ${db.table('holdfast_subscriptions')} WHERE generation_of = $1 AND retired_at IS NULL`,
+    )
+    for (const { name } of generations) await removeGeneration(db, run, name)
     if (empty) await runOwn(client, empty)
     // Last, because the others wait for it from there on.
     await writeDeed(db, client, deed)

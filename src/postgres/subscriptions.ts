@@ -16,6 +16,8 @@ import { acquitStatement, trialReader } from './trials.ts'
 interface ClaimedRow extends PartitionRow {
   readonly is_taken: boolean
   readonly is_inherited: boolean
+  /** The live one. */
+  readonly version: number
 }
 
 /** Leases are measured by the clock of the server, which is the same for all processes. */
@@ -62,10 +64,10 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     })
   }
 
-  async function claim({ subscription, partition, owner, leaseMs }: ClaimRequest): Promise<ClaimOutcome> {
+  async function claim({ subscription, partition, owner, leaseMs, version }: ClaimRequest): Promise<ClaimOutcome> {
     await isPresent()
     for (;;) {
-      const values = [subscription, partition, owner, listener.presence, leaseMs]
+      const values = [subscription, partition, owner, listener.presence, leaseMs, version]
       const [row] = await db.query<ClaimedRow>(sql.claim, values)
       if (!row) throw unknown(subscription)
       if (row.is_taken) {
@@ -75,6 +77,7 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
         const lease = { subscription, partition, owner, epoch: row.epoch }
         return { outcome: 'claimed', lease, state: toState(row, trials), isInherited: row.is_inherited }
       }
+      if (version !== undefined && row.version !== version) return { outcome: 'version', version: row.version }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
       if (row.owner !== null) return { outcome: 'owned', owner: row.owner }
     }
@@ -104,11 +107,14 @@ function statements(db: Database) {
   return {
     // Our own claim whose answer we never heard is ours to repeat. Without a presence it could be another's of the same name.
     // It is locked before it is taken, because an update does not tell whose it was.
+    // A switch moves the row away from under a claim that waits for it, so the version that a statement sees is that of its row.
     claim: prepared(`
-      WITH before AS MATERIALIZED (
+      WITH live AS MATERIALIZED (SELECT version FROM ${db.table('holdfast_subscriptions')} WHERE name = $1),
+      before AS MATERIALIZED (
         SELECT owner IS NOT NULL AS is_inherited FROM ${partitions}
         WHERE subscription = $1 AND partition = $2 AND (
           owner IS NULL OR lease_until <= clock_timestamp() OR ${isGoneSql('presence')} OR (owner = $3 AND presence = $4))
+          AND ($6::bigint IS NULL OR $6 = (SELECT version FROM live))
         FOR UPDATE
       ),
       taken AS (
@@ -117,9 +123,9 @@ function statements(db: Database) {
         FROM before WHERE subscription = $1 AND partition = $2
         RETURNING is_inherited, ${partitionColumns}
       )
-      SELECT true AS is_taken, is_inherited, ${partitionColumns} FROM taken
+      SELECT true AS is_taken, is_inherited, (SELECT version FROM live) AS version, ${partitionColumns} FROM taken
       UNION ALL
-      SELECT false, false, ${partitionColumns} FROM ${partitions}
+      SELECT false, false, (SELECT version FROM live), ${partitionColumns} FROM ${partitions}
       WHERE subscription = $1 AND partition = $2 AND NOT EXISTS (SELECT FROM taken)`),
     renew: prepared(`
       UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6

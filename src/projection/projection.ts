@@ -37,6 +37,11 @@ export interface ProjectionDefinition<C extends EventCatalog, Row, Columns> {
    * killed in the middle of their work, because that can't be told from an event that kills them.
    */
   readonly maxDeaths?: number
+  /**
+   * What this code makes of events, as a number. 1 unless you say otherwise. Raise it when the rows should come out differently: a
+   * process with another version than the live one waits until the projection was rebuilt and switched.
+   */
+  readonly version?: number
 }
 
 /** The same in your own SQL, into your own tables. `Tx` is what the store gives: a `pg` client, a `node:sqlite` database. */
@@ -53,6 +58,11 @@ export interface SqlProjectionDefinition<C extends EventCatalog, Tx> {
   readonly reset?: (tx: Tx) => unknown
   /** How many deaths of a process are one event's fault before it is parked. 3 unless you say otherwise. */
   readonly maxDeaths?: number
+  /**
+   * What this code makes of events, as a number. 1 unless you say otherwise. A new version writes tables of its own, which you name:
+   * it is built beside the live one until it is switched to.
+   */
+  readonly version?: number
   readonly initial?: never
 }
 
@@ -69,6 +79,7 @@ export interface SqlProjection {
   readonly effects: ReadonlyMap<string, Effect>
   readonly reset: ((tx: unknown) => unknown) | undefined
   readonly maxDeaths: number
+  readonly version: number
 }
 
 /** A fold of events into one row per key. Made by `defineProjection`. */
@@ -81,6 +92,7 @@ export interface Projection<Row = unknown, Columns = unknown> {
   readonly initial: (key: string) => unknown
   readonly reducers: ReadonlyMap<string, Reducer>
   readonly maxDeaths: number
+  readonly version: number
   /** Only for the types: nothing is there. */
   readonly '~types'?: { readonly row: Row; readonly columns: Columns }
 }
@@ -120,8 +132,8 @@ function isSql(
 }
 
 function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalog, unknown>): SqlProjection {
-  checkOptions(definition, `The projection ${name}`, ['events', 'on', 'reset', 'maxDeaths'])
-  const { events, on, reset, maxDeaths } = definition
+  checkOptions(definition, `The projection ${name}`, ['events', 'on', 'reset', 'maxDeaths', 'version'])
+  const { events, on, reset, maxDeaths, version } = definition
   if (reset !== undefined && typeof reset !== 'function')
     throw new HoldfastError('OPTION_INVALID', `${name}: reset is not a function.`)
   return {
@@ -133,13 +145,22 @@ function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalo
     effects: functionsOf<Effect>(name, events, on),
     reset,
     maxDeaths: deathsOf(name, maxDeaths),
+    version: versionOf(name, version),
   }
 }
 
 function defineFold(name: string, definition: ProjectionDefinition<EventCatalog, unknown, object>): Projection {
   const table = tableName(name)
-  checkOptions(definition, `The projection ${name}`, ['events', 'key', 'initial', 'on', 'columns', 'maxDeaths'])
-  const { events, key, initial, on, columns, maxDeaths } = definition
+  checkOptions(definition, `The projection ${name}`, [
+    'events',
+    'key',
+    'initial',
+    'on',
+    'columns',
+    'maxDeaths',
+    'version',
+  ])
+  const { events, key, initial, on, columns, maxDeaths, version } = definition
   const reducers = functionsOf<Reducer>(name, events, on)
   if (typeof initial !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: initial is not a function.`)
   if (key !== undefined && typeof key !== 'function')
@@ -153,12 +174,21 @@ function defineFold(name: string, definition: ProjectionDefinition<EventCatalog,
     initial,
     reducers,
     maxDeaths: deathsOf(name, maxDeaths),
+    version: versionOf(name, version),
   }
 }
 
 function deathsOf(name: string, maxDeaths = 3): number {
   checkCount(maxDeaths, `maxDeaths of ${name}`, 2, 1_000)
   return maxDeaths
+}
+
+// It becomes part of the name of a table, which has room for so much.
+const highestVersion = 999_999_999
+
+function versionOf(name: string, version = 1): number {
+  checkCount(version, `version of ${name}`, 1, highestVersion)
+  return version
 }
 
 function tableName(name: string): string {

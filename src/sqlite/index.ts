@@ -24,6 +24,7 @@ import { migrations } from './migrations/index.ts'
 import { readPage } from './pages.ts'
 import { type PartitionRow, partitionRows, toState } from './partitions.ts'
 import { Performer } from './perform.ts'
+import { sqliteRebuilds } from './rebuild.ts'
 import { sqliteRedrives } from './redrives.ts'
 import { sqliteRows } from './rows.ts'
 import { sqliteSubscriptions } from './subscriptions.ts'
@@ -70,6 +71,7 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
     inbox: sqliteInbox(db, gate),
     breakers: sqliteBreakers(db, clock, gate),
     redrives: sqliteRedrives(db, clock, gate, bell),
+    rebuilds: sqliteRebuilds(db, clock, gate, bell),
     audit: sqliteAudit(db, gate),
     snapshot: (read) => snapshot(path, busyMs, (row) => isFree(row, self, clock.now()), read),
     close,

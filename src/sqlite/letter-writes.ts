@@ -1,6 +1,7 @@
 import type { NewLetter } from '../dead-letter/letter.ts'
 import type { LaneWrite, Lease, LetterChange } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
+import { writeRevision } from './revisions.ts'
 
 const letterSql = `
   INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, logged, position, event_id, type, key,
@@ -37,7 +38,8 @@ export function writeLetters(
   if (letters.length === 0) return
   const queued: number[] = []
   const insert = db.statement(letterSql)
-  for (const { lane, sequence, status, logged, event, failure, ending } of letters) {
+  for (const { lane, sequence, status, logged, event, failure, ending, revision } of letters) {
+    if (revision) writeRevision(db, { subscription, partition, position: event.position }, revision)
     if (logged && status === 'queued') {
       queued.push(event.position)
       continue
@@ -63,8 +65,8 @@ export function writeLetters(
       failure ? JSON.stringify([{ at, failure }]) : null,
       at,
       // What has an end holds up nobody.
-      status === 'discarded' ? at : null,
-      ending?.by ?? null,
+      status === 'discarded' || status === 'resolved' ? at : null,
+      status === 'resolved' ? 'engine' : (ending?.by ?? null),
       ending?.reason ?? null,
     )
   }

@@ -10,6 +10,7 @@ import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import { type Holder, isGone } from './holder.ts'
 import { type PartitionRow, partitionRows, toState } from './partitions.ts'
+import { liveVersion } from './registration.ts'
 
 interface MemberRow {
   readonly owner: string
@@ -18,11 +19,12 @@ interface MemberRow {
 }
 
 // In an order that is the same for every process.
-const membersSql = 'SELECT owner, holder, until FROM holdfast_members WHERE subscription = ? ORDER BY owner, holder'
+const membersSql =
+  'SELECT owner, holder, until FROM holdfast_members WHERE subscription = ? AND version = ? ORDER BY owner, holder'
 
 const enterSql = `
-  INSERT INTO holdfast_members (subscription, owner, holder, until) VALUES (?, ?, ?, ?)
-  ON CONFLICT (subscription, owner, holder) DO UPDATE SET until = excluded.until`
+  INSERT INTO holdfast_members (subscription, owner, holder, until, version) VALUES (?, ?, ?, ?, ?)
+  ON CONFLICT (subscription, owner, holder) DO UPDATE SET until = excluded.until, version = excluded.version`
 
 /** A poll must cost no lock, so presence is written only when this part of it is all that is left. */
 const freshFor = 2 / 3
@@ -40,32 +42,35 @@ export function sqliteMembers(
     attend: async (request) => {
       const now = clock.now()
       if (!isFresh(request, now)) await gate.write(() => db.transaction(() => enter(request, clock.now())))
-      return request.subscriptions.map((name) => view(name, request.owner, clock.now()))
+      return request.subscriptions.flatMap((name) => view(name, request.owner, clock.now()) ?? [])
     },
     leave: async (owner) => {
       await gate.write(() => db.run('DELETE FROM holdfast_members WHERE owner = ? AND holder = ?', owner, own))
     },
   }
 
-  function isFresh({ owner, subscriptions, leaseMs }: AttendRequest, now: number): boolean {
+  function isFresh({ owner, subscriptions, leaseMs, versions }: AttendRequest, now: number): boolean {
     return subscriptions.every((name) => {
-      const sql = 'SELECT until FROM holdfast_members WHERE subscription = ? AND owner = ? AND holder = ?'
-      const row = db.get<{ until: number }>(sql, name, owner, own)
+      const sql =
+        'SELECT until FROM holdfast_members WHERE subscription = ? AND owner = ? AND holder = ? AND version = ?'
+      const row = db.get<{ until: number }>(sql, name, owner, own, versions?.[name] ?? 1)
       return row !== undefined && row.until - now >= leaseMs * freshFor
     })
   }
 
-  function enter({ owner, subscriptions, leaseMs }: AttendRequest, now: number): void {
+  function enter({ owner, subscriptions, leaseMs, versions }: AttendRequest, now: number): void {
     const holders = db.all<{ holder: string }>('SELECT DISTINCT holder FROM holdfast_members')
     for (const { holder } of holders) {
       if (isGone(holder, self)) db.run('DELETE FROM holdfast_members WHERE holder = ?', holder)
     }
     db.run('DELETE FROM holdfast_members WHERE until <= ?', now)
-    for (const name of subscriptions) db.run(enterSql, name, owner, own, now + leaseMs)
+    for (const name of subscriptions) db.run(enterSql, name, owner, own, now + leaseMs, versions?.[name] ?? 1)
   }
 
-  function view(name: string, owner: string, now: number): SubscriptionView {
+  function view(name: string, owner: string, now: number): SubscriptionView | undefined {
     const rows = partitionRows(db, name)
+    if (rows.length === 0) return undefined
+    const version = liveVersion(db, name)
     const partitions = rows.map((row): PartitionView => {
       const isMine = row.owner === owner && row.holder === own
       return {
@@ -78,14 +83,14 @@ export function sqliteMembers(
     })
     const owned = rows.filter((_, i) => partitions[i]?.isFree === false)
     const members = db
-      .all<MemberRow>(membersSql, name)
+      .all<MemberRow>(membersSql, name, version)
       .filter(({ holder, until }) => until > now && !isGone(holder, self))
       .map((member): Member => {
         const isSelf = member.owner === owner && member.holder === own
         const has = owned.filter((row) => row.owner === member.owner && row.holder === member.holder)
         return { owner: member.owner, isSelf, partitions: has.length }
       })
-    return { name, members, partitions }
+    return { name, version, members, partitions }
   }
 }
 

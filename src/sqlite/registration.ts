@@ -12,27 +12,37 @@ interface KnownRow {
   readonly table_name: string | null
   readonly columns: string
   readonly partitions: number
+  readonly version: number
 }
 
 // One that was made before there were kinds, or by a program from then that still runs, has none written down.
 export const kindSql = "coalesce(kind, iif(table_name IS NULL, 'sql', 'fold')) AS kind"
 
 const knownSql = `
-  SELECT ${kindSql}, table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions
+  SELECT ${kindSql}, table_name, columns, (SELECT count(*) FROM holdfast_partitions WHERE subscription = name) AS partitions, version
   FROM holdfast_subscriptions WHERE name = ?`
 
 /** Makes the subscription and its table, or checks that they fit what is there. Within a transaction. */
 export function register(db: Database, spec: SubscriptionSpec, now: number): Registered {
   const known = db.get<KnownRow>(knownSql, spec.name)
   if (!known) return make(db, spec, now)
+  const { partitions, version } = known
+  // What it has may be quite different, and is not this code's concern until a switch.
+  if (version !== (spec.version ?? version)) return { partitions, version }
   checkKind(spec, known)
   checkTable(spec, known)
   checkPartitions(spec, known)
-  return { partitions: known.partitions }
+  return { partitions, version }
+}
+
+/** 1 for one that isn't there. */
+export function liveVersion(db: Database, subscription: string): number {
+  const sql = 'SELECT version FROM holdfast_subscriptions WHERE name = ?'
+  return db.get<{ version: number }>(sql, subscription)?.version ?? 1
 }
 
 function make(db: Database, spec: SubscriptionSpec, now: number): Registered {
-  const { name, table, start, partitions = partitionsOfNew } = spec
+  const { name, table, start, partitions = partitionsOfNew, version = 1 } = spec
   if (start === 'existing') {
     throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
       hint: "Check its name; to make it, start it once with from: 'beginning'.",
@@ -40,12 +50,13 @@ function make(db: Database, spec: SubscriptionSpec, now: number): Registered {
   }
   if (table) makeTable(db, table)
   db.run(
-    'INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at) VALUES (?, ?, ?, ?, ?)',
+    'INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at, version) VALUES (?, ?, ?, ?, ?, ?)',
     name,
     kindOf(spec),
     table?.name ?? null,
     columnsText(table?.columns ?? []),
     now,
+    version,
   )
   for (let partition = 0; partition < partitions; partition++) {
     db.run(
@@ -56,10 +67,10 @@ function make(db: Database, spec: SubscriptionSpec, now: number): Registered {
       start,
     )
   }
-  return { partitions }
+  return { partitions, version }
 }
 
-function makeTable(db: Database, table: TableSpec): void {
+export function makeTable(db: Database, table: TableSpec): void {
   if (db.get('SELECT 1 FROM sqlite_schema WHERE lower(name) = lower(?)', table.name)) {
     throw new HoldfastError(
       'PROJECTION_TABLE_TAKEN',
@@ -104,6 +115,6 @@ function checkPartitions({ name, partitions }: SubscriptionSpec, known: KnownRow
 }
 
 /** In order of name: to declare them in another order is no change. */
-function columnsText(columns: readonly ColumnSpec[]): string {
+export function columnsText(columns: readonly ColumnSpec[]): string {
   return JSON.stringify(columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
 }

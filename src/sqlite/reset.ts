@@ -1,6 +1,9 @@
 import { HoldfastError } from '../errors.ts'
 import type { Database } from './database.ts'
 import { quote } from './identifier.ts'
+import { endRedrives, removeGeneration } from './rebuild.ts'
+
+const running = `SELECT name FROM holdfast_subscriptions WHERE generation_of = ? AND retired_at IS NULL`
 
 /** Puts a subscription back to where it began. Within a transaction; the epoch fences whoever works on it. */
 export function reset(db: Database, subscription: string, withRows: boolean, at: number): void {
@@ -16,17 +19,10 @@ export function reset(db: Database, subscription: string, withRows: boolean, at:
      WHERE subscription = ?`,
     subscription,
   )
-  db.run(
-    `UPDATE holdfast_redrives SET status = 'cancelled', ended_at = ?, ended_reason = 'the subscription began anew'
-     WHERE subscription = ? AND status = 'running'`,
-    at,
-    subscription,
-  )
-  db.run(
-    `UPDATE holdfast_redrive_lanes SET state = 'left' WHERE subscription = ? AND state IN ('pending', 'running')`,
-    subscription,
-  )
+  endRedrives(db, subscription, 'the subscription began anew', at)
   for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
     db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, subscription)
   if (withRows && known.table_name !== null) db.run(`DELETE FROM ${quote(known.table_name)}`)
+  // They follow decisions about letters that are no more. What was live once is kept.
+  for (const { name } of db.all<{ name: string }>(running, subscription)) removeGeneration(db, name)
 }

@@ -25,6 +25,14 @@ const placeSql = `
   FROM holdfast_dead_letters AS l LEFT JOIN holdfast_lanes AS h ON h.subscription = l.subscription AND h.lane = l.lane
   WHERE l.subscription = ? AND l.position = ? AND l.partition = coalesce(?, l.partition) LIMIT 1`
 
+export function writeRevision(
+  db: Database,
+  { subscription, partition, position }: Required<LetterName>,
+  { number, body, by, reason, at }: Revision,
+): void {
+  db.run(insertSql, subscription, partition ?? 0, position, number, body, by, reason, at)
+}
+
 export function sqliteRevisions(db: Database, gate: WriteGate): Pick<LetterStore, 'revise' | 'unrevise' | 'revisions'> {
   const placeOf = ({ subscription, position, partition }: LetterName) =>
     db.get<Place>(placeSql, subscription, position, partition ?? null)

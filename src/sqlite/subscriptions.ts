@@ -17,7 +17,7 @@ import type { Holder } from './holder.ts'
 import { isFree, sqliteMembers } from './members.ts'
 import { loadPartition, partitionRow, partitionRows, toState } from './partitions.ts'
 import type { Performer } from './perform.ts'
-import { register } from './registration.ts'
+import { liveVersion, register } from './registration.ts'
 import { reset } from './reset.ts'
 import { acquit } from './trials.ts'
 
@@ -103,9 +103,16 @@ async function claim(
   self: Holder,
   gate: WriteGate,
 ): Promise<ClaimOutcome> {
-  const owned = () => ownedByOther(db, request, clock.now(), self)
+  const owned = () => ofOtherVersion(db, request) ?? ownedByOther(db, request, clock.now(), self)
   // Looking costs no lock; only who may have it tries to take it.
   return owned() ?? gate.write(() => db.transaction(() => owned() ?? take(db, request, clock.now(), self)))
+}
+
+/** In the transaction that takes it too: a switch may have come in between. */
+function ofOtherVersion(db: Database, { subscription, version }: ClaimRequest): ClaimOutcome | undefined {
+  if (version === undefined) return undefined
+  const live = liveVersion(db, subscription)
+  return live === version ? undefined : { outcome: 'version', version: live }
 }
 
 function ownedByOther(

@@ -19,10 +19,14 @@ export interface SubscriptionSpec {
   readonly partitions: number | undefined
   /** Where a new subscription begins; one that exists goes on from its checkpoints. */
   readonly start: number | 'existing'
+  /** Which version of a projection the code is; 1 unless said. One that exists keeps its own until a switch, see `RebuildStore`. */
+  readonly version?: number | undefined
 }
 
 export interface Registered {
   readonly partitions: number
+  /** The live one. Where the code is another, nothing else was compared with what is there. */
+  readonly version: number
 }
 
 export interface Pause {
@@ -69,6 +73,8 @@ export interface ClaimRequest {
   readonly partition: number
   readonly owner: string
   readonly leaseMs: number
+  /** Which version of the projection this process has; undefined: whichever is live. */
+  readonly version?: number | undefined
 }
 
 export type ClaimOutcome =
@@ -80,12 +86,16 @@ export type ClaimOutcome =
       readonly isInherited: boolean
     }
   | { readonly outcome: 'owned'; readonly owner: string }
+  /** Another version is live: this process must not write into its table. */
+  | { readonly outcome: 'version'; readonly version: number }
 
 export interface AttendRequest {
   readonly owner: string
   readonly subscriptions: readonly string[]
   /** How long this process counts as present without attending again. */
   readonly leaseMs: number
+  /** By subscription, which version of it this process has; 1 where nothing is said. */
+  readonly versions?: Readonly<Record<string, number>> | undefined
 }
 
 /** A process that runs a subscription, and how many of its partitions it owns. */
@@ -108,7 +118,12 @@ export interface PartitionView extends PartitionState {
 /** A subscription as all processes see it: who is there, and who has what. */
 export interface SubscriptionView {
   readonly name: string
-  /** Those who are alive, this process among them, in an order that is the same for all of them. */
+  /** The live one. */
+  readonly version: number
+  /**
+   * Those who are alive and have the live version, in an order that is the same for all of them. Without this process, if it has
+   * another: it has no share in the work.
+   */
   readonly members: readonly Member[]
   /** In order of their numbers. */
   readonly partitions: readonly PartitionView[]

@@ -54,6 +54,8 @@ export interface Subscription extends Required<Omit<SubscriptionOptions, 'source
   readonly consumer: Consumer
   readonly source: Source | undefined
   readonly partitions: number | undefined
+  /** The subscription that this one is built beside of, see `Generation`. Undefined: it is a live one. */
+  readonly beside: string | undefined
   readonly redrive: Schedule | undefined
   /** Whether the filter is about a key at all, and whether it lets an event through. */
   readonly admitsKey: (key: string) => boolean
@@ -121,6 +123,7 @@ export function defineSubscription(consumer: Consumer, options: SubscriptionOpti
     unknown,
     source,
     partitions: isWhole ? 1 : partitions,
+    beside: undefined,
     redrive: scheduleOf(name, options.redrive),
     admitsKey: (key) => key.startsWith(keyPrefix),
     admits: admits(filter),

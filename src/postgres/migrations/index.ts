@@ -1,6 +1,7 @@
 import { ground } from './0001-ground.ts'
 import { handlers } from './0002-handlers.ts'
 import { redrives } from './0003-redrives.ts'
+import { rebuild } from './0004-rebuild.ts'
 
 export interface Migration {
   readonly name: string
@@ -13,4 +14,5 @@ export const migrations: readonly Migration[] = [
   { name: 'ground', sql: ground },
   { name: 'handlers', sql: handlers },
   { name: 'redrives', sql: redrives },
+  { name: 'rebuild', sql: rebuild },
 ]

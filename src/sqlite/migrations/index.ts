@@ -2,6 +2,7 @@ import { ground } from './0001-ground.ts'
 import { partitions } from './0002-partitions.ts'
 import { handlers } from './0003-handlers.ts'
 import { redrives } from './0004-redrives.ts'
+import { rebuild } from './0005-rebuild.ts'
 
 export interface Migration {
   readonly name: string
@@ -14,4 +15,5 @@ export const migrations: readonly Migration[] = [
   { name: 'partitions', sql: partitions },
   { name: 'handlers', sql: handlers },
   { name: 'redrives', sql: redrives },
+  { name: 'rebuild', sql: rebuild },
 ]

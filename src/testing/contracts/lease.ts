@@ -106,7 +106,7 @@ export const leaseCases: Record<string, Case> = {
   'keeps a projection without a table apart from one with': async ({ subscriptions }) => {
     const sql = { name: 's', table: undefined, start: 0, partitions: undefined }
     const { partitions } = await subscriptions.register(sql)
-    assert.deepEqual(await subscriptions.register(sql), { partitions })
+    assert.deepEqual(await subscriptions.register(sql), { partitions, version: 1 })
     assert.equal((await subscriptions.register({ ...sql, name: 't' })).partitions, partitions)
     await assert.rejects(subscriptions.register({ ...sql, table }), { code: 'PROJECTION_CHANGED' })
     await assert.rejects(subscriptions.register({ ...sql, kind: 'handler' }), { code: 'PROJECTION_CHANGED' })
@@ -119,10 +119,9 @@ export const leaseCases: Record<string, Case> = {
   },
 
   'keeps the number of partitions it was made with': async ({ subscriptions }) => {
-    assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: 3 }), { partitions: 3 })
-    assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: undefined }), {
-      partitions: 3,
-    })
+    const three = { partitions: 3, version: 1 }
+    assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: 3 }), three)
+    assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: undefined }), three)
     await assert.rejects(subscriptions.register({ name: 's', table, start: 0, partitions: 2 }), {
       code: 'PARTITIONS_CHANGED',
     })

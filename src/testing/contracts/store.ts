@@ -10,6 +10,7 @@ import { leaseCases } from './lease.ts'
 import { logCases } from './log.ts'
 import { performCases } from './perform.ts'
 import { policyCases } from './policy.ts'
+import { rebuildCases } from './rebuild.ts'
 import { redriveCases } from './redrive.ts'
 import { revisionCases } from './revision.ts'
 import { rowCases } from './row.ts'
@@ -40,6 +41,7 @@ export function storeContract({ test, open }: ContractOptions): void {
     ...inboxCases,
     ...breakerCases,
     ...redriveCases,
+    ...rebuildCases,
     ...revisionCases,
     ...incidentCases,
     ...auditCases,

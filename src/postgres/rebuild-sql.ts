@@ -1,0 +1,92 @@
+import type { Database } from './database.ts'
+import { kindSql } from './registration.ts'
+import { fresh } from './statement.ts'
+
+// A person left it out, or it was seen to elsewhere.
+const leftOut = "(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))"
+
+/** The newest revision of a letter that was not taken back. */
+function revisionOf(db: Database, letter: string, what: string): string {
+  return `(
+    SELECT ${what} FROM ${db.table('holdfast_revisions')} AS r
+    WHERE r.subscription = ${letter}.subscription AND r.position = ${letter}.position AND r.partition = ${letter}.partition
+      AND NOT r.taken_back ORDER BY r.number DESC LIMIT 1)`
+}
+
+export function rebuildStatements(db: Database) {
+  const subscriptions = db.table('holdfast_subscriptions')
+  const partitions = db.table('holdfast_partitions')
+  const letters = db.table('holdfast_letters')
+  const revisions = db.table('holdfast_revisions')
+  const generation = `
+    SELECT name, ${kindSql}, table_name, columns, partitions, version, generation_of, epochs, retired_at FROM ${subscriptions}`
+  const body = (letter: string) => revisionOf(db, letter, 'r.body')
+  // What the generation holds can still be decided; what it has passed without a letter, or with other data, can't.
+  const strays = `
+    FROM ${letters} AS l JOIN ${partitions} AS p ON p.subscription = $2 AND p.partition = l.partition
+    LEFT JOIN ${letters} AS g ON g.subscription = $2 AND g.position = l.position AND g.partition = l.partition
+    WHERE l.subscription = $1 AND l.position <= p.position AND (${leftOut} OR ${body('l')} IS NOT NULL) AND CASE
+      WHEN g.position IS NULL THEN true
+      WHEN g.ended_at IS NULL THEN false
+      WHEN ${leftOut} THEN g.status <> 'discarded' AND g.ended_reason IS NULL
+      ELSE ${body('g')} IS DISTINCT FROM ${body('l')}
+    END`
+  return {
+    find: fresh(`${generation} WHERE name = $1`),
+    list: fresh(`
+      ${generation} WHERE (name = $1 AND generation_of IS NULL) OR generation_of = $1
+      ORDER BY generation_of IS NOT NULL, version`),
+    make: fresh(`
+      INSERT INTO ${subscriptions} (name, kind, table_name, columns, partitions, version, generation_of)
+      VALUES ($1, $2, $3, $4, $5, $6, $7)`),
+    makePartitions: fresh(`
+      INSERT INTO ${partitions} (subscription, partition, epoch, start, position)
+      SELECT $1, partition, $2, start, start FROM ${partitions} WHERE subscription = $3`),
+    decisions: fresh(`
+      SELECT l.position, ${leftOut} AS is_left_out, l.ended_by AS by, l.ended_reason AS reason, ${revisionOf(
+        db,
+        'l',
+        `json_build_object('number', r.number, 'body', r.body, 'by', r.by, 'reason', r.reason, 'at', r.at)`,
+      )} AS revision
+      FROM ${letters} AS l
+      WHERE l.subscription = $1 AND l.partition = $2 AND l.position > $3 AND l.position <= $4
+        AND (${leftOut} OR ${body('l')} IS NOT NULL)
+      ORDER BY l.position`),
+    strayCount: fresh(`SELECT count(*) AS count ${strays}`),
+    strays: fresh(`SELECT l.position ${strays} ORDER BY l.position LIMIT $3`),
+    halt: fresh(`
+      UPDATE ${partitions} SET epoch = epoch + 1, owner = 'switch', presence = NULL,
+        lease_until = clock_timestamp() + $2::double precision * interval '1 millisecond'
+      WHERE subscription = $1`),
+    lockPartitions: fresh(`
+      SELECT 1 FROM ${partitions} WHERE subscription = ANY ($1::text[]) ORDER BY subscription, partition FOR UPDATE`),
+    between: fresh(`
+      SELECT 1 FROM ${db.table('holdfast_events')}
+      WHERE position > $1 AND position <= $2 AND slot % $3::integer = $4::integer LIMIT 1`),
+    fence: fresh(`
+      UPDATE ${partitions} SET epoch = $3, owner = NULL, presence = NULL, lease_until = '-infinity', tried = NULL,
+        position = greatest(position, $4::bigint)
+      WHERE subscription = $1 AND partition = $2`),
+    // For what it holds, the newest word counts.
+    revise: fresh(`
+      INSERT INTO ${revisions} (subscription, partition, position, number, body, by, reason, at, taken_back)
+      SELECT $2, r.partition, r.position, r.number, r.body, r.by, r.reason, r.at, r.taken_back
+      FROM ${revisions} AS r JOIN ${letters} AS g
+        ON g.subscription = $2 AND g.position = r.position AND g.partition = r.partition AND g.ended_at IS NULL
+      WHERE r.subscription = $1 AND NOT EXISTS (
+        SELECT FROM ${revisions} AS o WHERE o.subscription = $2 AND o.position = r.position AND o.partition = r.partition)`),
+    retire: fresh(`
+      INSERT INTO ${subscriptions} (name, kind, table_name, columns, partitions, version, generation_of, retired_at)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`),
+    movePause: fresh(`
+      UPDATE ${partitions} AS n SET paused_at = o.paused_at, pause_reason = o.pause_reason FROM ${partitions} AS o
+      WHERE n.subscription = $1 AND o.subscription = $2 AND o.partition = n.partition`),
+    endPause: fresh(`UPDATE ${partitions} SET paused_at = NULL, pause_reason = NULL WHERE subscription = $1`),
+    promote: fresh(`
+      UPDATE ${subscriptions} SET kind = $2, table_name = $3, columns = $4, version = $5 WHERE name = $1`),
+    keepEpochs: fresh(`
+      UPDATE ${subscriptions} SET epochs = greatest(epochs, (
+        SELECT coalesce(max(epoch), 0) FROM ${partitions} WHERE subscription = $1)) WHERE name = $2`),
+    forget: fresh(`DELETE FROM ${subscriptions} WHERE name = $1`),
+  }
+}

@@ -1,0 +1,301 @@
+import type { Revision } from '../dead-letter/letter.ts'
+import { HoldfastError, StoreError } from '../errors.ts'
+import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
+import type {
+  BeginOutcome,
+  BeginRequest,
+  Decision,
+  DropOutcome,
+  Gap,
+  RebuildStore,
+  SwitchOutcome,
+  SwitchRequest,
+} from '../rebuild/rebuild-store.ts'
+import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
+import { writeDeed } from './audit.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
+import type { PgClient } from './driver.ts'
+import { sqlStateOf } from './errors.ts'
+import { migrationLock, redriveLock, schemaNumber } from './locks.ts'
+import { partitionReader } from './partitions.ts'
+import type { Presence } from './presence.ts'
+import { rebuildStatements } from './rebuild-sql.ts'
+import { columnsText, makeTable } from './registration.ts'
+import { renameTables } from './rename.ts'
+import { fresh, type Query } from './statement.ts'
+
+export interface GenerationRow {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table_name: string | null
+  readonly columns: string
+  readonly partitions: number
+  readonly version: number
+  readonly generation_of: string | null
+  readonly epochs: number
+  readonly retired_at: number | null
+}
+
+interface DecisionRow {
+  readonly position: number
+  readonly is_left_out: boolean
+  readonly by: string | null
+  readonly reason: string | null
+  /** In JSON. */
+  readonly revision: string | null
+}
+
+/** Everything that is kept by the name of a subscription. */
+const named = [
+  'partitions',
+  'lanes',
+  'letters',
+  'revisions',
+  'incidents',
+  'trials',
+  'inbox',
+  'redrives',
+  'redrive_lanes',
+] as const
+
+export function postgresRebuilds(db: Database, query: Query, listener: Presence): RebuildStore {
+  const sql = rebuildStatements(db)
+  const readPartitions = partitionReader(db)
+
+  return {
+    begin: (request) =>
+      owning(`begin a version of ${request.subscription}`, (run, client) => begin(run, client, request)),
+    list: (subscription) => list(query, subscription),
+    decisions: async (subscription, partition, after, through) =>
+      (await query<DecisionRow>(sql.decisions, [subscription, partition, after, through])).map(toDecision),
+    strays: (subscription, version, limit) => strays(query, subscription, version, limit),
+    halt: async (subscription, forMs) => {
+      await query(sql.halt, [subscription, forMs])
+      listener.notify('release')
+    },
+    switch: (request) =>
+      owning(`switch ${request.subscription} to another version`, (run, client) => switchTo(run, client, request)),
+    drop: (subscription, version, deed) =>
+      owning(`drop a version of ${subscription}`, async (run, client) => {
+        const outcome = await drop(run, subscription, version)
+        if (outcome === 'dropped') await writeDeed(db, client, deed)
+        return outcome
+      }),
+  }
+
+  /** Tables are made, renamed and dropped here, which takes their owner; one after the other, also with those that make subscriptions. */
+  async function owning<T>(what: string, work: (run: Query, client: PgClient) => Promise<T>): Promise<T> {
+    try {
+      const result = await db.transaction(async (client) => {
+        const run: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
+        // To move many letters takes as long as it takes.
+        await run('SET LOCAL statement_timeout = 0')
+        await run('SELECT pg_advisory_xact_lock($1, $2)', [migrationLock, schemaNumber(db.schema)])
+        return work(run, client)
+      })
+      listener.notify('release')
+      return result
+    } catch (error) {
+      if (sqlStateOf(error) !== '42501') throw error
+      throw new StoreError('STORE_REFUSED', `This role may not ${what} on ${db.name}.`, {
+        cause: error,
+        hint: 'Do it with the role that owns the schema. Nothing was changed.',
+      })
+    }
+  }
+
+  async function find(run: Query, name: string): Promise<GenerationRow | undefined> {
+    return (await run<GenerationRow>(sql.find, [name]))[0]
+  }
+
+  async function liveOf(run: Query, subscription: string): Promise<GenerationRow> {
+    const live = await find(run, subscription)
+    if (live && live.generation_of === null) return live
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
+      hint: 'Start it once.',
+    })
+  }
+
+  async function list(run: Query, subscription: string): Promise<Generation[]> {
+    const generations: Generation[] = []
+    for (const row of await run<GenerationRow>(sql.list, [subscription])) generations.push(await toGeneration(run, row))
+    return generations
+  }
+
+  async function toGeneration(run: Query, row: GenerationRow): Promise<Generation> {
+    return {
+      subscription: row.generation_of ?? row.name,
+      version: row.version,
+      isLive: row.generation_of === null,
+      name: row.name,
+      kind: row.kind,
+      table: row.table_name ?? undefined,
+      retiredAt: row.retired_at ?? undefined,
+      partitions: await readPartitions(run, row.name),
+    }
+  }
+
+  async function begin(run: Query, client: PgClient, request: BeginRequest): Promise<BeginOutcome> {
+    const { subscription, version, kind, table, deed } = request
+    const live = await liveOf(run, subscription)
+    if (live.version === version) return { outcome: 'live' }
+    const name = generationName(subscription, version)
+    const known = await find(run, name)
+    if (known) {
+      refuseOther(request, known)
+      return { outcome: 'begun', isNew: false, generation: await toGeneration(run, known) }
+    }
+    if (table) await makeTable(db, client, table)
+    await run(sql.make, [name, kind, table?.name, columnsText(table), live.partitions, version, subscription])
+    await run(sql.makePartitions, [name, live.epochs, subscription])
+    await writeDeed(db, client, deed)
+    return {
+      outcome: 'begun',
+      isNew: true,
+      generation: await toGeneration(run, (await find(run, name)) as GenerationRow),
+    }
+  }
+
+  async function strays(run: Query, subscription: string, version: number, limit: number) {
+    const name = generationName(subscription, version)
+    const [counted] = await run<{ count: number }>(sql.strayCount, [subscription, name])
+    const found = limit === 0 ? [] : await run<{ position: number }>(sql.strays, [subscription, name, limit])
+    return { count: counted?.count ?? 0, positions: found.map(({ position }) => position) }
+  }
+
+  /**
+   * The generation that was live takes a name of its own, and the other takes the live one. Epochs grow over both, so no lease of before
+   * fits anything after, whichever of the two its owner had.
+   *
+   * Locks come in the order in which a commit takes them, tables before partitions, or the two would wait for each other. Readers go on
+   * until the very end.
+   */
+  async function switchTo(run: Query, client: PgClient, request: SwitchRequest): Promise<SwitchOutcome> {
+    const { subscription, version, at, strays: known, deed } = request
+    const live = await liveOf(run, subscription)
+    if (live.version === version) return { outcome: 'live' }
+    const next = await find(run, generationName(subscription, version))
+    if (!next) return { outcome: 'unknown' }
+    await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
+    const tables = [live.table_name, next.table_name].flatMap((name) => (name === null ? [] : db.table(name)))
+    if (tables.length > 0) await run(`LOCK TABLE ${tables.join(', ')} IN SHARE ROW EXCLUSIVE MODE`)
+    await run(sql.lockPartitions, [[subscription, next.name]])
+    const pairs = await pairsOf(run, subscription, next.name)
+    const gaps: Gap[] = []
+    for (const pair of pairs) if (await isBehind(run, pair, pairs.length)) gaps.push(toGap(pair))
+    if (gaps.length > 0) return { outcome: 'behind', gaps }
+    const { count } = await strays(run, subscription, version, 0)
+    if (count !== known) return { outcome: 'strays', strays: count }
+    for (const { before, after } of pairs) {
+      const epoch = Math.max(before.epoch, after.epoch) + 1
+      await run(sql.fence, [subscription, before.partition, epoch, 0])
+      await run(sql.fence, [next.name, after.partition, epoch, before.checkpoint.position])
+    }
+    for (const name of [subscription, next.name])
+      await endRedrives(db, run, name, 'another version became the live one')
+    await run(sql.revise, [subscription, next.name])
+    await changePlaces(run, live, next, at)
+    await writeDeed(db, client, deed)
+    const generation = await toGeneration(run, (await find(run, subscription)) as GenerationRow)
+    return { outcome: 'switched', from: live.version, generation }
+  }
+
+  async function pairsOf(run: Query, live: string, next: string): Promise<Pair[]> {
+    const rebuilt = await readPartitions(run, next)
+    return (await readPartitions(run, live)).map((before, i) => ({ before, after: rebuilt[i] as PartitionState }))
+  }
+
+  /** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
+  async function isBehind(run: Query, { before, after }: Pair, of: number): Promise<boolean> {
+    const [from, to] = [after.checkpoint.position, before.checkpoint.position]
+    return from < to && (await run(sql.between, [from, to, of, before.partition])).length > 0
+  }
+
+  async function changePlaces(run: Query, live: GenerationRow, next: GenerationRow, at: number): Promise<void> {
+    const { name } = live
+    const old = generationName(name, live.version)
+    const kept = live.table_name === null ? null : generationTableName(live.table_name, live.version)
+    const taken = next.table_name === null ? null : baseOf(next.table_name, next.version)
+    await run(sql.retire, [old, live.kind, kept, live.columns, live.partitions, live.version, name, at])
+    for (const [from, to] of [
+      [name, old],
+      [next.name, name],
+    ]) {
+      for (const table of named)
+        await run(fresh(`UPDATE ${db.table(`holdfast_${table}`)} SET subscription = $2 WHERE subscription = $1`), [
+          from,
+          to,
+        ])
+    }
+    await run(sql.movePause, [name, old])
+    await run(sql.endPause, [old])
+    await run(sql.forget, [next.name])
+    await run(sql.promote, [name, next.kind, taken, next.columns, next.version])
+    await renameTables(db, run, { live: live.table_name, kept, next: next.table_name, taken })
+  }
+
+  async function drop(run: Query, subscription: string, version: number): Promise<DropOutcome> {
+    if ((await liveOf(run, subscription)).version === version) return 'live'
+    const name = generationName(subscription, version)
+    if (!(await find(run, name))) return 'unknown'
+    await removeGeneration(db, run, name)
+    return 'dropped'
+  }
+}
+
+interface Pair {
+  readonly before: PartitionState
+  readonly after: PartitionState
+}
+
+function toGap({ before, after }: Pair): Gap {
+  return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
+}
+
+function baseOf(table: string, version: number): string {
+  return table.slice(0, -generationTableName('', version).length)
+}
+
+function refuseOther({ kind, table }: BeginRequest, known: GenerationRow): void {
+  if (kind === known.kind && columnsText(table) === known.columns) return
+  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
+    hint: 'Drop that version and begin it anew, or raise the version.',
+  })
+}
+
+function toDecision({ position, is_left_out, by, reason, revision }: DecisionRow): Decision {
+  // One that was revised and then discarded is not applied at all.
+  if (is_left_out || revision === null)
+    return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
+  return { decision: 'revised', position, revision: JSON.parse(revision) as Revision }
+}
+
+/** What is under way with lanes that go elsewhere, or are no more. */
+export async function endRedrives(db: Database, run: Query, subscription: string, reason: string): Promise<void> {
+  await run(
+    `UPDATE ${db.table('holdfast_redrives')} SET status = 'cancelled', ended_reason = $2,
+       ended_at = floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint
+     WHERE subscription = $1 AND status = 'running'`,
+    [subscription, reason],
+  )
+  await run(
+    `UPDATE ${db.table('holdfast_redrive_lanes')} SET state = 'left'
+     WHERE subscription = $1 AND state IN ('pending', 'running')`,
+    [subscription],
+  )
+  await run(`UPDATE ${db.table('holdfast_lanes')} SET redrive = NULL WHERE subscription = $1 AND redrive IS NOT NULL`, [
+    subscription,
+  ])
+}
+
+/** Within a transaction. Whoever works on it finds no partition any more. */
+export async function removeGeneration(db: Database, run: Query, name: string): Promise<void> {
+  const sql = rebuildStatements(db)
+  const [row] = await run<GenerationRow>(sql.find, [name])
+  // Before its partitions, as a commit does.
+  if (row && row.table_name !== null) await run(`DROP TABLE ${db.table(row.table_name)}`)
+  await run(sql.keepEpochs, [name, row?.generation_of])
+  for (const table of [...named, 'members'])
+    await run(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`, [name])
+  await run(sql.forget, [name])
+}

@@ -1,0 +1,344 @@
+import { HoldfastError } from '../errors.ts'
+import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
+import type {
+  BeginOutcome,
+  BeginRequest,
+  Decision,
+  DropOutcome,
+  Gap,
+  RebuildStore,
+  SwitchOutcome,
+  SwitchRequest,
+} from '../rebuild/rebuild-store.ts'
+import type { Clock } from '../runtime/ports.ts'
+import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
+import { writeDeed } from './audit.ts'
+import type { Bell } from './bell.ts'
+import type { Database } from './database.ts'
+import type { WriteGate } from './gate.ts'
+import { quote } from './identifier.ts'
+import { partitionRows, toState } from './partitions.ts'
+import { columnsText, kindSql, makeTable } from './registration.ts'
+
+interface GenerationRow {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table_name: string | null
+  readonly columns: string
+  readonly created_at: number
+  readonly version: number
+  readonly generation_of: string | null
+  readonly epochs: number
+  readonly retired_at: number | null
+}
+
+const generationsSql = `
+  SELECT name, ${kindSql}, table_name, columns, created_at, version, generation_of, epochs, retired_at FROM holdfast_subscriptions`
+
+/** Everything that is kept by the name of a subscription. */
+const named = [
+  'partitions',
+  'lanes',
+  'letters',
+  'revisions',
+  'incidents',
+  'trials',
+  'inbox',
+  'redrives',
+  'redrive_lanes',
+] as const
+
+const decided = `
+  (l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR EXISTS (
+    SELECT 1 FROM holdfast_revisions AS r
+    WHERE r.subscription = l.subscription AND r.partition = l.partition AND r.position = l.position AND r.taken_back = 0))`
+
+const decisionsSql = `
+  SELECT l.position, l.status, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
+  WHERE l.subscription = ? AND l.position > ? AND l.position <= ? AND l.partition = ? AND ${decided} ORDER BY l.position`
+
+// What the generation holds can still be decided; what it has passed without a letter, or with other data, can't.
+const straysSql = `
+  FROM holdfast_dead_letters AS l JOIN holdfast_partitions AS p ON p.subscription = ?2 AND p.partition = l.partition
+  LEFT JOIN holdfast_dead_letters AS g ON g.subscription = ?2 AND g.partition = l.partition AND g.position = l.position
+  WHERE l.subscription = ?1 AND l.position <= p.position AND ${decided} AND CASE
+    WHEN g.position IS NULL THEN 1
+    WHEN g.ended_at IS NULL THEN 0
+    WHEN l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL)
+      THEN g.status <> 'discarded' AND g.ended_reason IS NULL
+    ELSE json_extract(g.revision, '$.body') IS NOT json_extract(l.revision, '$.body')
+  END`
+
+// For what it holds, the newest word counts.
+const reviseSql = `
+  INSERT INTO holdfast_revisions (subscription, partition, position, number, body, by, reason, at, taken_back)
+  SELECT ?2, r.partition, r.position, r.number, r.body, r.by, r.reason, r.at, r.taken_back
+  FROM holdfast_revisions AS r JOIN holdfast_letters AS g
+    ON g.subscription = ?2 AND g.partition = r.partition AND g.position = r.position AND g.ended_at IS NULL
+  WHERE r.subscription = ?1 AND NOT EXISTS (
+    SELECT 1 FROM holdfast_revisions AS o WHERE o.subscription = ?2 AND o.partition = r.partition AND o.position = r.position)`
+
+const betweenSql = `
+  SELECT 1 FROM holdfast_events WHERE position > ? AND position <= ? AND holdfast_slot(key) % ? = ? LIMIT 1`
+
+export function sqliteRebuilds(db: Database, clock: Clock, gate: WriteGate, bell: Bell): RebuildStore {
+  const transact = async <T>(work: () => T): Promise<T> => {
+    const result = await gate.write(() => db.transaction(work))
+    bell.ring()
+    return result
+  }
+  return {
+    begin: (request) => transact(() => begin(db, request, clock.now())),
+    list: async (subscription) => db.transaction(() => list(db, subscription), 'BEGIN'),
+    decisions: async (subscription, partition, after, through) =>
+      db.all<DecisionRow>(decisionsSql, subscription, after, through, partition).map(toDecision),
+    strays: async (subscription, version, limit) =>
+      db.transaction(() => strays(db, subscription, version, limit), 'BEGIN'),
+    halt: (subscription, forMs) =>
+      transact(() => {
+        const sql = `
+          UPDATE holdfast_partitions SET epoch = epoch + 1, owner = 'switch', holder = NULL, lease_until = ? WHERE subscription = ?`
+        db.run(sql, clock.now() + forMs, subscription)
+      }),
+    switch: (request) => transact(() => switchTo(db, request)),
+    drop: (subscription, version, deed) =>
+      transact(() => {
+        const outcome = drop(db, subscription, version)
+        if (outcome === 'dropped') writeDeed(db, deed)
+        return outcome
+      }),
+  }
+}
+
+function find(db: Database, name: string): GenerationRow | undefined {
+  return db.get<GenerationRow>(`${generationsSql} WHERE name = ?`, name)
+}
+
+function liveOf(db: Database, subscription: string): GenerationRow {
+  const live = find(db, subscription)
+  if (live && live.generation_of === null) return live
+  throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
+    hint: 'Start it once.',
+  })
+}
+
+function toGeneration(db: Database, row: GenerationRow): Generation {
+  return {
+    subscription: row.generation_of ?? row.name,
+    version: row.version,
+    isLive: row.generation_of === null,
+    name: row.name,
+    kind: row.kind,
+    table: row.table_name ?? undefined,
+    retiredAt: row.retired_at ?? undefined,
+    partitions: partitionRows(db, row.name).map(toState),
+  }
+}
+
+function list(db: Database, subscription: string): Generation[] {
+  const sql = `${generationsSql} WHERE (name = ?1 AND generation_of IS NULL) OR generation_of = ?1
+    ORDER BY generation_of IS NOT NULL, version`
+  return db.all<GenerationRow>(sql, subscription).map((row) => toGeneration(db, row))
+}
+
+function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
+  const { subscription, version, kind, table, deed } = request
+  const live = liveOf(db, subscription)
+  if (live.version === version) return { outcome: 'live' }
+  const name = generationName(subscription, version)
+  const known = find(db, name)
+  if (known) {
+    refuseOther(request, known)
+    return { outcome: 'begun', isNew: false, generation: toGeneration(db, known) }
+  }
+  if (table) makeTable(db, table)
+  db.run(
+    `INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at, version, generation_of)
+     VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    name,
+    kind,
+    table?.name ?? null,
+    columnsText(table?.columns ?? []),
+    now,
+    version,
+    subscription,
+  )
+  db.run(
+    `INSERT INTO holdfast_partitions (subscription, partition, epoch, start, position)
+     SELECT ?, partition, ?, start, start FROM holdfast_partitions WHERE subscription = ?`,
+    name,
+    live.epochs,
+    subscription,
+  )
+  writeDeed(db, deed)
+  return { outcome: 'begun', isNew: true, generation: toGeneration(db, find(db, name) as GenerationRow) }
+}
+
+function refuseOther({ kind, table }: BeginRequest, known: GenerationRow): void {
+  if (kind === known.kind && columnsText(table?.columns ?? []) === known.columns) return
+  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
+    hint: 'Drop that version and begin it anew, or raise the version.',
+  })
+}
+
+interface DecisionRow {
+  readonly position: number
+  readonly status: string
+  readonly by: string | null
+  readonly reason: string | null
+  /** In JSON. */
+  readonly revision: string | null
+}
+
+function toDecision({ position, status, by, reason, revision }: DecisionRow): Decision {
+  // One that was revised and then discarded is not applied at all.
+  if (status === 'discarded' || (status === 'resolved' && reason !== null) || revision === null)
+    return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
+  return { decision: 'revised', position, revision: JSON.parse(revision) }
+}
+
+function strays(db: Database, subscription: string, version: number, limit: number) {
+  const name = generationName(subscription, version)
+  const counted = db.get<{ count: number }>(`SELECT count(*) AS count ${straysSql}`, subscription, name)
+  const sql = `SELECT l.position ${straysSql} ORDER BY l.position LIMIT ?3`
+  const positions = db.all<{ position: number }>(sql, subscription, name, limit).map(({ position }) => position)
+  return { count: counted?.count ?? 0, positions }
+}
+
+/**
+ * The generation that was live takes a name of its own, and the other takes the live one. Epochs grow over both, so no lease of before
+ * fits anything after, whichever of the two its owner had.
+ */
+function switchTo(db: Database, { subscription, version, at, strays: known, deed }: SwitchRequest): SwitchOutcome {
+  const live = liveOf(db, subscription)
+  if (live.version === version) return { outcome: 'live' }
+  const next = find(db, generationName(subscription, version))
+  if (!next) return { outcome: 'unknown' }
+  const pairs = pairsOf(db, subscription, next.name)
+  const gaps = pairs.filter((pair) => isBehind(db, pair, pairs.length)).map(toGap)
+  if (gaps.length > 0) return { outcome: 'behind', gaps }
+  const { count } = strays(db, subscription, version, 0)
+  if (count !== known) return { outcome: 'strays', strays: count }
+  for (const { before, after } of pairs) fence(db, subscription, next.name, before, after)
+  for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became the live one', at)
+  db.run(reviseSql, subscription, next.name)
+  const old = generationName(subscription, live.version)
+  changePlaces(db, live, next, old, at)
+  writeDeed(db, deed)
+  const generation = toGeneration(db, find(db, subscription) as GenerationRow)
+  return { outcome: 'switched', from: live.version, generation }
+}
+
+interface Pair {
+  readonly before: PartitionState
+  readonly after: PartitionState
+}
+
+function pairsOf(db: Database, live: string, next: string): Pair[] {
+  const rebuilt = partitionRows(db, next).map(toState)
+  return partitionRows(db, live).map((row, i) => ({ before: toState(row), after: rebuilt[i] as PartitionState }))
+}
+
+/** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
+function isBehind(db: Database, { before, after }: Pair, of: number): boolean {
+  const [from, to] = [after.checkpoint.position, before.checkpoint.position]
+  return from < to && db.get(betweenSql, from, to, of, before.partition) !== undefined
+}
+
+function toGap({ before, after }: Pair): Gap {
+  return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
+}
+
+function fence(db: Database, live: string, next: string, before: PartitionState, after: PartitionState): void {
+  const epoch = Math.max(before.epoch, after.epoch) + 1
+  const sql = `
+    UPDATE holdfast_partitions SET epoch = ?, owner = NULL, holder = NULL, lease_until = 0, tried = NULL, position = max(position, ?)
+    WHERE subscription = ? AND partition = ?`
+  db.run(sql, epoch, 0, live, before.partition)
+  db.run(sql, epoch, before.checkpoint.position, next, after.partition)
+}
+
+/** What is under way with lanes that go elsewhere. */
+export function endRedrives(db: Database, subscription: string, reason: string, at: number): void {
+  db.run(
+    `UPDATE holdfast_redrives SET status = 'cancelled', ended_at = ?, ended_reason = ?
+     WHERE subscription = ? AND status = 'running'`,
+    at,
+    reason,
+    subscription,
+  )
+  db.run(
+    `UPDATE holdfast_redrive_lanes SET state = 'left' WHERE subscription = ? AND state IN ('pending', 'running')`,
+    subscription,
+  )
+  db.run('UPDATE holdfast_lanes SET redrive = NULL WHERE subscription = ? AND redrive IS NOT NULL', subscription)
+}
+
+function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, old: string, at: number): void {
+  const base = live.table_name
+  const kept = base === null ? null : generationTableName(base, live.version)
+  const taken = next.table_name === null ? null : baseOf(next.table_name, next.version)
+  db.run(
+    `INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at, version, generation_of, retired_at)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    old,
+    live.kind,
+    kept,
+    live.columns,
+    live.created_at,
+    live.version,
+    live.name,
+    at,
+  )
+  for (const [from, to] of [
+    [live.name, old],
+    [next.name, live.name],
+  ] as const) {
+    for (const table of named) db.run(`UPDATE holdfast_${table} SET subscription = ? WHERE subscription = ?`, to, from)
+  }
+  db.run('DELETE FROM holdfast_subscriptions WHERE name = ?', next.name)
+  db.run(
+    'UPDATE holdfast_subscriptions SET kind = ?, table_name = ?, columns = ?, created_at = ?, version = ? WHERE name = ?',
+    next.kind,
+    taken,
+    next.columns,
+    next.created_at,
+    next.version,
+    live.name,
+  )
+  // Without it SQLite would rewrite every view and trigger of the user's, so that they follow the table that is not live any more.
+  db.exec('PRAGMA legacy_alter_table = ON')
+  try {
+    if (base !== null && kept !== null) db.exec(`ALTER TABLE ${quote(base)} RENAME TO ${quote(kept)}`)
+    if (taken !== null) db.exec(`ALTER TABLE ${quote(next.table_name as string)} RENAME TO ${quote(taken)}`)
+  } finally {
+    db.exec('PRAGMA legacy_alter_table = OFF')
+  }
+}
+
+function baseOf(table: string, version: number): string {
+  return table.slice(0, -generationTableName('', version).length)
+}
+
+function drop(db: Database, subscription: string, version: number): DropOutcome {
+  if (liveOf(db, subscription).version === version) return 'live'
+  const name = generationName(subscription, version)
+  if (!find(db, name)) return 'unknown'
+  removeGeneration(db, name)
+  return 'dropped'
+}
+
+/** Within a transaction. Whoever works on it finds no partition any more. */
+export function removeGeneration(db: Database, name: string): void {
+  const row = find(db, name) as GenerationRow
+  db.run(
+    `UPDATE holdfast_subscriptions
+     SET epochs = max(epochs, (SELECT coalesce(max(epoch), 0) FROM holdfast_partitions WHERE subscription = ?)) WHERE name = ?`,
+    name,
+    row.generation_of,
+  )
+  for (const table of named) db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, name)
+  db.run('DELETE FROM holdfast_members WHERE subscription = ?', name)
+  db.run('DELETE FROM holdfast_subscriptions WHERE name = ?', name)
+  if (row.table_name !== null) db.exec(`DROP TABLE ${quote(row.table_name)}`)
+}

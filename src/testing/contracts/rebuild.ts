@@ -1,0 +1,326 @@
+import assert from 'node:assert/strict'
+import type { Deed } from '../../audit/audit.ts'
+import { generationTable } from '../../rebuild/generation.ts'
+import type { BeginOutcome, SwitchOutcome } from '../../rebuild/rebuild-store.ts'
+import type { Store } from '../../store.ts'
+import type { Commit, Lease } from '../../subscription/subscription-store.ts'
+import {
+  appended,
+  at,
+  begin,
+  type Case,
+  claimBy,
+  claimed,
+  commitOf,
+  leaseMs,
+  letter,
+  newEvent,
+  row,
+  table,
+} from './fixtures.ts'
+
+const next = generationTable({ ...table, columns: table.columns.slice(0, 1) }, 2)
+const nextRow = (key: string, version: number) => ({ ...row(key, version), columns: [version] })
+const deed: Deed = { by: 'ada', act: 'projection.switch', target: 's', reason: 'new', at: 5, details: {} }
+
+async function beginSecond({ rebuilds }: Store): Promise<BeginOutcome> {
+  return rebuilds.begin({ subscription: 's', version: 2, kind: 'fold', table: next })
+}
+
+async function secondLease(store: Store, owner = 'builder'): Promise<Lease> {
+  await beginSecond(store)
+  const claim = { subscription: 's~2', partition: 0, owner, leaseMs, version: 2 }
+  return claimed(await store.subscriptions.claim(claim))
+}
+
+async function committed(store: Store, commit: Commit): Promise<void> {
+  assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed' })
+}
+
+async function events(store: Store, count: number): Promise<void> {
+  for (let i = 1; i <= count; i++) appended(await store.log.append('a', [newEvent(`n${i}`)], 'any'))
+}
+
+function toSecond(store: Store, strays = 0): Promise<SwitchOutcome> {
+  return store.rebuilds.switch({ subscription: 's', version: 2, at: 7, strays, deed })
+}
+
+/** Live at version 1 with one row, and version 2 level with it. */
+async function level(store: Store): Promise<{ readonly live: Lease; readonly rebuilt: Lease }> {
+  const live = await begin(store.subscriptions)
+  await events(store, 3)
+  await committed(store, { ...commitOf(live), to: at(3), rows: [row('a', 3)] })
+  const rebuilt = await secondLease(store)
+  await committed(store, { ...commitOf(rebuilt), table: next, to: at(3), rows: [nextRow('a', 3), nextRow('b', 1)] })
+  return { live, rebuilt }
+}
+
+async function keysOf(store: Store, of: typeof table): Promise<string[]> {
+  const orderBy = { column: 'key', direction: 'asc' } as const
+  const rows = await store.rows.list(of, { where: [], orderBy, after: undefined, limit: 10 })
+  return rows.map(({ key }) => key)
+}
+
+export const rebuildCases: Record<string, Case> = {
+  'keeps the version of a subscription, and lets no other claim it': async ({ subscriptions }) => {
+    const spec = { name: 's', table, start: 0, partitions: 1 }
+    assert.deepEqual(await subscriptions.register({ ...spec, version: 3 }), { partitions: 1, version: 3 })
+    const other = { ...table, columns: [] }
+    assert.deepEqual(await subscriptions.register({ ...spec, table: other, version: 4 }), { partitions: 1, version: 3 })
+    const refused = await subscriptions.claim({ ...claimBy('one'), version: 4 })
+    assert.deepEqual(refused, { outcome: 'version', version: 3 })
+    claimed(await subscriptions.claim({ ...claimBy('one'), version: 3 }))
+  },
+
+  'counts only those as members who have the live version': async ({ subscriptions }) => {
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1, version: 2 })
+    const attend = async (owner: string, version: number) => {
+      const [view] = await subscriptions.attend({ owner, subscriptions: ['s'], leaseMs, versions: { s: version } })
+      return { version: view?.version, members: view?.members.map((member) => member.owner) }
+    }
+    assert.deepEqual(await attend('old', 1), { version: 2, members: [] })
+    assert.deepEqual(await attend('new', 2), { version: 2, members: ['new'] })
+    assert.deepEqual(await attend('old', 1), { version: 2, members: ['new'] })
+    assert.deepEqual(await attend('old', 2), { version: 2, members: ['new', 'old'] })
+  },
+
+  'begins a generation where the live one began, once': async (store) => {
+    await assert.rejects(beginSecond(store), { code: 'SUBSCRIPTION_UNKNOWN' })
+    await store.subscriptions.register({ name: 's', table, start: 5, partitions: 3 })
+    const begun = await beginSecond(store)
+    assert.equal(begun.outcome, 'begun')
+    assert.equal(begun.isNew, true)
+    const { generation } = begun
+    assert.equal(generation.name, 's~2')
+    assert.equal(generation.table, 'balances__v2')
+    assert.deepEqual(
+      generation.partitions.map(({ checkpoint }) => checkpoint.position),
+      [5, 5, 5],
+    )
+    const again = await beginSecond(store)
+    assert.equal(again.outcome === 'begun' && again.isNew, false)
+    const [live, ...others] = await store.rebuilds.list('s')
+    assert.deepEqual([live?.version, live?.isLive, others.length, others[0]?.version], [1, true, 1, 2])
+    const first = { subscription: 's', version: 1, kind: 'fold', table } as const
+    assert.deepEqual(await store.rebuilds.begin(first), { outcome: 'live' })
+    const changed = { subscription: 's', version: 2, kind: 'fold', table: generationTable(table, 2) } as const
+    await assert.rejects(store.rebuilds.begin(changed), { code: 'PROJECTION_CHANGED' })
+    assert.deepEqual(await store.rebuilds.list('none'), [])
+  },
+
+  'switches table, checkpoint, letters and version at once, and fences all owners': async (store) => {
+    const { live, rebuilt } = await level(store)
+    const lane = { lane: 'p', status: 'parked', since: 1, done: undefined, head: 1, headPosition: 1 } as const
+    const held = { ...commitOf(live), from: 3, to: at(3), held: [letter('p', 1, 'parked')] }
+    await committed(store, { ...held, lanes: [{ lane: 'p', hold: lane, done: undefined }] })
+    const outcome = await toSecond(store)
+    assert.equal(outcome.outcome, 'switched')
+    assert.equal(outcome.from, 1)
+    assert.deepEqual(await keysOf(store, { ...next, name: 'balances' }), ['a', 'b'])
+    assert.deepEqual(await keysOf(store, { ...table, name: 'balances__v1' }), ['a'])
+    for (const lease of [live, rebuilt]) {
+      const late = await store.subscriptions.commit({ ...commitOf(lease), from: 3, to: at(3) })
+      assert.equal(late.outcome, 'fenced')
+      assert.equal(await store.subscriptions.renew(lease, leaseMs), false)
+    }
+    assert.deepEqual(await store.subscriptions.claim({ ...claimBy('one'), version: 1 }), {
+      outcome: 'version',
+      version: 2,
+    })
+    const taken = await store.subscriptions.claim({ ...claimBy('one'), version: 2 })
+    assert.equal(taken.outcome, 'claimed')
+    assert.equal(taken.isInherited, false)
+    assert.ok(taken.lease.epoch > Math.max(live.epoch, rebuilt.epoch))
+    assert.equal(taken.state.checkpoint.position, 3)
+    assert.deepEqual(await store.letters.heldLanes('s', 0), [])
+    assert.equal((await store.letters.heldLanes('s~1', 0)).length, 1)
+    assert.equal((await store.letters.list({ subscription: 's~1' })).length, 1)
+    assert.equal(await store.subscriptions.load('s~2', 0), undefined)
+    const [entry] = await store.audit.list(0, 10)
+    assert.equal(entry?.act, 'projection.switch')
+    assert.deepEqual(await toSecond(store), { outcome: 'live' })
+  },
+
+  'switches back the same way': async (store) => {
+    await level(store)
+    await toSecond(store)
+    const back = await store.rebuilds.switch({ subscription: 's', version: 1, at: 8, strays: 0 })
+    assert.equal(back.outcome, 'switched')
+    assert.deepEqual(await keysOf(store, table), ['a'])
+    assert.deepEqual(await keysOf(store, next), ['a', 'b'])
+    assert.deepEqual(
+      (await store.rebuilds.list('s')).map(({ version, isLive, retiredAt }) => [version, isLive, retiredAt]),
+      [
+        [1, true, undefined],
+        [2, false, 8],
+      ],
+    )
+  },
+
+  'does not switch to what is behind or not there, and changes nothing then': async (store) => {
+    const live = await begin(store.subscriptions)
+    assert.deepEqual(await toSecond(store), { outcome: 'unknown' })
+    await events(store, 3)
+    await committed(store, { ...commitOf(live), to: at(3), rows: [row('a', 3)] })
+    const rebuilt = await secondLease(store)
+    await committed(store, { ...commitOf(rebuilt), table: next, to: at(2), rows: [nextRow('a', 2)] })
+    assert.deepEqual(await toSecond(store), { outcome: 'behind', gaps: [{ partition: 0, live: 3, rebuilt: 2 }] })
+    assert.equal(await store.subscriptions.renew(live, leaseMs), true)
+    await committed(store, { ...commitOf(rebuilt), table: next, from: 2, to: at(3), rows: [nextRow('a', 3)] })
+    assert.equal((await toSecond(store)).outcome, 'switched')
+  },
+
+  'takes one that only events of other partitions are missing to for level': async (store) => {
+    await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
+    await events(store, 3)
+    const views = await store.log.readAll(0, { events: 10, bytes: 1_000_000 }, { partition: 0, of: 2 })
+    // All events are of one key, so one of the two partitions has none.
+    const idle = views.events.length === 0 ? 0 : 1
+    await beginSecond(store)
+    for (const partition of [0, 1]) {
+      const lease = claimed(await store.subscriptions.claim({ ...claimBy('one'), partition }))
+      await committed(store, { ...commitOf(lease), to: at(3) })
+    }
+    const busy = { subscription: 's~2', partition: 1 - idle, owner: 'b', leaseMs }
+    await committed(store, { ...commitOf(claimed(await store.subscriptions.claim(busy))), table: next, to: at(3) })
+    const outcome = await toSecond(store)
+    assert.equal(outcome.outcome, 'switched')
+    assert.deepEqual(
+      outcome.generation.partitions.map(({ checkpoint }) => checkpoint.position),
+      [3, 3],
+    )
+  },
+
+  'keeps a pause of the live one through a switch': async (store) => {
+    await level(store)
+    await store.subscriptions.pause('s', { reason: 'night', at: 1 })
+    await toSecond(store)
+    const [live] = await store.subscriptions.partitions('s')
+    const [kept] = await store.subscriptions.partitions('s~1')
+    assert.deepEqual(live?.pause, { reason: 'night', at: 1 })
+    assert.equal(kept?.pause, undefined)
+  },
+
+  'halts the live one for a while, and then anybody may have it': async (store, { elapse }) => {
+    const { live } = await level(store)
+    await store.rebuilds.halt('s', 2_000)
+    assert.equal((await store.subscriptions.commit({ ...commitOf(live), from: 3, to: at(3) })).outcome, 'fenced')
+    assert.equal((await store.subscriptions.claim(claimBy('one'))).outcome, 'owned')
+    await elapse(2_000)
+    claimed(await store.subscriptions.claim(claimBy('one')))
+  },
+
+  'tells what people decided, in order': async (store) => {
+    const live = await begin(store.subscriptions)
+    await events(store, 4)
+    const letters = [1, 2, 3, 4].map((n) => ({ ...letter(`l${n}`, 1, 'parked' as const), logged: false }))
+    const lanes = letters.map(({ lane, event }) => {
+      const hold = { lane, status: 'parked', since: 1, done: undefined, head: 1, headPosition: event.position } as const
+      return { lane, hold, done: undefined }
+    })
+    const positions = letters.map(({ event }) => event.position)
+    const [first = 0, second = 0, third = 0, last = 0] = positions
+    await committed(store, { ...commitOf(live), to: at(last), held: letters, lanes })
+    const revise = { ...deed, act: 'dlq.edit' }
+    await store.letters.revise({ subscription: 's', position: second }, '{"n":2}', revise)
+    await committed(store, {
+      ...commitOf(live),
+      from: last,
+      to: at(last),
+      letters: [
+        { change: 'discarded', position: first, ending: { by: 'ada', reason: 'twice' } },
+        { change: 'resolved', position: second, by: 'engine' },
+        { change: 'resolved', position: third, by: 'bob', reason: 'by hand' },
+        { change: 'resolved', position: last, by: 'engine' },
+      ],
+    })
+    const decisions = await store.rebuilds.decisions('s', 0, first - 1, last)
+    assert.deepEqual(
+      decisions.map((decision) =>
+        decision.decision === 'revised'
+          ? [decision.position, decision.revision.body]
+          : [decision.position, decision.ending],
+      ),
+      [
+        [first, { by: 'ada', reason: 'twice' }],
+        [second, '{"n":2}'],
+        [third, { by: 'bob', reason: 'by hand' }],
+      ],
+    )
+    assert.deepEqual(await store.rebuilds.decisions('s', 0, first, second - 1), [])
+  },
+
+  'knows what was decided after a generation had passed it': async (store) => {
+    const live = await begin(store.subscriptions)
+    const parked = letter('p', 1, 'parked')
+    const { position } = parked.event
+    const hold = { lane: 'p', status: 'parked', since: 1, done: undefined, head: 1, headPosition: position } as const
+    const lanes = [{ lane: 'p', hold, done: undefined }]
+    await committed(store, { ...commitOf(live), to: at(position), held: [parked], lanes })
+    const rebuilt = await secondLease(store)
+    await committed(store, { ...commitOf(rebuilt), table: next, to: at(position) })
+    assert.deepEqual(await store.rebuilds.strays('s', 2, 10), { count: 0, positions: [] })
+    const ending = { by: 'ada', reason: 'twice' }
+    const gone = { lane: 'p', hold: undefined, done: undefined }
+    await committed(store, {
+      ...commitOf(live),
+      from: position,
+      to: at(position),
+      letters: [{ change: 'discarded', position, ending }],
+      lanes: [gone],
+    })
+    assert.deepEqual(await store.rebuilds.strays('s', 2, 10), { count: 1, positions: [position] })
+    assert.deepEqual(await toSecond(store), { outcome: 'strays', strays: 1 })
+    assert.equal((await toSecond(store, 1)).outcome, 'switched')
+  },
+
+  'has no stray where the generation decided alike': async (store) => {
+    const live = await begin(store.subscriptions)
+    const ending = { by: 'ada', reason: 'twice' }
+    const discarded = { ...letter('p', 1, 'discarded'), ending }
+    const revision = { number: 1, body: '{"n":1}', by: 'ada', reason: 'typo', at: 3 }
+    const revised = { ...letter('q', 1, 'resolved'), revision }
+    const { position } = revised.event
+    await committed(store, { ...commitOf(live), to: at(position), held: [discarded, revised] })
+    const rebuilt = await secondLease(store)
+    const held = [discarded, revised]
+    await committed(store, { ...commitOf(rebuilt), table: next, to: at(position), held })
+    assert.deepEqual(await store.rebuilds.strays('s', 2, 10), { count: 0, positions: [] })
+    const [, copied] = await store.letters.list({ subscription: 's~2' })
+    assert.deepEqual(copied?.revision, revision)
+    assert.equal(copied?.status, 'resolved')
+    assert.equal(copied?.endedBy, 'engine')
+    assert.equal((await toSecond(store)).outcome, 'switched')
+  },
+
+  'drops what is not live, and begins it anew with epochs of its own': async (store) => {
+    const { rebuilt } = await level(store)
+    assert.equal(await store.rebuilds.drop('s', 1), 'live')
+    assert.equal(await store.rebuilds.drop('s', 9), 'unknown')
+    assert.equal(await store.rebuilds.drop('s', 2, { ...deed, act: 'projection.drop' }), 'dropped')
+    assert.deepEqual(
+      (await store.audit.list(0, 10)).map(({ act }) => act),
+      ['projection.drop'],
+    )
+    assert.equal((await store.rebuilds.list('s')).length, 1)
+    assert.equal((await store.subscriptions.commit({ ...commitOf(rebuilt), from: 3, to: at(3) })).outcome, 'fenced')
+    await assert.rejects(keysOf(store, next), { code: 'SUBSCRIPTION_UNKNOWN' })
+    const again = await secondLease(store)
+    assert.ok(again.epoch > rebuilt.epoch)
+    assert.deepEqual(await keysOf(store, next), [])
+  },
+
+  'drops a rebuild when the live one begins anew, and keeps what was live before': async (store) => {
+    await level(store)
+    await toSecond(store)
+    const third = { subscription: 's', version: 3, kind: 'fold', table: generationTable(table, 3) } as const
+    await store.rebuilds.begin(third)
+    await store.subscriptions.reset('s', undefined)
+    assert.deepEqual(
+      (await store.rebuilds.list('s')).map(({ version }) => version),
+      [2, 1],
+    )
+    assert.deepEqual(await keysOf(store, { ...next, name: 'balances' }), [])
+    assert.deepEqual(await keysOf(store, { ...table, name: 'balances__v1' }), ['a'])
+  },
+}

@@ -1,0 +1,41 @@
+import { DatabaseSync } from 'node:sqlite'
+import type { Store } from 'holdfast'
+import { createTemporaryStore } from 'holdfast/testing'
+import type { Client } from 'pg'
+import { describe } from 'vitest'
+import { describeServers } from '../postgres/databases.ts'
+import { useSchemas } from '../postgres/schemas.ts'
+import type { Address } from './child.ts'
+
+export interface Place extends AsyncDisposable {
+  readonly store: Store
+  /** For other processes. */
+  readonly address: Address
+  /** SQL of a user's own, on a connection of their own; `$schema.` goes before the names of tables. */
+  readonly user: (sql: string) => Promise<readonly Record<string, unknown>[]>
+}
+
+/** The same tests on both stores, each in an empty one */
+export function describeStores(promise: string, tests: (open: () => Promise<Place>) => void): void {
+  describe(`SQLite: ${promise}`, () => {
+    tests(async () => {
+      const store = await createTemporaryStore()
+      const user = async (sql: string) => {
+        using db = new DatabaseSync(store.file)
+        return db.prepare(sql.replaceAll('$schema.', '')).all() as Record<string, unknown>[]
+      }
+      return { store, user, address: { file: store.file }, [Symbol.asyncDispose]: () => store.close() }
+    })
+  })
+  describeServers(promise, (server) => {
+    const schemas = useSchemas(server)
+    tests(async () => {
+      const schema = schemas.newSchema()
+      const store = await schemas.open(schema, { connections: 8 })
+      const client: Client = schemas.user
+      const user = async (sql: string) =>
+        (await client.query(sql.replaceAll('$schema.', `${schema}.`))).rows as Record<string, unknown>[]
+      return { store, user, address: { url: schemas.url, schema }, [Symbol.asyncDispose]: () => store.close() }
+    })
+  })
+}
