@@ -9,6 +9,7 @@ import { dryFold } from './dry-fold.ts'
 import { dryHandler } from './dry-handler.ts'
 import { drySql } from './dry-sql.ts'
 import { headsOf } from './heads.ts'
+import { checkLiveVersion } from './live-version.ts'
 import { type OperatorParts, whole } from './parts.ts'
 import { checkNamed, filterOf, type Selection } from './selection.ts'
 
@@ -96,6 +97,7 @@ export async function dryRun(
   const filter = filterOf(selection)
   let left = whole(options.limit ?? 100, 'limit', 1, 10_000)
   await parts.partitionsOf(name)
+  await checkLiveVersion(parts, subscription)
   await checkNamed(parts, name, act, selection)
   const lanes: DryLane[] = []
   let isWhole = true
