@@ -36,6 +36,7 @@ export {
   type Executed,
 } from './command/commands.ts'
 export type { CommandRetry } from './command/retry.ts'
+export { type Config, defineConfig, type PostgresChoice, type StoreChoice } from './config/config.ts'
 export type { AuditEntry, Deed } from './audit/audit.ts'
 export type { AuditReport } from './audit/verify.ts'
 export type { Incident, IncidentState } from './dead-letter/incident.ts'

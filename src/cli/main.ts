@@ -1,115 +1,140 @@
 #!/usr/bin/env node
-import { existsSync } from 'node:fs'
-import { parseArgs } from 'node:util'
-import { type CopyProgress, copyStore, HoldfastError } from '../index.ts'
-import { toConfig } from '../postgres/connection.ts'
-import { checkSchema } from '../postgres/identifier.ts'
-import { createPostgresStore } from '../postgres/index.ts'
-import { createSqliteStore } from '../sqlite/index.ts'
-import { nodeSqlite } from '../sqlite/node.ts'
+import { readFileSync, realpathSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { type Command, CommanderError } from 'commander'
+import type { Perform } from './command.ts'
+import { Context, type Patience } from './context.ts'
+import { CommandError, type Exit, toTold } from './errors.ts'
+import { type Io, processIo } from './io.ts'
+import { Output } from './output/output.ts'
+import { bold, dim, red } from './output/style.ts'
+import { createProgram } from './program.ts'
+import type { GlobalFlags } from './settings.ts'
 
-const usage = `holdfast copy <file> <postgres url> [--schema name] [--force] [--json]
+interface RootFlags extends GlobalFlags {
+  readonly json?: boolean
+  readonly color?: boolean
+}
 
-  Copies a SQLite store into an empty PostgreSQL schema, whole or not at all, then reads both
-  again and compares everything. First stop whoever appends to it or runs an engine on it; --force
-  copies although somebody seems to.
-`
+/** Runs one command, whatever becomes of it, and gives the exit code. It never throws. */
+export async function main(args: readonly string[], io: Io = processIo()): Promise<Exit> {
+  const known = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length)
+  const out = new Output(io, known.includes('--json'), !known.includes('--no-color'))
+  const interrupted = new AbortController()
+  const patience: Patience = { isAsked: false, controller: new AbortController() }
+  let exit: Exit = 0
 
-/** 0: done. 1: it failed. 2: it was called wrongly. */
-export async function main(args: readonly string[]): Promise<0 | 1 | 2> {
-  const call = parse(args)
-  if (typeof call === 'string') {
-    process.stderr.write(`${call}\n\n${usage}`)
-    return 2
+  const perform: Perform = async (command, action) => {
+    const { config, store, schema, as } = command.optsWithGlobals<RootFlags>()
+    const flags: GlobalFlags = {
+      ...(config !== undefined && { config }),
+      ...(store !== undefined && { store }),
+      ...(schema !== undefined && { schema }),
+      ...(as !== undefined && { as: checkUser(as) }),
+    }
+    await using ctx = new Context(io, out, flags, interrupted.signal, patience)
+    const result = await untilInterrupted(action(ctx), interrupted.signal)
+    exit = result?.exit ?? 0
+    if (!result) return
+    if (out.isJson) out.document({ ok: true, ...result.json })
+    else result.show(out)
   }
-  if (call.help) {
-    process.stdout.write(usage)
-    return 0
-  }
-  let phase = 'copying' as CopyProgress['phase']
+
+  const ignore = io.onInterrupt((signal) => {
+    if (patience.isAsked && !patience.controller.signal.aborted) patience.controller.abort(signal)
+    else interrupted.abort(new CommandError('INTERRUPTED', `Interrupted (${signal}).`))
+  })
+  const program = createProgram({
+    perform,
+    version: version(),
+    write: (text) => void io.stdout.write(text),
+    width: io.stdout.columns,
+  })
   try {
-    checkIsStore(call.file)
-    await using from = await createSqliteStore({ file: call.file })
-    await using to = await createPostgresStore({ connection: call.url, schema: call.schema })
-    const { counts, left } = await copyStore({
-      from,
-      to,
-      force: call.force,
-      onProgress: (progress) => {
-        ;({ phase } = progress)
-        const { event, row, letter } = progress.counts
-        process.stderr.write(`${phase}: ${event} events, ${row} rows, ${letter} letters\n`)
-      },
-    })
-    if (call.json) process.stdout.write(`${JSON.stringify({ ok: true, counts, left })}\n`)
+    await program.parseAsync([...args], { from: 'user' })
+    return exit
+  } catch (error) {
+    if (error instanceof CommanderError && error.exitCode === 0) return 0
+    const told = toTold(error instanceof CommanderError ? usageError(error, program, args) : error)
+    const { code, message, hint } = told
+    if (out.isJson) out.document({ ok: false, error: { code, message, hint: hint ?? null }, ...told.more })
     else {
-      const told = Object.entries(counts).map(([kind, count]) => `${count} ${kind}s`)
-      process.stdout.write(`Copied and compared: ${told.join(', ')}.\n`)
-      for (const name of left)
-        process.stdout.write(`${name} is SQL of your own: it begins anew there; make its tables first.\n`)
+      out.talk(red(bold(code)), ': ', message)
+      if (hint !== undefined) out.talk(dim('Next: '), hint)
     }
-    return 0
-  } catch (error) {
-    const { message } = error as Error
-    const code = error instanceof HoldfastError ? error.code : undefined
-    const isCopied = phase === 'comparing'
-    const rest = isCopied
-      ? `It was copied, but is not to be trusted. Throw the schema ${call.schema} away before you copy again.`
-      : 'Nothing was copied.'
-    if (call.json) process.stdout.write(`${JSON.stringify({ ok: false, code, message, isCopied })}\n`)
-    else process.stderr.write(`${code ? `${code}: ` : ''}${message}\n${rest}\n`)
-    return 1
+    if (io.env['HOLDFAST_DEBUG'] === '1') tellStack(out, error)
+    return told.exit
+  } finally {
+    ignore()
   }
 }
 
-/** To open a store is to make one, or to bring it up to date; so nothing is opened that isn't one. */
-function checkIsStore(file: string): void {
-  if (!existsSync(file)) throw new Error(`There is no file ${file}.`)
-  let isStore: boolean
+/** An act that hears of the signal ends by itself; one that doesn't is left behind. */
+async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>()
+  const leave = () => aborted.reject(signal.reason as Error)
+  signal.addEventListener('abort', leave)
   try {
-    const { DatabaseSync } = nodeSqlite()
-    const db = new DatabaseSync(file, { readOnly: true })
-    isStore = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'holdfast_migrations'").get() !== undefined
-    db.close()
-  } catch (cause) {
-    if (cause instanceof HoldfastError) throw cause
-    throw new Error(`${file} is no store of Holdfast, or can't be read: ${(cause as Error).message}.`, { cause })
-  }
-  if (!isStore) throw new Error(`${file} is no store of Holdfast.`)
-}
-
-interface Call {
-  readonly help: boolean
-  readonly file: string
-  readonly url: string
-  readonly schema: string
-  readonly force: boolean
-  readonly json: boolean
-}
-
-/** What is asked for, or what is wrong with it. */
-function parse(args: readonly string[]): Call | string {
-  try {
-    const { values, positionals } = parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        schema: { type: 'string', default: 'holdfast' },
-        force: { type: 'boolean', default: false },
-        json: { type: 'boolean', default: false },
-        help: { type: 'boolean', short: 'h', default: false },
-      },
-    })
-    const [command, file = '', url = '', ...rest] = positionals
-    if (!values.help && (command !== 'copy' || file === '' || url === '' || rest.length > 0)) return 'Called wrongly.'
-    if (!values.help) {
-      toConfig(url)
-      checkSchema(values.schema)
-    }
-    return { ...values, file, url }
-  } catch (error) {
-    return (error as Error).message
+    return await Promise.race([work, aborted.promise])
+  } finally {
+    signal.removeEventListener('abort', leave)
+    // Whoever was left behind may still fail, and nobody waits for it any more.
+    work.catch(() => undefined)
   }
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2))
+function checkUser(name: string): string {
+  if (name.trim() !== '' && name.length <= 200) return name.toWellFormed()
+  throw new CommandError('USAGE', 'The name of --as is empty or too long.', 'Give 1 to 200 characters.')
+}
+
+function usageError({ code, message }: CommanderError, program: Command, args: readonly string[]): CommandError {
+  const called = commandOf(program, args)
+  const how = `${pathOf(called)} ${called.usage()}; more: ${pathOf(called)} --help`
+  const isBare = code === 'commander.help'
+  const list = called.commands.map((each) => each.name()).join(', ')
+  const what = isBare ? `A command is missing. There are ${list}.` : message.replace(/^error: /, '')
+  return new CommandError('USAGE', what, how)
+}
+
+/** As far as the arguments name a command. */
+function commandOf(program: Command, args: readonly string[]): Command {
+  let command = program
+  for (const arg of args) {
+    const next = command.commands.find((each) => each.name() === arg || each.aliases().includes(arg))
+    if (next) command = next
+    else if (!arg.startsWith('-')) break
+  }
+  return command
+}
+
+function pathOf(command: Command): string {
+  return command.parent ? `${pathOf(command.parent)} ${command.name()}` : command.name()
+}
+
+function tellStack(out: Output, error: unknown): void {
+  for (let at: unknown = error; at instanceof Error; at = at.cause)
+    for (const line of (at.stack ?? '').split('\n')) out.talk(dim(line))
+}
+
+function version(): string {
+  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
+    version: string
+  }
+  return manifest.version
+}
+
+/** Whether this file is what Node was started with; npm starts it by a link. */
+function isStarted(): boolean {
+  const [, script] = process.argv
+  return script !== undefined && realpathSync(script) === realpathSync(fileURLToPath(import.meta.url))
+}
+
+if (import.meta.main || isStarted()) {
+  // Who reads only the first lines closes the pipe; that is no error of ours.
+  process.stdout.on('error', () => process.exit(0))
+  const exit = await main(process.argv.slice(2))
+  // What the configuration imported may keep the process alive for ever; but what was written must get out.
+  await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write('', done))))
+  process.exit(exit)
+}

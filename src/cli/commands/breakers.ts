@@ -1,0 +1,129 @@
+import type { Command } from 'commander'
+import type { BreakerState } from '../../breaker/breaker.ts'
+import { checkBreakerName } from '../../breaker/name.ts'
+import { type ActFlags, reasonOf } from '../act.ts'
+import { action, type Perform, withReason } from '../command.ts'
+import type { Context } from '../context.ts'
+import { CommandError } from '../errors.ts'
+import { nearest } from '../nearest.ts'
+import { dim, green, red, type Text, yellow } from '../output/style.ts'
+import { ago, moment } from '../output/words.ts'
+
+export function addBreakers(program: Command, perform: Perform): void {
+  const group = program.command('breakers').description('who is not called at the moment, and why')
+  addList(group, perform)
+  addIsolate(group, perform)
+  addReset(group, perform)
+}
+
+function addList(group: Command, perform: Perform): void {
+  const command = group
+    .command('list')
+    .alias('ls')
+    .description('all breakers, of all processes')
+    .option('--open', 'only those that are not closed')
+  action<{ readonly open?: boolean }>(command, perform, async (ctx, _args, flags) => {
+    const all = await (await ctx.store()).breakers.list()
+    const breakers = all
+      .filter(({ state }) => !flags.open || state.state !== 'closed')
+      .map(({ name, state, revision }) => ({ name, revision, ...state }))
+    const now = ctx.clock.now()
+    return {
+      json: { breakers },
+      show: (out) => {
+        if (breakers.length === 0) out.data(flags.open ? 'All are closed.' : 'There are none yet.')
+        else
+          out.table(
+            [{ title: 'name' }, { title: 'state' }, { title: 'since' }, { title: 'more' }],
+            breakers.map((each) => [each.name, stateText(each), dim(since(each, now)), more(each)]),
+          )
+      },
+    }
+  })
+}
+
+function stateText({ state }: BreakerState): Text {
+  return { closed: green, open: red, 'half-open': yellow, isolated: red }[state](state)
+}
+
+function since(state: BreakerState, now: number): string {
+  if (state.state === 'closed') return ago(state.reset?.at, now)
+  return ago(state.state === 'open' ? state.openedAt : state.since, now)
+}
+
+function more(state: BreakerState): Text {
+  switch (state.state) {
+    case 'closed':
+      return state.reset ? `reset by ${state.reset.by}` : ''
+    case 'open':
+      return `tries again at ${moment(state.reopensAt)}; opened ${state.openings} times in a row`
+    case 'half-open':
+      return `${state.successes} successes so far`
+    case 'isolated':
+      return `by ${state.by}: ${state.reason}`
+  }
+}
+
+interface IsolateFlags extends ActFlags {
+  readonly new?: boolean
+}
+
+function addIsolate(group: Command, perform: Perform): void {
+  const command = group
+    .command('isolate')
+    .argument('<breaker>')
+    .description('let no call through in any process, until somebody resets it')
+    .option('--new', 'also one that the store does not know yet')
+    .option('--dry-run', 'show what would be done, and do nothing')
+  action<IsolateFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
+    const before = await stateOf(ctx, name, flags.new === true)
+    const reason = await reasonOf(ctx, flags)
+    const { dryRun = false } = flags
+    if (!dryRun) await (await ctx.operator()).isolateBreaker(name, reason)
+    return {
+      json: { breaker: name, dryRun, before, state: 'isolated', reason },
+      show: (out) => {
+        out.data(
+          name,
+          dryRun ? ' would be isolated.' : ' is isolated: what would call it waits, and burns no attempts.',
+        )
+        out.talk(dim('Next: '), 'holdfast breakers reset ', name)
+      },
+    }
+  })
+}
+
+function addReset(group: Command, perform: Perform): void {
+  const command = group
+    .command('reset')
+    .argument('<breaker>')
+    .description('close it for all processes, and forget what went wrong')
+    .option('--dry-run', 'show what would be done, and do nothing')
+  action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
+    const before = await stateOf(ctx, name, false)
+    const reason = await reasonOf(ctx, flags)
+    const { dryRun = false } = flags
+    if (!dryRun) await (await ctx.operator()).resetBreaker(name, reason)
+    return {
+      json: { breaker: name, dryRun, before, state: 'closed', reason },
+      show: (out) => out.data(name, dryRun ? ' would be closed.' : ' is closed.'),
+    }
+  })
+}
+
+/** A name that nobody has would be isolated to no effect, and nobody would notice. */
+async function stateOf(ctx: Context, name: string, mayBeNew: boolean): Promise<BreakerState['state']> {
+  checkBreakerName(name)
+  const store = await ctx.store()
+  const { breaker } = await store.breakers.load(name)
+  if (breaker || mayBeNew) return breaker?.state.state ?? 'closed'
+  const known = (await store.breakers.list()).map((each) => each.name)
+  const meant = nearest(name, known)
+  throw new CommandError(
+    'NOT_FOUND',
+    `The store has no breaker ${JSON.stringify(name)}.`,
+    meant === undefined
+      ? 'See: holdfast breakers list. To isolate one before its first use: --new'
+      : `Did you mean ${meant}?`,
+  )
+}

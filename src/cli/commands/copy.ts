@@ -1,0 +1,73 @@
+import type { Command } from 'commander'
+import { type CopyProgress, copyStore } from '../../archive/copy.ts'
+import { toConfig } from '../../postgres/connection.ts'
+import { checkSchema } from '../../postgres/identifier.ts'
+import { createPostgresStore } from '../../postgres/index.ts'
+import { createSqliteStore } from '../../sqlite/index.ts'
+import { action, type Perform } from '../command.ts'
+import { CommandError, toTold } from '../errors.ts'
+import { many } from '../output/words.ts'
+import { checkIsStore } from '../store.ts'
+
+interface Flags {
+  readonly schema?: string
+  readonly force?: boolean
+}
+
+/** Where it is not the word itself. */
+const words: Readonly<Record<string, readonly [one: string, several: string]>> = {
+  redriveLane: ['lane of a redrive', 'lanes of redrives'],
+}
+
+export function addCopy(program: Command, perform: Perform): void {
+  const command = program
+    .command('copy')
+    .argument('<file>', 'a SQLite store')
+    .argument('<url>', 'postgres://user@host/database')
+    .option('--force', 'copy although somebody seems to work on it')
+    .description('copy a SQLite store into an empty PostgreSQL schema (--schema), and compare everything')
+    .addHelpText(
+      'after',
+      '\nWhole or not at all. First stop whoever appends to the file or runs an engine on it.\nThe password may come from PGPASSWORD.',
+    )
+  action<Flags>(command, perform, async ({ out }, [file = '', url = ''], { schema = 'holdfast', force = false }) => {
+    toConfig(url)
+    checkSchema(schema)
+    checkIsStore(file)
+    let phase = 'copying' as CopyProgress['phase']
+    try {
+      await using from = await createSqliteStore({ file })
+      await using to = await createPostgresStore({ connection: url, schema })
+      const { counts, left } = await copyStore({
+        from,
+        to,
+        force,
+        onProgress: (progress) => {
+          ;({ phase } = progress)
+          const { event, row, letter } = progress.counts
+          out.talk(`${phase}: ${event} events, ${row} rows, ${letter} letters`)
+        },
+      })
+      return {
+        json: { counts, left },
+        show: () => {
+          const found = Object.entries(counts).filter(([, count]) => count > 0)
+          const told = found.map(([kind, count]) => many(count, ...(words[kind] ?? ([kind] as const))))
+          out.data(`Copied and compared: ${told.join(', ')}.`)
+          for (const name of left) out.data(name, ' is SQL of your own: it begins anew there; make its tables first.')
+        },
+      }
+    } catch (cause) {
+      throw failed(cause, phase === 'comparing', schema)
+    }
+  })
+}
+
+/** The same error, and what became of the copy. */
+function failed(cause: unknown, isCopied: boolean, schema: string): unknown {
+  const { code, message, hint = '' } = toTold(cause)
+  const rest = isCopied
+    ? `It was copied, but is not to be trusted. Throw the schema ${schema} away before you copy again.`
+    : 'Nothing was copied.'
+  return new CommandError(code, message, `${hint} ${rest}`.trim(), { cause, more: { isCopied } })
+}

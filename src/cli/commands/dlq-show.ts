@@ -1,0 +1,166 @@
+import type { Command } from 'commander'
+import { shapeOf } from '../../dead-letter/shape.ts'
+import type { DeadLetter } from '../../dead-letter/letter.ts'
+import { foldStack, type StackFrames } from '../../dead-letter/stack.ts'
+import type { Decoded, LetterView } from '../../operator/view.ts'
+import { reasonOf } from '../act.ts'
+import { action, type Perform, wholeNumber, withReason } from '../command.ts'
+import { CommandError } from '../errors.ts'
+import { failureJson, failureLine, letterJson, shownFailure } from '../letters.ts'
+import type { Output } from '../output/output.ts'
+import { bold, dim, red, type Text } from '../output/style.ts'
+import { ago, count, many, moment } from '../output/words.ts'
+import { type RevealFlags, shapeText } from '../reveal.ts'
+import { statusText } from './dlq-looks.ts'
+
+interface Flags extends RevealFlags {
+  readonly partition?: number
+  readonly stack?: boolean
+}
+
+export function addShow(group: Command, perform: Perform): void {
+  const command = group
+    .command('show')
+    .alias('inspect')
+    .argument('<subscription>')
+    .argument('<position>', 'where its event stands in the log')
+    .description('everything about a letter; shapes instead of values, unless it is to be revealed')
+    .option('--partition <n>', 'where a source has a position twice', wholeNumber)
+    .option('--stack', 'all frames of the stack')
+    .option('--reveal', 'show the values; the audit keeps who and why')
+  action<Flags>(withReason(command), perform, async (ctx, [subscription = '', text = ''], flags) => {
+    const name = { subscription, position: positionOf(text), partition: flags.partition }
+    await ctx.storedSubscription(subscription)
+    const operator = await ctx.operator()
+    const view = flags.reveal ? await operator.reveal(name, await reasonOf(ctx, flags)) : await operator.letter(name)
+    const isRevealed = flags.reveal === true
+    const now = ctx.clock.now()
+    return { json: { letter: jsonOf(view, isRevealed) }, show: (out) => show(out, view, flags, now) }
+  })
+}
+
+export function positionOf(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new CommandError(
+    'USAGE',
+    `${JSON.stringify(text)} is no position.`,
+    'Find it: holdfast dlq list <subscription>',
+  )
+}
+
+function shownData(decoded: Decoded, isRevealed: boolean) {
+  if ('problem' in decoded) return { problem: decoded.problem }
+  return isRevealed ? { data: decoded.data } : { shape: shapeOf(decoded.data) }
+}
+
+function jsonOf(
+  { letter, decoded, original, stack, lane, isHead, behind, revisions, redrive }: LetterView,
+  isRevealed: boolean,
+) {
+  return {
+    ...letterJson(letter, isRevealed),
+    isHead,
+    decoded: shownData(decoded, isRevealed),
+    original: shownData(original, isRevealed),
+    ...(isRevealed && { body: letter.event.body, metadata: letter.event.metadata ?? null }),
+    bytes: Buffer.byteLength(letter.event.body),
+    history: letter.attempts.map(({ at, failure }) => {
+      const shown = shownFailure(letter, failure, isRevealed) ?? failure
+      return { at, failure: { ...failureJson(shown), causes: shown.causes } }
+    }),
+    stack: stackOf(letter, stack, isRevealed) ?? null,
+    held:
+      lane === undefined
+        ? null
+        : {
+            status: lane.status,
+            since: lane.since,
+            head: lane.headPosition,
+            letters: lane.letters,
+            dueAt: lane.dueAt ?? null,
+            breaker: lane.breaker ?? null,
+          },
+    behind: behind.map(({ event, status }) => ({ position: event.position, type: event.type, id: event.id, status })),
+    revisions: revisions.map(({ number, by, reason, at, isTakenBack, body }) => ({
+      number,
+      by,
+      reason,
+      at,
+      isTakenBack,
+      ...(isRevealed && { body }),
+    })),
+    redrive: redrive?.id ?? null,
+  }
+}
+
+/** Names of functions may come from a payload, so a stack is redacted like its failure. */
+function stackOf(letter: DeadLetter, stack: StackFrames | undefined, isRevealed: boolean): StackFrames | undefined {
+  if (isRevealed || stack === undefined) return stack
+  const failure = shownFailure(letter, letter.failure, false)
+  return failure && foldStack({ stack: failure.stack, message: '' })
+}
+
+function dataText(decoded: Decoded, isRevealed: boolean): Text {
+  const shown = shownData(decoded, isRevealed)
+  if ('problem' in shown) return red(shown.problem ?? '')
+  return 'data' in shown ? JSON.stringify(shown.data) : shapeText(shown.shape)
+}
+
+function show(out: Output, view: LetterView, flags: Flags, now: number): void {
+  const { letter, lane, behind, revisions, redrive } = view
+  const { event, subscription } = letter
+  const isRevealed = flags.reveal === true
+  const failure = shownFailure(letter, letter.failure, isRevealed)
+  const line = (title: string, ...text: Text[]) => out.data('  ', dim(title.padEnd(9)), text)
+  out.data(bold(event.type), ' ', statusText(letter.status), dim(` ${subscription}, position ${event.position}`))
+  line(
+    'event',
+    event.id,
+    dim(` of ${event.time}, ${count(Buffer.byteLength(event.body))} bytes, schema ${event.schemaVersion}`),
+  )
+  line(
+    'lane',
+    letter.lane,
+    ` at ${letter.sequence}`,
+    lane ? dim(`, ${lane.status} since ${moment(lane.since)} with ${many(lane.letters, 'letter')}`) : '',
+  )
+  if (lane?.breaker !== undefined) line('waits', `for the breaker ${lane.breaker}`)
+  else if (lane?.status === 'waiting') line('waits', `for version ${(lane.done ?? 0) + 1}`)
+  if (lane?.dueAt !== undefined) line('due', moment(lane.dueAt))
+  if (redrive) line('redrive', redrive.id, dim(` by ${redrive.by}`))
+  if (letter.endedAt !== undefined)
+    line('ended', `${moment(letter.endedAt)} by ${letter.endedBy ?? 'nobody'}: ${letter.endedReason ?? ''}`)
+  line('data', dataText(view.decoded, isRevealed))
+  if (letter.revision) line('as it came', ' ', dataText(view.original, isRevealed))
+  for (const { number, by, reason, at, isTakenBack } of revisions)
+    line(`edit ${number}`, `${moment(at)} by ${by}: ${reason}`, isTakenBack ? dim(' (taken back)') : '')
+  if (failure) {
+    line('failure', red(failureLine(failure)))
+    line('', dim(`${failure.class} by ${failure.rule}, incident ${failure.fingerprint}`))
+    for (const { errorType, message } of failure.causes) line('', dim('because of '), errorType, ': ', message)
+    if (view.stack) showStack(out, stackOf(letter, view.stack, isRevealed) ?? [], flags.stack === true)
+  }
+  for (const [i, attempt] of letter.attempts.entries())
+    line(
+      i === 0 ? 'attempts' : '',
+      `${i + 1}. ${moment(attempt.at)}`,
+      dim(` ${ago(attempt.at, now)}, ${attempt.failure.errorType}`),
+    )
+  if (behind.length > 0)
+    line('behind it', ' ', behind.map(({ event: each }) => `${each.position} ${each.type}`).join(', '))
+  if (!isRevealed) out.talk(dim('Values are private: --reveal shows them.'))
+  if (!view.isHead && lane)
+    out.talk(
+      dim('Next: '),
+      `its lane stands at ${lane.headPosition}: holdfast dlq show ${subscription} ${lane.headPosition}`,
+    )
+  else if (lane) out.talk(dim('Next: '), `holdfast dlq redrive ${subscription} --letter ${event.position} --dry-run`)
+}
+
+function showStack(out: Output, frames: StackFrames, isWhole: boolean): void {
+  for (const frame of frames) {
+    if (frame.kind === 'frame') out.data('            ', frame.text)
+    else if (isWhole) for (const text of frame.frames) out.data('            ', dim(text))
+    else out.data('            ', dim(`… ${many(frame.frames.length, 'frame')} of ${frame.of}`))
+  }
+}

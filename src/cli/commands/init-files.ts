@@ -1,0 +1,88 @@
+export interface Draft {
+  readonly path: string
+  readonly text: string
+  /** One that is there already is left as it is. */
+  readonly isOptional?: true
+}
+
+/** What `holdfast init` writes. A test runs it as it is. */
+export function projectFiles(name: string): readonly Draft[] {
+  return [
+    { path: 'holdfast.config.ts', text: config },
+    { path: 'src/bank.ts', text: bank },
+    { path: 'package.json', text: manifest(name), isOptional: true },
+    { path: 'README.md', text: readme(name), isOptional: true },
+    { path: '.gitignore', text: 'node_modules/\ndata/\n', isOptional: true },
+  ]
+}
+
+const config = `import { defineConfig } from 'holdfast'
+import { balances, notify } from './src/bank.ts'
+
+export default defineConfig({
+  store: { sqlite: 'data/events.db' },
+  subscriptions: [balances, notify],
+})
+`
+
+const bank = `import { bounded, defineEvents, defineHandler, defineProjection } from 'holdfast'
+import { z } from 'zod'
+
+const amount = z.int().positive()
+
+export const bank = defineEvents({
+  FundsCredited: z.object({ amount }),
+  FundsDebited: z.object({ amount }),
+})
+
+/** A read model: one row for each account, in the table balances. What throws is held, and the other accounts go on. */
+export const balances = defineProjection('balances', {
+  events: bank,
+  initial: () => ({ balance: 0 }),
+  on: {
+    FundsCredited: (row, { data }) => ({ balance: row.balance + data.amount }),
+    FundsDebited: (row, { data }) => {
+      if (data.amount > row.balance) throw new Error('Insufficient funds')
+      return { balance: row.balance - data.amount }
+    },
+  },
+})
+
+/** A side effect: call somebody, and hand on the key, because it may happen more than once. */
+export const notify = defineHandler('notify', {
+  events: bank,
+  failure: bounded(),
+  on: {
+    FundsCredited: (event, ctx) => console.log(\`\${event.key} got money (\${ctx.idempotencyKey})\`),
+  },
+})
+`
+
+function manifest(name: string): string {
+  const content = {
+    name,
+    private: true,
+    type: 'module',
+    scripts: { start: 'holdfast start', status: 'holdfast status', doctor: 'holdfast doctor' },
+    engines: { node: '>=24' },
+    dependencies: { holdfast: '*', zod: '^4.0.0' },
+  }
+  return `${JSON.stringify(content, null, 2)}\n`
+}
+
+function readme(name: string): string {
+  return `# ${name}
+
+Events in, read models and side effects out, each applied once, in order, or held.
+
+\`\`\`sh
+npm install
+npx holdfast migrate                    # makes data/events.db
+npx holdfast events append alice FundsCredited --data '{"amount":100}' --reason "a first try"
+npx holdfast start                      # runs what holdfast.config.ts names, until ^C
+npx holdfast status                     # in another terminal: lag, and what is held
+npx holdfast projections get balances alice --reveal --reason "to see the balance"
+npx holdfast doctor                     # what is off, and what to do
+\`\`\`
+`
+}

@@ -1,0 +1,160 @@
+import type { Command } from 'commander'
+import type { Lag } from '../../log/log-store.ts'
+import { action, type Perform, withReason } from '../command.ts'
+import { type ActFlags, reasonOf } from '../act.ts'
+import { dim, red, type Text, yellow } from '../output/style.ts'
+import { ago, count, span } from '../output/words.ts'
+import { reportOf } from '../report.ts'
+import { stateText } from './status.ts'
+
+export function addSubscriptions(program: Command, perform: Perform): void {
+  const group = program.command('subscriptions').alias('subs').description('who reads the log, and how far they are')
+  addList(group, perform)
+  addPause(group, perform)
+  addResume(group, perform)
+  addLag(group, perform)
+}
+
+function addList(group: Command, perform: Perform): void {
+  action(
+    group.command('list').alias('ls').description('all of the configuration and of the store'),
+    perform,
+    async (ctx) => {
+      const { at, subscriptions } = await reportOf(ctx)
+      return {
+        json: { at, subscriptions: subscriptions.map((each) => ({ ...each, oldest: undefined })) },
+        show: (out) =>
+          out.table(
+            [
+              { title: 'name' },
+              { title: 'kind' },
+              { title: 'state' },
+              { title: 'partitions', right: true },
+              { title: 'lag', right: true },
+              { title: 'held lanes', right: true },
+              { title: 'paused' },
+            ],
+            subscriptions.map(({ name, kind, state, partitions, lag, held, pause }): Text[] => [
+              name,
+              kind,
+              stateText(state),
+              partitions,
+              lag ? count(lag.events) : '-',
+              held && held.lanes > 0 ? red(count(held.lanes)) : '0',
+              pause ? yellow([ago(pause.at, at), ': ', pause.reason]) : dim('no'),
+            ]),
+          ),
+      }
+    },
+  )
+}
+
+function addPause(group: Command, perform: Perform): void {
+  const command = group
+    .command('pause')
+    .argument('<subscription>')
+    .description('stop it in all processes, until somebody resumes it')
+    .option('--dry-run', 'show what would be done, and do nothing')
+  action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
+    const { partitions } = await ctx.storedSubscription(name)
+    const was = partitions[0]?.pause
+    const reason = await reasonOf(ctx, flags)
+    const { dryRun = false } = flags
+    if (!dryRun) await (await ctx.operator()).pause(name, reason)
+    return {
+      json: { subscription: name, dryRun, paused: true, wasPaused: was !== undefined, reason },
+      show: (out) => {
+        out.data(
+          name,
+          dryRun
+            ? ' would be paused.'
+            : was
+              ? ' was paused already; the new reason counts.'
+              : ' is paused in all processes.',
+        )
+        out.talk(dim('Next: '), `holdfast subscriptions resume ${name}`)
+      },
+    }
+  })
+}
+
+function addResume(group: Command, perform: Perform): void {
+  const command = group
+    .command('resume')
+    .argument('<subscription>')
+    .description('let it go on from its checkpoints')
+    .option('--dry-run', 'show what would be done, and do nothing')
+  action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
+    const { partitions } = await ctx.storedSubscription(name)
+    const was = partitions[0]?.pause
+    const reason = await reasonOf(ctx, flags)
+    const { dryRun = false } = flags
+    if (!dryRun) await (await ctx.operator()).resume(name, reason)
+    return {
+      json: { subscription: name, dryRun, paused: false, wasPaused: was !== undefined, reason },
+      show: (out) => out.data(name, dryRun ? ' would be resumed.' : was ? ' goes on.' : ' was not paused.'),
+    }
+  })
+}
+
+interface PartitionLag {
+  readonly partition: number
+  readonly position: number
+  readonly events: number
+  readonly seconds: number
+  readonly owner: string | null
+}
+
+function addLag(group: Command, perform: Perform): void {
+  const command = group
+    .command('lag')
+    .argument('[subscription]', 'all unless you say')
+    .description('how far each partition is behind')
+  action(command, perform, async (ctx, [name]) => {
+    const stored = name === undefined ? [...(await ctx.stored()).values()] : [await ctx.storedSubscription(name)]
+    const store = await ctx.store()
+    const declared = await ctx.subscriptions()
+    const now = ctx.clock.now()
+    const head = await store.log.head()
+    const subscriptions: { readonly name: string; readonly partitions: PartitionLag[] }[] = []
+    for (const each of stored) {
+      const source = declared.find((subscription) => subscription.name === each.name)?.source
+      const partitions: PartitionLag[] = []
+      for (const { partition, owner, checkpoint } of each.partitions) {
+        const share = { partition, of: each.partitions.length }
+        const lag: Lag = await (source
+          ? source.lag(checkpoint.position, share)
+          : store.log.lag(checkpoint.position, share))
+        const seconds = lag.since === undefined ? 0 : Math.max(0, (now - lag.since) / 1_000)
+        partitions.push({ partition, position: checkpoint.position, events: lag.events, seconds, owner: owner ?? null })
+      }
+      subscriptions.push({ name: each.name, partitions })
+    }
+    return {
+      json: { at: now, head, subscriptions },
+      show: (out) => {
+        out.table(
+          [
+            { title: 'subscription' },
+            { title: 'partition', right: true },
+            { title: 'position', right: true },
+            { title: 'lag', right: true },
+            { title: 'behind', right: true },
+            { title: 'owner' },
+          ],
+          subscriptions.flatMap((each) =>
+            each.partitions.map((part): Text[] => [
+              each.name,
+              part.partition,
+              part.position,
+              part.events > 0 ? yellow(count(part.events)) : '0',
+              span(part.seconds),
+              part.owner ?? dim('nobody'),
+            ]),
+          ),
+        )
+        out.data(dim(`The head of the log is at position ${head}.`))
+      },
+    }
+  })
+}
