@@ -130,7 +130,14 @@ describe('a night of an operator', () => {
     )
     expect(stopped).toMatchObject({ status: 'stopped', byState: { done: 1, failed: 1, left: 4 } })
     expect(await operator.redriveLanes(stopped.id, { state: 'failed' })).toMatchObject([
-      { lane: 'k2', ordinal: 2, position: 5, heldAt: 5, failure: { message: 'a bug at 2' } },
+      {
+        lane: 'k2',
+        ordinal: 2,
+        position: 5,
+        heldAt: 5,
+        failure: { message: 'a bug at 2' },
+        head: { lane: 'k2', event: { body: '{"amount":2}' } },
+      },
     ])
     expect(
       (await operator.redriveLanes(stopped.id, { limit: 2, after: 1 })).map(({ lane, state }) => [lane, state]),
