@@ -18,6 +18,12 @@ export interface ArchivedSubscription {
   readonly kind: SubscriptionKind
   readonly table: TableSpec | undefined
   readonly partitions: readonly PartitionState[]
+  /** Of a projection; and what stands beside which live one, see `Generation`. */
+  readonly version: number
+  readonly generationOf: string | undefined
+  readonly retiredAt: number | undefined
+  /** None of its generations may begin below. */
+  readonly epochs: number
 }
 
 export interface ArchivedLane {

@@ -54,7 +54,7 @@ describeServers('migrations', (server) => {
     const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs: 1_000 })
     expect(view?.partitions).toMatchObject([{ isDue: true }])
     const spec = { name: 't', table: undefined, start: 0, partitions: undefined }
-    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1 })
+    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1, version: 1 })
     await expect(store.subscriptions.register({ ...spec, kind: 'handler' })).rejects.toThrow(
       'The subscription t was SQL of its own and is a handler now.',
     )

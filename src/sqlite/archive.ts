@@ -13,17 +13,31 @@ import { listRows } from './rows.ts'
 /** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
 const perPart = 100
 
+interface SubscriptionRow {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table_name: string | null
+  readonly columns: string
+  readonly version: number
+  readonly generation_of: string | null
+  readonly retired_at: number | null
+  readonly epochs: number
+}
+
 /**
  * Everything that is in the file, in parts that fit into memory. `db` stands in a read transaction, so it is one moment. `isFree` says
  * whether nobody works on a partition, although its row may still name one that died.
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
-  const subscriptions = db.all<{ name: string; kind: SubscriptionKind; table_name: string | null; columns: string }>(
-    `SELECT name, ${kindSql}, table_name, columns FROM holdfast_subscriptions ORDER BY name`,
+  const subscriptions = db.all<SubscriptionRow>(
+    `SELECT name, ${kindSql}, table_name, columns, version, generation_of, retired_at, epochs
+     FROM holdfast_subscriptions ORDER BY name`,
   )
-  for (const { name, kind, table_name, columns } of subscriptions) {
+  for (const { name, kind, table_name, columns, version, generation_of, retired_at, epochs } of subscriptions) {
     const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))
-    yield { part: 'subscription', subscription: { name, kind, table: tableOf(table_name, columns), partitions } }
+    const table = tableOf(table_name, columns)
+    const generation = { version, generationOf: generation_of ?? undefined, retiredAt: retired_at ?? undefined, epochs }
+    yield { part: 'subscription', subscription: { name, kind, table, partitions, ...generation } }
   }
   yield* events(db)
   for (const { name, table_name, columns } of subscriptions) {

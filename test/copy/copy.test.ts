@@ -82,7 +82,7 @@ describeServers('a copy of a store', (server) => {
       { name: 'smtp', revision: 2, state: { state: 'open', openings: 3 }, record: '{"failures":2}' },
     ])
     const handler = { name: 'mails', kind: 'handler', table: undefined, start: 0, partitions: undefined } as const
-    expect(await to.subscriptions.register(handler)).toEqual({ partitions: 1 })
+    expect(await to.subscriptions.register(handler)).toEqual({ partitions: 1, version: 1 })
   })
 
   test('has what people did, and an audit that holds', async () => {
