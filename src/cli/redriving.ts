@@ -11,6 +11,7 @@ import { bold, dim, green, red, yellow } from './output/style.ts'
 import { count, many } from './output/words.ts'
 
 const shownFailures = 20
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 /** Sees a redrive through: whoever owns the lanes carries it out, or this process if nobody does. */
 export async function followRedrive(
@@ -20,10 +21,12 @@ export async function followRedrive(
   { busy = 0, mayWork = true }: { readonly busy?: number; readonly mayWork?: boolean } = {},
 ): Promise<Result> {
   const asked = ctx.graceful()
-  const working = mayWork ? operator.ensureWorked(id, { signal: asked }) : undefined
-  working?.catch(() => undefined)
+  const stuck = new AbortController()
+  // What fails again is told at the end, as a list.
+  const working = mayWork ? operator.ensureWorked(id, { signal: asked, logger: silent }) : undefined
+  working?.catch(() => stuck.abort())
   let last: RedriveProgressReport | undefined
-  for await (const report of operator.watch(id, { every: '200ms', signal: asked })) {
+  for await (const report of operator.watch(id, { every: '200ms', signal: AbortSignal.any([asked, stuck.signal]) })) {
     last = report
     ctx.out.status(progressOf(report))
   }

@@ -198,8 +198,8 @@ export class PageLoop implements Loop {
   async #release(partition: Partition, batch: LaneBatch): Promise<[Outcome, CommitOutcome]> {
     const loaded = await loadLanes(partition, batch)
     if (partition.subscription.consumer.kind === 'sql') {
-      const process = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
-      return this.#perform(partition, process)
+      const take = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
+      return this.#perform(partition, take)
     }
     const outcome = await processLanes(partition, batch, loaded, undefined, this.#refusals)
     return [outcome, await this.#tenure.commit(this.#commitOf(outcome))]

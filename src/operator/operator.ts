@@ -25,7 +25,7 @@ import { prepareRevision, type Revised, type RevisionInput, revise, unrevise } f
 import type { ActOptions, Asked, Selection } from './selection.ts'
 import { type StateAt, type StateMoment, type StateStep, stateAt, statesOf } from './state-at.ts'
 import { type LetterView, viewLetter } from './view.ts'
-import { ensureWorked, type Worked } from './worked.ts'
+import { ensureWorked, type Worked, type WorkOptions } from './worked.ts'
 
 /**
  * What a person does with what is held. It owns no partition and starts nothing by itself: acts are asked for in the store, and carried
@@ -88,7 +88,7 @@ export interface Operator {
    * Sees to it that a redrive is carried out, and resolves when it is over: while no process runs its subscription, this one lets its lanes go
    * itself, reads nothing else, and leaves.
    */
-  ensureWorked(id: string, options?: { readonly signal?: AbortSignal }): Promise<Worked>
+  ensureWorked(id: string, options?: WorkOptions): Promise<Worked>
 
   // ---- Editing
 

@@ -1,4 +1,5 @@
-import { createEngine, type Engine, type EngineOptions } from '../engine/engine.ts'
+import { createEngine, type Engine } from '../engine/engine.ts'
+import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { OperatorParts } from './parts.ts'
@@ -8,6 +9,12 @@ export interface Worked {
   /** `engine`: others carried it out. `here`: nobody was there, and this process did at least a part of it. */
   readonly by: 'engine' | 'here'
   readonly redrive: Redrive
+}
+
+export interface WorkOptions {
+  readonly signal?: AbortSignal
+  /** Where the lines of an engine of our own go. */
+  readonly logger?: Logger
 }
 
 const lookMs = 250
@@ -23,7 +30,7 @@ const askMs = 1_000
 export async function ensureWorked(
   parts: OperatorParts,
   id: string,
-  { signal }: { readonly signal?: AbortSignal } = {},
+  { signal, logger }: WorkOptions = {},
 ): Promise<Worked> {
   const { store, runtime } = parts
   const { subscription } = await findRedrive(parts, id)
@@ -43,13 +50,7 @@ export async function ensureWorked(
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
         const subscriptions = [parts.subscriptionOf(subscription)]
-        const options: EngineOptions & { readonly only: 'letters' } = {
-          store,
-          subscriptions,
-          only: 'letters',
-          ...runtime,
-        }
-        engine = createEngine(options)
+        engine = createEngine({ store, subscriptions, only: 'letters', ...runtime, ...(logger && { logger }) })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }
         })

@@ -6,6 +6,7 @@ import { createPostgresStore } from '../../postgres/index.ts'
 import { createSqliteStore } from '../../sqlite/index.ts'
 import { action, type Perform } from '../command.ts'
 import { CommandError, toTold } from '../errors.ts'
+import { many } from '../output/words.ts'
 import { checkIsStore } from '../store.ts'
 
 interface Flags {
@@ -14,7 +15,9 @@ interface Flags {
 }
 
 /** Where it is not the word itself. */
-const words: Readonly<Record<string, string>> = { redriveLane: 'lanes of redrive' }
+const words: Readonly<Record<string, readonly [one: string, several: string]>> = {
+  redriveLane: ['lane of a redrive', 'lanes of redrives'],
+}
 
 export function addCopy(program: Command, perform: Perform): void {
   const command = program
@@ -49,7 +52,7 @@ export function addCopy(program: Command, perform: Perform): void {
         json: { counts, left },
         show: () => {
           const found = Object.entries(counts).filter(([, count]) => count > 0)
-          const told = found.map(([kind, count]) => `${count} ${words[kind] ?? kind}s`)
+          const told = found.map(([kind, count]) => many(count, ...(words[kind] ?? ([kind] as const))))
           out.data(`Copied and compared: ${told.join(', ')}.`)
           for (const name of left) out.data(name, ' is SQL of your own: it begins anew there; make its tables first.')
         },

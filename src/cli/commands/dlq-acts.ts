@@ -38,22 +38,26 @@ interface Flags extends ActFlags, FilterFlags, RevealFlags {
 }
 
 const words: Readonly<
-  Record<RedriveAct, { readonly about: string; readonly will: string; readonly isFinal: boolean }>
+  Record<RedriveAct, { readonly about: string; readonly will: (lanes: string) => string; readonly isFinal: boolean }>
 > = {
-  redrive: { about: 'try letters again, in the order of their lanes', will: 'will be tried again', isFinal: false },
+  redrive: {
+    about: 'try letters again, in the order of their lanes',
+    will: (lanes) => `${lanes} will be tried again`,
+    isFinal: false,
+  },
   discard: {
     about: 'leave heads of lanes out for good; the lanes go on behind them',
-    will: 'will lose their head for good, and go on',
+    will: (lanes) => `The heads of ${lanes} will be left out for good; what stands behind them goes on`,
     isFinal: true,
   },
   resolve: {
     about: 'the same, but says that they were seen to elsewhere',
-    will: 'will have their head taken for done elsewhere, and go on',
+    will: (lanes) => `The heads of ${lanes} will count as seen to elsewhere; what stands behind them goes on`,
     isFinal: true,
   },
   skip: {
     about: 'go on without the version that lanes wait for',
-    will: 'will go on without the version they wait for',
+    will: (lanes) => `${lanes} will go on without the version they wait for`,
     isFinal: true,
   },
 }
@@ -146,14 +150,14 @@ async function run(ctx: Context, act: RedriveAct, name: string, selection: Selec
   const { will, isFinal } = words[act]
   const reason = await reasonOf(ctx, flags)
   const lanes = await counted()
-  const what = [[bold(many(lanes, 'lane')), ` of ${name} ${will}.`]]
+  const what = [`${will(`${many(lanes, 'lane')} of ${name}`)}.`]
   // To try again takes nothing away: what fails is held as before.
-  const expected = await confirm(ctx, isFinal ? flags : { ...flags, yes: true }, { what, name, count: counted })
+  const mayGo = !isFinal || lanes === 0
+  const expected = await confirm(ctx, mayGo ? { ...flags, yes: true } : flags, { what, name, count: counted })
   const { rate, canary, maxFailures } = flags
   const options: ActOptions = {
     reason,
-    // For none there is a better answer than that there are none.
-    ...(expected > 0 && { expected }),
+    expected,
     ...(rate !== undefined && { rate }),
     ...(canary !== undefined && { canary }),
     ...(maxFailures !== undefined && { maxFailures }),

@@ -142,7 +142,9 @@ function addStats(group: Command, perform: Perform): void {
 }
 
 function numbers(by: Readonly<Partial<Record<string, number>>>): string {
-  const parts = Object.entries(by).map(([name, value]) => `${count(value ?? 0)} ${name}`)
+  const parts = Object.entries(by)
+    .filter(([, value]) => value !== 0)
+    .map(([name, value]) => `${count(value ?? 0)} ${name}`)
   return parts.join(', ') || '-'
 }
 

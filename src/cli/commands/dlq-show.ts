@@ -1,6 +1,7 @@
 import type { Command } from 'commander'
 import { shapeOf } from '../../dead-letter/shape.ts'
-import type { StackFrames } from '../../dead-letter/stack.ts'
+import type { DeadLetter } from '../../dead-letter/letter.ts'
+import { foldStack, type StackFrames } from '../../dead-letter/stack.ts'
 import type { Decoded, LetterView } from '../../operator/view.ts'
 import { reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
@@ -67,12 +68,11 @@ function jsonOf(
       const shown = shownFailure(letter, failure, isRevealed) ?? failure
       return { at, failure: { ...failureJson(shown), causes: shown.causes } }
     }),
-    stack: stack ?? null,
-    lane:
+    stack: stackOf(letter, stack, isRevealed) ?? null,
+    held:
       lane === undefined
         ? null
         : {
-            name: lane.lane,
             status: lane.status,
             since: lane.since,
             head: lane.headPosition,
@@ -91,6 +91,13 @@ function jsonOf(
     })),
     redrive: redrive?.id ?? null,
   }
+}
+
+/** Names of functions may come from a payload, so a stack is redacted like its failure. */
+function stackOf(letter: DeadLetter, stack: StackFrames | undefined, isRevealed: boolean): StackFrames | undefined {
+  if (isRevealed || stack === undefined) return stack
+  const failure = shownFailure(letter, letter.failure, false)
+  return failure && foldStack({ stack: failure.stack, message: '' })
 }
 
 function dataText(decoded: Decoded, isRevealed: boolean): Text {
@@ -131,7 +138,7 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
     line('failure', red(failureLine(failure)))
     line('', dim(`${failure.class} by ${failure.rule}, incident ${failure.fingerprint}`))
     for (const { errorType, message } of failure.causes) line('', dim('because of '), errorType, ': ', message)
-    if (view.stack) showStack(out, view.stack, flags.stack === true)
+    if (view.stack) showStack(out, stackOf(letter, view.stack, isRevealed) ?? [], flags.stack === true)
   }
   for (const [i, attempt] of letter.attempts.entries())
     line(
