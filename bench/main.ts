@@ -4,9 +4,10 @@ import { type Benchmark, type Settings, UsageError } from './benchmark.ts'
 import { handlers } from './handlers/index.ts'
 import { latency } from './latency/index.ts'
 import { projection } from './projection/index.ts'
+import { rebuild } from './rebuild/index.ts'
 import { redrive } from './redrive/index.ts'
 
-const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency, handlers, redrive }
+const benchmarks: Readonly<Record<string, Benchmark>> = { projection, append, latency, handlers, redrive, rebuild }
 
 const usage = `npm run -s bench -- <benchmark> [options]
 

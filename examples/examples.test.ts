@@ -47,6 +47,15 @@ describe('the commands', () => {
   })
 })
 
+describe('dead letters in the hands of an operator', () => {
+  test('are looked at, tried, mended and let go, as their page says', async () => {
+    const { code, stdout } = await run('dead-letters.ts', [join(folder, 'dead-letters.db')])
+    expect(code).toBe(0)
+    const page = readFileSync(new URL('../docs/how-to/dead-letters.md', import.meta.url), 'utf8')
+    expect(page.split('```\n').find((block) => block.startsWith('incident'))).toBe(stdout)
+  })
+})
+
 describe('a breaker by itself', () => {
   test('calls three times, then puts off; and is as new after a reset', async () => {
     const name = 'https://rates.example/eur'

@@ -18,7 +18,7 @@ import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
 import { Solitude } from './solitude.ts'
 import { type EngineStatus, readStatus } from './status.ts'
-import { Sweeper } from './sweeper.ts'
+import { type Retention, Sweeper } from './sweeper.ts'
 import { Timetable } from './timetable.ts'
 import { type Verification, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
@@ -37,6 +37,11 @@ export interface EngineOptions extends Partial<Runtime> {
   readonly page?: { readonly events?: number; readonly bytes?: number }
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
   readonly cacheBytes?: number
+  /**
+   * How long letters are kept that the engine has resolved. '30d' unless you say otherwise; what a person has resolved, discarded or edited
+   * is kept in any case.
+   */
+  readonly retention?: Duration | 'forever'
   readonly logger?: Logger
   /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
   readonly watchdog?: Watchdog
@@ -85,6 +90,7 @@ const optionNames = [
   'poll',
   'page',
   'cacheBytes',
+  'retention',
   'logger',
   'watchdog',
   'only',
@@ -131,7 +137,8 @@ export function createEngine(options: EngineOptions): Engine {
   const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
   const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
   const timetable = new Timetable(store, all, runtime, logger)
-  const sweeper = all.some(remembers) ? new Sweeper(store.inbox, runtime, logger) : undefined
+  const retention = retentionOf(options, all)
+  const sweeper = retention || all.some(remembers) ? new Sweeper(store, retention, runtime, logger) : undefined
   let running: Promise<unknown> | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
@@ -350,6 +357,12 @@ function cannotDrain(
     `${runner.subscription.name} can't be drained: ${why}.`,
     cause === undefined ? {} : { cause },
   )
+}
+
+function retentionOf({ retention = '30d' }: EngineOptions, all: readonly Runner[]): Retention | undefined {
+  if (retention === 'forever') return undefined
+  const keptMs = positive(toMs(retention, 'retention'), 'retention')
+  return { keptMs, subscriptions: all.map(({ subscription }) => subscription.name) }
 }
 
 /** Whether a subscription leaves marks in the store whose time can be over. */

@@ -206,6 +206,8 @@ describe('a redrive of a handler', () => {
     await fill(world, ['other'], 1)
     await world.runtime.advance(200)
     expect(callsOf('other')).toEqual([1])
+    // Also in the middle of it everything adds up.
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
     await world.runtime.advance(30_000)
     expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 40 })
   })
@@ -252,6 +254,46 @@ describe('a redrive of a handler', () => {
     }
     expect(calls.length).toBeLessThanOrEqual(90 + 3 * 12)
     expect(await last.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('parks a letter that kills whoever lets it go, and lets the others go', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(12)
+    await fill(world, keys, 2)
+    let isBroken = true
+    let life: ReturnType<typeof createMortal> | undefined
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (isBroken) throw failure.permanent('a bug')
+        if (key === 'key-7') life?.die()
+      },
+      { concurrency: 4 },
+    )
+    const first = world.engine([handler])
+    await run(world, first, 5_000)
+    await first.stop()
+    isBroken = false
+    const id = await ask(world.store, 'notify')
+    let deaths = -1
+    do {
+      deaths++
+      life = createMortal(world, [handler])
+      await life.engine.start()
+      await world.runtime.advance(20_000)
+    } while (life.isDead && deaths < 8)
+    expect(deaths).toBe(3)
+    expect(await found(world.store, id)).toMatchObject({
+      status: 'done',
+      letters: 22,
+      byState: { done: 11, failed: 1 },
+    })
+    for (const key of keys.filter((one) => one !== 'key-7')) expect([...new Set(callsOf(key))]).toEqual([1, 2])
+    const held = await heldOf(life.engine, 'notify')
+    expect(held.map(({ lane, status }) => [lane, status])).toEqual([
+      ['key-7', 'parked'],
+      ['key-7', 'queued'],
+    ])
   })
 
   it('tries a revision instead of what came', async () => {

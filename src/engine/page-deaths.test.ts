@@ -2,6 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
 import { createMortal, type Mortal } from '../../test/mortal.ts'
+import { ask, found } from '../../test/redrive/asking.ts'
 import { createLog, defineProjection, defineSubscription, type Projection, type SqlProjection } from '../index.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import { createScriptedSource } from '../testing/source.ts'
@@ -9,6 +10,8 @@ import { createScriptedSource } from '../testing/source.ts'
 // Projections whose events kill the process, in virtual time. Those that really do are in test/handlers.
 
 const leaseMs = 10_000
+/** For those that die of nothing. */
+const never = { die: () => undefined } as Mortal
 const deadly = 13
 
 type Consumer = Projection | SqlProjection | Subscription
@@ -130,6 +133,45 @@ describe('after deaths', () => {
       [4, 'queued', undefined],
     ])
     expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2, held: 2 })
+  })
+
+  it('parks a letter that kills whoever lets it go, and lets the others go', async () => {
+    await using world = await createWorld()
+    let isBroken = true
+    const mended = (life: () => Mortal) =>
+      defineProjection('sums', {
+        events: bank,
+        initial: () => ({ amounts: '' }),
+        on: {
+          Credited: ({ amounts }, { data }) => {
+            if (isBroken) throw new Error('a bug')
+            if (data.amount === deadly) life().die()
+            return { amounts: `${amounts} ${data.amount}` }
+          },
+        },
+      })
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 0; i < 20; i++)
+      await log.append(`key-${i}`, [credited(1), credited(i === 12 ? deadly : 2), credited(3)])
+    const first = world.engine([mended(() => never)])
+    await world.settle(first)
+    await first.stop()
+    isBroken = false
+    const id = await ask(world.store, 'sums')
+    const { engine, deaths } = await untilOneLives(world, (life) => [mended(life)], 20)
+    expect(deaths).toBe(3)
+    expect(await found(world.store, id)).toMatchObject({
+      status: 'done',
+      letters: 58,
+      byState: { done: 19, failed: 1 },
+    })
+    const held = await heldOf(engine, 'sums')
+    expect(held.map(({ lane, sequence, status, failure }) => [lane, sequence, status, failure?.rule])).toEqual([
+      ['key-12', 2, 'parked', 'crash'],
+      ['key-12', 3, 'queued', undefined],
+    ])
+    expect(await engine.verify('sums')).toMatchObject({ ok: true })
+    expect(await trialsOf(world, 'sums')).toEqual([])
   })
 
   it('blames nobody in another projection of the same process', async () => {

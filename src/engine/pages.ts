@@ -198,8 +198,8 @@ export class PageLoop implements Loop {
   async #release(partition: Partition, batch: LaneBatch): Promise<[Outcome, CommitOutcome]> {
     const loaded = await loadLanes(partition, batch)
     if (partition.subscription.consumer.kind === 'sql') {
-      const process = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
-      return this.#perform(partition, process)
+      const take = (performing: Performing) => processLanes(partition, batch, loaded, performing, this.#refusals)
+      return this.#perform(partition, take)
     }
     const outcome = await processLanes(partition, batch, loaded, undefined, this.#refusals)
     return [outcome, await this.#tenure.commit(this.#commitOf(outcome))]
@@ -282,9 +282,9 @@ export class PageLoop implements Loop {
   async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
     if (partition.subscription.consumer.kind === 'sql') {
       this.#reading.readAhead(page, this.#limits())
-      const process = async (performing: Performing) =>
+      const take = async (performing: Performing) =>
         checked(await performPage(partition, page.events, performing, this.#refusals), page)
-      return this.#perform(partition, process, page)
+      return this.#perform(partition, take, page)
     }
     const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
     this.#reading.readAhead(page, this.#limits())
@@ -293,7 +293,7 @@ export class PageLoop implements Loop {
 
   async #perform(
     partition: Partition,
-    process: (performing: Performing) => Promise<Outcome>,
+    take: (performing: Performing) => Promise<Outcome>,
     page?: SourcePage,
   ): Promise<[Outcome, CommitOutcome]> {
     const { store, forced } = this.#parts
@@ -304,7 +304,7 @@ export class PageLoop implements Loop {
         // It may run again; what an earlier run held, it held in a transaction that is no more.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
-        outcome = await process({ tx, way })
+        outcome = await take({ tx, way })
         forced.throwIfAborted()
         return this.#commitOf(outcome, page)
       })

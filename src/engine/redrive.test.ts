@@ -175,6 +175,8 @@ describe('a redrive', () => {
     await log.append('other', [credited(1)])
     await world.runtime.advance(10)
     expect((await rowOf(engine, 'other', trails))?.data).toEqual({ trail: [1] })
+    // Also in the middle of it everything adds up.
+    expect(await engine.verify('trails')).toMatchObject({ ok: true, differences: [] })
     await world.runtime.advance(6_000)
     expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 40 })
   })

@@ -1,6 +1,8 @@
 import { HoldfastError } from '../errors.ts'
+import { inVersion } from '../failure/failure.ts'
 import type { Share } from '../source/share.ts'
 import { addCounts, type Checkpoint } from '../subscription/checkpoint.ts'
+import type { Consumer } from '../subscription/subscription.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState, Pause } from '../subscription/subscription-store.ts'
 import type { NextState } from './state.ts'
 import type { WorkerParts } from './worker.ts'
@@ -73,7 +75,7 @@ export class Tenure {
   commitOf(written: Written, to: Destination, aside: Aside = {}): Commit {
     const { subscription, settings, runtime } = this.#parts
     const before = this.checkpoint as Checkpoint
-    const { counts, rows, lanes, held, letters } = written
+    const { counts, rows, lanes, held, letters } = inVersionOf(subscription.consumer, written)
     return {
       lease: this.lease as Lease,
       leaseMs: settings.leaseMs,
@@ -181,4 +183,18 @@ export function destination(
 ): Destination {
   if (last) return { position, eventId: last.id, eventType: last.type, eventTime: last.time }
   return { position, eventId: before.eventId, eventType: before.eventType, eventTime: before.eventTime }
+}
+
+/** Failures are told apart by the version of the code that failed. */
+function inVersionOf({ version }: Consumer, written: Written): Written {
+  if (version === 1) return written
+  return {
+    ...written,
+    held: written.held.map((letter) =>
+      letter.failure ? { ...letter, failure: inVersion(letter.failure, version) } : letter,
+    ),
+    letters: written.letters.map((change) =>
+      change.change === 'failed' ? { ...change, failure: inVersion(change.failure, version) } : change,
+    ),
+  }
 }

@@ -61,6 +61,12 @@ export function describeFailure(
   }
 }
 
+/** The same bug in another version of the code is not the same any more: it is new, or it came back. */
+export function inVersion(failure: Failure, version: number): Failure {
+  if (version === 1) return failure
+  return { ...failure, fingerprint: sha256Hex(`${failure.fingerprint}\n${version}`).slice(0, 16) }
+}
+
 function describe(thrown: unknown): { errorType: string; message: string } {
   const name = text(field(thrown, 'name')) ?? text(field(field(thrown, 'constructor'), 'name'))
   return {

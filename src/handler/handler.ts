@@ -4,6 +4,7 @@ import { HoldfastError } from '../errors.ts'
 import { type DataOf, type EventCatalog, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
 import type { Event, RecordedEvent } from '../event/event.ts'
 import { checkName } from '../event/names.ts'
+import { checkCount } from '../failure/action.ts'
 import { definePolicy, type Policy } from '../failure/policy.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
@@ -39,6 +40,8 @@ export interface HandlerDefinition<C extends EventCatalog> {
    * it a dry run does not call it at all.
    */
   readonly dryRun?: boolean
+  /** What this code does, as a number. 1 unless you say otherwise. What fails in another version is another incident. */
+  readonly version?: number
   /** Told of every attempt that failed. What it throws is logged, and changes nothing. */
   readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
 }
@@ -101,6 +104,7 @@ export interface Handler {
   readonly order: 'key' | 'partition' | 'none'
   readonly onError: ErrorHook | undefined
   readonly dryRun: boolean
+  readonly version: number
 }
 
 /** A breaker for the whole handler, or one for each key that `key` tells, such as an endpoint. */
@@ -127,6 +131,7 @@ const optionNames = [
   'order',
   'dryRun',
   'onError',
+  'version',
 ]
 const mostConcurrency = 10_000
 
@@ -143,6 +148,7 @@ export function defineHandler<const C extends EventCatalog>(name: string, defini
     order = 'key',
     dryRun = false,
     onError,
+    version = 1,
   } = definition
   if (!Number.isSafeInteger(concurrency) || concurrency < 1 || concurrency > mostConcurrency)
     throw refused(name, `concurrency is ${String(concurrency)}`, `a whole number from 1 to ${mostConcurrency}`)
@@ -152,6 +158,7 @@ export function defineHandler<const C extends EventCatalog>(name: string, defini
     throw refused(name, 'onError is no function', 'a function of the error, the event and the context')
   if (typeof dryRun !== 'boolean') throw refused(name, 'dryRun is no boolean', 'true, or left out')
   if (typeof failure?.classes !== 'object') throw refused(name, 'failure is no policy', 'a preset, or definePolicy(…)')
+  checkCount(version, `version of ${name}`, 1, 1_000_000)
   const timeoutMs = toMs(timeout, `The timeout of ${name}`)
   if (timeoutMs < 1) throw refused(name, 'timeout is 0', 'a duration')
   return {
@@ -169,6 +176,7 @@ export function defineHandler<const C extends EventCatalog>(name: string, defini
     order,
     onError: onError as ErrorHook | undefined,
     dryRun,
+    version,
   }
 }
 

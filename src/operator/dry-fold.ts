@@ -1,5 +1,4 @@
-import { triedEvent } from '../dead-letter/tried.ts'
-import { readEvent, relevanceOf } from '../engine/interpret.ts'
+import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
 import type { Projection, Reducer } from '../projection/projection.ts'
 import { parseJson } from '../event/parse.ts'
@@ -39,7 +38,7 @@ export async function dryFold(
   return { outcomes, changes: changesOf(projection, first, before) }
 
   async function fold(letter: LaneTrial['letters'][number]): Promise<DryOutcome> {
-    const record = triedEvent(letter)
+    const record = recordOf(letter)
     const relevance = relevanceOf(subscription, record)
     if (typeof relevance !== 'function' && !(relevance === 'unknown' && subscription.unknown === 'hold'))
       return { outcome: 'ignored', why: 'it is not subscribed to' }

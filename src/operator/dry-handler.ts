@@ -1,7 +1,6 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
-import { triedEvent } from '../dead-letter/tried.ts'
 import { Attempt, type AttemptResult } from '../engine/handling/attempt.ts'
-import { readEvent, relevanceOf } from '../engine/interpret.ts'
+import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
 import type { Event } from '../event/event.ts'
 import { classify } from '../failure/classify.ts'
 import { describeFailure } from '../failure/failure.ts'
@@ -26,7 +25,7 @@ export async function dryHandler(trial: LaneTrial, handler: Handler): Promise<Tr
 
 async function handle(trial: LaneTrial, handler: Handler, letter: DeadLetter): Promise<DryOutcome> {
   const { subscription, parts } = trial
-  const record = triedEvent(letter)
+  const record = recordOf(letter)
   const relevance = relevanceOf(subscription, record)
   if (typeof relevance !== 'function' && !(relevance === 'unknown' && subscription.unknown === 'hold'))
     return { outcome: 'ignored', why: 'it is not subscribed to' }

@@ -1,5 +1,4 @@
-import { triedEvent } from '../dead-letter/tried.ts'
-import { readEvent, relevanceOf } from '../engine/interpret.ts'
+import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
 import { StoreError } from '../errors.ts'
 import { describeFailure } from '../failure/failure.ts'
 import type { Effect } from '../projection/projection.ts'
@@ -32,7 +31,7 @@ async function perform(
   letter: LaneTrial['letters'][number],
   tx: Transaction,
 ): Promise<DryOutcome> {
-  const record = triedEvent(letter)
+  const record = recordOf(letter)
   const relevance = relevanceOf(subscription, record)
   if (typeof relevance !== 'function' && !(relevance === 'unknown' && subscription.unknown === 'hold'))
     return { outcome: 'ignored', why: 'it is not subscribed to' }

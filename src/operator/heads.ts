@@ -8,8 +8,12 @@ const perPage = 200
 export async function* headsOf(
   store: Store,
   subscription: string,
-  { status, ...filter }: LetterFilter,
+  { status, ...given }: LetterFilter,
 ): AsyncGenerator<DeadLetter> {
+  const { lane, position } = given
+  // The head of a lane is found by its position, however many letters there are.
+  const held = lane !== undefined && position === undefined ? await store.letters.lane(subscription, lane) : undefined
+  const filter = held ? { ...given, position: held.headPosition } : given
   const statuses = (['parked', 'retrying'] as const).filter((wanted) => (status ?? wanted) === wanted)
   const walks = statuses.map((wanted) => walk(store, subscription, { ...filter, status: wanted }))
   const next = await Promise.all(walks.map(async (heads) => (await heads.next()).value))

@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterName, ReviseOutcome } from '../dead-letter/letter-store.ts'
-import { triedEvent } from '../dead-letter/tried.ts'
+import { recordOf } from '../engine/interpret.ts'
 import { HoldfastError, InvalidEventError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { diffJson, type JsonChange } from '../event/diff.ts'
@@ -54,7 +54,7 @@ export async function prepareRevision(parts: OperatorParts, name: LetterName, in
   const body =
     'json' in input ? checkJsonText(input.json, 'json', dataLimits) : encodeJson(input.data, 'data', dataLimits)
   await checkSchema(parts, letter, body)
-  return { letter, body, changes: changesOf(triedEvent(letter).body, body) }
+  return { letter, body, changes: changesOf(recordOf(letter).body, body) }
 }
 
 /** As the code will read it: with the upcasts from the letter's own schema version. */
@@ -91,9 +91,9 @@ export async function unrevise(parts: OperatorParts, name: LetterName, reason: s
   const details = { partition: letter.partition, revision: letter.revision?.number ?? null }
   const outcome = await letters.unrevise(exactly(letter), parts.deed({ ...deed, ...about(letter, details) }))
   const number = numberOf(outcome, letter)
-  const after = triedEvent(await findLetter(parts.store, exactly(letter))).body
+  const after = recordOf(await findLetter(parts.store, exactly(letter))).body
   // What is left of it is text, or the exact bytes of an event that came as such.
-  const changes = typeof after === 'string' && isJson(after) ? changesOf(triedEvent(letter).body, after) : []
+  const changes = typeof after === 'string' && isJson(after) ? changesOf(recordOf(letter).body, after) : []
   return { number, changes }
 }
 

@@ -1,6 +1,5 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
-import { triedEvent } from '../dead-letter/tried.ts'
-import { readEvent, relevanceOf } from '../engine/interpret.ts'
+import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Event, RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
@@ -110,7 +109,7 @@ async function take(
     return { ...about, outcome: 'held', failure: letter.failure, after: before }
   if (typeof relevance !== 'function' && !isHolding)
     return projection.keyOf ? undefined : { ...about, outcome: 'filtered', after: before }
-  const { event, lane, failure: unreadable } = await readEvent(subscription, letter ? triedEvent(letter) : record)
+  const { event, lane, failure: unreadable } = await readEvent(subscription, letter ? recordOf(letter) : record)
   // A letter is folded where it stood, whatever a revision has made of its key.
   if ((letter?.lane ?? lane) !== folding.key) return undefined
   const tried = { ...about, event, revision: letter?.revision?.number }

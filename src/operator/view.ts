@@ -1,8 +1,7 @@
 import type { DeadLetter, Revision } from '../dead-letter/letter.ts'
 import type { LaneSummary, LetterName } from '../dead-letter/letter-store.ts'
 import { foldStack, type StackFrames } from '../dead-letter/stack.ts'
-import { triedEvent } from '../dead-letter/tried.ts'
-import { readEvent } from '../engine/interpret.ts'
+import { readEvent, recordOf } from '../engine/interpret.ts'
 import { parseBody, type RecordedEvent } from '../event/event.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -49,7 +48,7 @@ export async function viewLetter(
   return {
     letter,
     original,
-    decoded: revision ? await decode(known, triedEvent(letter)) : original,
+    decoded: revision ? await decode(known, recordOf(letter)) : original,
     stack: failure && foldStack(failure),
     lane,
     isHead: lane?.headPosition === event.position,

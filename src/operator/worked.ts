@@ -1,4 +1,4 @@
-import { createEngine, type Engine, type EngineOptions } from '../engine/engine.ts'
+import { createEngine, type Engine } from '../engine/engine.ts'
 import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'
@@ -50,14 +50,7 @@ export async function ensureWorked(
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
         const subscriptions = [parts.subscriptionOf(subscription)]
-        const options: EngineOptions & { readonly only: 'letters' } = {
-          store,
-          subscriptions,
-          only: 'letters',
-          ...runtime,
-          ...(logger && { logger }),
-        }
-        engine = createEngine(options)
+        engine = createEngine({ store, subscriptions, only: 'letters', ...runtime, ...(logger && { logger }) })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }
         })

@@ -139,7 +139,8 @@ export function partSql(
           SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}`,
       }
     case 'updates':
-      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket.
+      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket. What is looked for comes as a whole: a planner
+      // that knows the subscription and the partition, but not yet how large they are, would read all of them.
       return {
         parameters: updateColumns.length,
         sql: `
@@ -149,8 +150,8 @@ export function partSql(
             failed_at = CASE WHEN r.attempts IS NULL THEN l.failed_at ELSE $10::bigint END,
             attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
               ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
-          FROM c, ${from(updateColumns)}
-          WHERE l.subscription = $1::text AND l.partition = $2::integer AND l.position = r.position`,
+          FROM (SELECT c.subscription, c.partition, r.* FROM c, ${from(updateColumns)} OFFSET 0) AS r
+          WHERE l.subscription = r.subscription AND l.partition = r.partition AND l.position = r.position`,
       }
     case 'lanes':
       return {
@@ -166,7 +167,7 @@ export function partSql(
     case 'gone':
       return {
         parameters: 1,
-        sql: `DELETE FROM ${lanes} USING c WHERE subscription = $1::text AND lane = ANY ($${first}::text[])`,
+        sql: `DELETE FROM ${lanes} AS l USING c WHERE l.subscription = $1::text AND l.lane = ANY ($${first}::text[])`,
       }
     case 'trials':
       return {
@@ -199,7 +200,7 @@ export function partSql(
         sql: `
           UPDATE ${db.table('holdfast_redrive_lanes')} AS n SET letters = n.letters + r.letters,
             state = CASE WHEN n.state = 'left' AND r.state = 'running' THEN n.state ELSE r.state END
-          FROM c, ${from(progressColumns)} WHERE n.redrive = r.redrive AND n.lane = r.lane`,
+          FROM (SELECT r.* FROM c, ${from(progressColumns)} OFFSET 0) AS r WHERE n.redrive = r.redrive AND n.lane = r.lane`,
       }
     case 'revised':
       return {

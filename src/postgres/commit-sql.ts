@@ -70,7 +70,7 @@ function checkpointSql(db: Database): string {
       held = held + $16::bigint, discarded = discarded + $17::bigint, commits = commits + 1,
       marks = coalesce($19::text, marks), tried = coalesce($20::bigint, tried)
     WHERE subscription = $1::text AND partition = $2::integer AND epoch = $3::bigint AND owner = $4::text
-      AND position = $5::bigint AND commits = coalesce($18::bigint, commits) 
+      AND position = $5::bigint AND commits = coalesce($18::bigint, commits)
       AND (paused_at IS NULL OR $21::boolean)
-    RETURNING 1`
+    RETURNING subscription, partition`
 }

@@ -24,13 +24,13 @@ export function conditionsOf(db: Database, filter: LetterFilter, first: number):
   const add = (column: string, is: string, value: unknown, type: string) => {
     if (value !== undefined) sql.push(`AND ${column} ${is} ${bind(value, type)}`)
   }
-  const known = (column: string, logged: string) => `coalesce(l.${column} COLLATE "C", (
-    SELECT e.${logged} FROM ${db.table('holdfast_events')} AS e WHERE l.logged AND e.position = l.position))`
+  const type = `coalesce(l.type COLLATE "C", (
+    SELECT e.type FROM ${db.table('holdfast_events')} AS e WHERE l.logged AND e.position = l.position))`
   if (filter.lane !== undefined) sql.push(`AND ${ofLane(db, bind(filter.lane, 'text'))}`)
   add('l.partition', '=', filter.partition, 'integer')
   add('l.position', '=', filter.position, 'bigint')
   add('l.status', '=', filter.status, 'text')
-  add(known('type', 'type'), '=', filter.type, 'text')
+  add(type, '=', filter.type, 'text')
   add('l.class', '=', filter.class, 'text')
   add('l.fingerprint', '=', filter.fingerprint, 'text')
   add('l.held_at', '>=', filter.since, 'bigint')
@@ -40,8 +40,10 @@ export function conditionsOf(db: Database, filter: LetterFilter, first: number):
     const plain = `lower(${bind(text, 'text')} COLLATE "C")`
     // Failures are kept in JSON, so that is how it is written there.
     const escaped = `lower(${bind(JSON.stringify(text).slice(1, -1), 'text')} COLLATE "C")`
-    sql.push(`AND (strpos(lower(l.attempts COLLATE "C"), ${escaped}) > 0
-      OR strpos(lower(${known('lane', 'key')}), ${plain}) > 0 OR strpos(lower(${known('event_id', 'id')}), ${plain}) > 0)`)
+    const isIn = (column: string) => `strpos(lower(${column} COLLATE "C"), ${plain}) > 0`
+    sql.push(`AND (strpos(lower(l.attempts COLLATE "C"), ${escaped}) > 0 OR ${isIn('l.lane')} OR ${isIn('l.event_id')}
+      OR l.lane IS NULL AND EXISTS (
+        SELECT FROM ${db.table('holdfast_events')} AS e WHERE e.position = l.position AND (${isIn('e.key')} OR ${isIn('e.id')})))`)
   }
   return { sql: sql.join(' '), values }
 }

@@ -82,34 +82,50 @@ export function letterStatements(db: Database) {
   }
 }
 
+/** What the view `holdfast_dead_letters` gives of a letter `l` and its event `e`. */
+const wholeColumns = (db: Database) => `
+  l.subscription, l.partition, l.position, l.status, coalesce(l.lane, e.key) AS lane, coalesce(l.sequence, e.version) AS sequence,
+  coalesce(l.event_id, e.id) AS event_id, coalesce(l.type, e.type) AS type, coalesce(l.key, e.key) AS key,
+  coalesce(l.version, e.version) AS version, coalesce(l.schema_version, e.schema_version) AS schema_version,
+  coalesce(l.time, e.time) AS time, coalesce(l.is_text, true) AS is_text,
+  coalesce(l.data, convert_to(e.data::text, 'UTF8')) AS data,
+  CASE WHEN l.data IS NULL THEN convert_to(e.metadata::text, 'UTF8') ELSE l.metadata END AS metadata,
+  coalesce(l.attempts, '[]') AS attempts, l.held_at, l.ended_at, l.ended_by, l.ended_reason, l.logged, (
+    SELECT json_build_object('number', r.number, 'body', r.body, 'by', r.by, 'reason', r.reason, 'at', r.at)
+    FROM ${db.table('holdfast_revisions')} AS r
+    WHERE r.subscription = $1 AND r.position = l.position AND r.partition = $2 AND NOT r.taken_back
+    ORDER BY r.number DESC LIMIT 1
+  ) AS revision`
+
 /**
  * The letters of the lanes $3, for each in order and at most $4 of it, one lane after the other until there are $5; of those, what fits
  * into $6 bytes and one more, so that a long queue of large ones stays where it is. The loops are nested in the order in which
  * they are written, because each needs what the one around it gives; so the limit ends them, and no lane behind it is looked at.
+ * Whatever a lane has is found once: not by the view, which would look for the event again.
  */
 function queuesStatement(db: Database): Statement {
   const letters = db.table('holdfast_letters')
-  const one = (condition: string) => `
-    CROSS JOIN LATERAL (
-      SELECT * FROM ${db.table('holdfast_dead_letters')} AS v WHERE v.subscription = $1 AND v.partition = $2 AND ${condition} LIMIT 1
-    ) AS v`
-  const ofLane = `l.subscription = $1 AND l.lane = a.lane AND NOT l.logged AND l.ended_at IS NULL`
+  const events = db.table('holdfast_events')
+  const ofLane = `l.subscription = $1 AND l.lane = a.lane AND NOT l.logged AND l.ended_at IS NULL AND l.partition = $2`
   return fresh(`
     SELECT * FROM (
       SELECT *, row_number() OVER w AS number, sum(octet_length(data)) OVER w - octet_length(data) AS bytes_before
       FROM (
         SELECT a.number AS lane_number, v.*
         FROM unnest($3::text[]) WITH ORDINALITY AS a (lane, number) CROSS JOIN LATERAL (
-          SELECT EXISTS (SELECT FROM ${letters} AS l WHERE ${ofLane} AND l.partition = $2) AS is_foreign, (
+          SELECT EXISTS (SELECT FROM ${letters} AS l WHERE ${ofLane}) AS is_foreign, (
             SELECT h.head FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = a.lane
           ) AS head OFFSET 0
         ) AS h CROSS JOIN LATERAL (
-          (SELECT v.* FROM (
-            SELECT l.position FROM ${letters} AS l WHERE h.is_foreign AND ${ofLane} AND l.partition = $2
-            ORDER BY l.sequence, l.position LIMIT $4
-          ) AS f ${one('v.position = f.position')})
+          (SELECT ${wholeColumns(db)}
+          FROM ${letters} AS l LEFT JOIN (SELECT * FROM ${events} WHERE false) AS e ON true
+          WHERE h.is_foreign AND ${ofLane} ORDER BY l.sequence, l.position LIMIT $4)
           UNION ALL
-          (SELECT v.* FROM ${db.table('holdfast_events')} AS e ${one('v.position = e.position AND v.logged AND v.ended_at IS NULL')}
+          (SELECT ${wholeColumns(db)}
+          FROM ${events} AS e CROSS JOIN LATERAL (
+            SELECT * FROM ${letters} AS l
+            WHERE l.subscription = $1 AND l.position = e.position AND l.partition = $2 AND l.logged AND l.ended_at IS NULL LIMIT 1
+          ) AS l
           WHERE NOT h.is_foreign AND e.key = a.lane AND e.version >= coalesce(h.head, 0) ORDER BY e.version LIMIT $4)
         ) AS v LIMIT $5
       ) AS found WINDOW w AS (ORDER BY lane_number, sequence, position ROWS UNBOUNDED PRECEDING)

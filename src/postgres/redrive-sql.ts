@@ -80,15 +80,17 @@ export function freezeStatement(
   const { lane, ...rest } = filter
   const { sql, values } = conditionsOf(db, rest, 4)
   const status = act === 'skip' ? "h.status = 'waiting' AND h.breaker IS NULL" : "h.status IN ('parked', 'retrying')"
+  // Only where it matters: there may be a million of them.
+  const ofHead = `CROSS JOIN LATERAL (
+    SELECT FROM ${db.table('holdfast_letters')} AS l
+    WHERE l.subscription = $2 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
+  ) AS l`
   const statement = fresh(`
     WITH heads AS MATERIALIZED (
       SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
         SELECT FROM ${lanes} AS n WHERE n.subscription = $2 AND n.lane = h.lane AND n.state IN ('pending', 'running')
       ) AS is_busy
-      FROM ${db.table('holdfast_lanes')} AS h CROSS JOIN LATERAL (
-        SELECT FROM ${db.table('holdfast_letters')} AS l
-        WHERE l.subscription = $2 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
-      ) AS l
+      FROM ${db.table('holdfast_lanes')} AS h ${sql === '' ? '' : ofHead}
       WHERE h.subscription = $2 AND ($3::text IS NULL OR h.lane = $3) AND ${status}
     ),
     frozen AS (

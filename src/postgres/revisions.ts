@@ -43,7 +43,7 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
     })
 
   return {
-    revise: (letter, body, deed) => {
+    revise: async (letter, body, deed) => {
       checkBody(body)
       return change(letter, deed, async (run, values) => {
         const [row] = await run<{ number: number }>(sql.insert, [...values, body, deed.by, deed.reason, deed.at])

@@ -110,4 +110,34 @@ describeServers('an operator', (server: TestServer) => {
       })
     }
   })
+
+  it('lets lanes go itself where nobody does, watches it, and leaves', async () => {
+    await using scene = await createScene()
+    const { operator, store } = scene
+    await operator.revise({ subscription: 'balances', position: 2 }, { data: { amount: 1 } }, 'typo')
+    const { redrive } = await operator.redrive('balances', { all: true }, { reason: 'x', expected: 2 })
+    const watching = all(operator.watch(redrive.id, { every: '50ms' }))
+    expect(await operator.ensureWorked(redrive.id)).toMatchObject({
+      by: 'here',
+      redrive: { status: 'done', letters: 2, byState: { done: 1, failed: 1 } },
+    })
+    expect((await watching).at(-1)).toMatchObject({ isOver: true, lanesDone: 2, letters: 2 })
+    expect(await operator.redriveLanes(redrive.id, { state: 'failed' })).toMatchObject([
+      { lane: 'b', heldAt: 4, failure: { message: 'can not take 3 from 0' } },
+    ])
+    const owners = (await store.subscriptions.partitions('balances')).map(({ owner }) => owner)
+    expect(new Set(owners)).toEqual(new Set([undefined]))
+
+    const discard = await operator.discard('balances', { lane: 'b' }, { reason: 'a test' })
+    await operator.ensureWorked(discard.redrive.id)
+    expect(await operator.letter({ subscription: 'balances', position: 4 })).toMatchObject({
+      letter: { status: 'discarded', endedBy: 'ada', endedReason: 'a test' },
+      lane: undefined,
+    })
+    await using engine = createEngine({ store, subscriptions: [balances], logger: silent })
+    await engine.start()
+    await engine.drain()
+    expect(await engine.verify('balances')).toMatchObject({ ok: true, counts: { applied: 3, held: 0, discarded: 1 } })
+    expect((await operator.stateAt('balances', 'a')).row).toMatchObject({ data: { balance: 100 } })
+  })
 })

@@ -5,9 +5,12 @@ import type { Client } from 'pg'
 import { describe } from 'vitest'
 import { describeServers } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
+import type { Address } from './child.ts'
 
 export interface Place extends AsyncDisposable {
   readonly store: Store
+  /** For other processes. */
+  readonly address: Address
   /** SQL of a user's own, on a connection of their own; `$schema.` goes before the names of tables. */
   readonly user: (sql: string) => Promise<readonly Record<string, unknown>[]>
 }
@@ -21,7 +24,7 @@ export function describeStores(promise: string, tests: (open: () => Promise<Plac
         using db = new DatabaseSync(store.file)
         return db.prepare(sql.replaceAll('$schema.', '')).all() as Record<string, unknown>[]
       }
-      return { store, user, [Symbol.asyncDispose]: () => store.close() }
+      return { store, user, address: { file: store.file }, [Symbol.asyncDispose]: () => store.close() }
     })
   })
   describeServers(promise, (server) => {
@@ -32,7 +35,7 @@ export function describeStores(promise: string, tests: (open: () => Promise<Plac
       const client: Client = schemas.user
       const user = async (sql: string) =>
         (await client.query(sql.replaceAll('$schema.', `${schema}.`))).rows as Record<string, unknown>[]
-      return { store, user, [Symbol.asyncDispose]: () => store.close() }
+      return { store, user, address: { url: schemas.url, schema }, [Symbol.asyncDispose]: () => store.close() }
     })
   })
 }

@@ -115,9 +115,9 @@ export async function queueOf(
   subscription: string,
   partition: number,
   lane: string,
-  limits: PageLimits,
+  most: PageLimits,
 ): Promise<LetterQueue> {
-  const [queue] = await store.letters.queues(subscription, partition, [lane], { ...limits, perLane: limits.events })
+  const [queue] = await store.letters.queues(subscription, partition, [lane], { ...most, perLane: most.events })
   return queue as LetterQueue
 }
 

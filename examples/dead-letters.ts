@@ -1,0 +1,79 @@
+// A night of an operator: a bug holds lanes; they are looked at, tried without risk, mended, let go, and proven to be in their place.
+import {
+  createEngine,
+  createLog,
+  createOperator,
+  defineEvents,
+  defineProjection,
+  redactFailure,
+  shapeOf,
+} from 'holdfast'
+import { createSqliteStore } from 'holdfast/sqlite'
+import { z } from 'zod'
+
+const shop = defineEvents({ Sold: z.object({ sku: z.string(), price: z.number() }) })
+
+// The first release can't do without a price; the second can.
+const sales = (release: 1 | 2) =>
+  defineProjection('sales', {
+    events: shop,
+    initial: () => ({ sold: 0, revenue: 0 }),
+    on: {
+      Sold: ({ sold, revenue }, { data }) => {
+        if (release === 1 && data.price === 0) throw new RangeError(`${data.sku} has no price`)
+        if (data.price < 0) throw new RangeError(`${data.sku} has a price of ${data.price}`)
+        return { sold: sold + 1, revenue: revenue + data.price }
+      },
+    },
+  })
+
+await using store = await createSqliteStore({ file: process.argv[2] ?? 'dead-letters.db' })
+const log = createLog({ store, events: shop })
+const sold = (sku: string, price: number) => ({ type: 'Sold', data: { sku, price } }) as const
+await log.append('berlin', [sold('pen', 2), sold('gift', 0), sold('ink', 5)])
+await log.append('paris', [sold('gift', 0)])
+await log.append('rome', [sold('book', -12)])
+
+const first = createEngine({ store, subscriptions: [sales(1)] })
+await first.start()
+await first.drain()
+await first.stop()
+
+// The same subscriptions as the engines have: here those of the release that mends it.
+const operator = createOperator({ store, subscriptions: [sales(2)], by: 'ada' })
+
+for (const { state, held, lanes, errorType } of await operator.incidents({ subscription: 'sales' }))
+  console.log('incident', state, errorType, `letters: ${held}, lanes: ${lanes}`)
+
+const { letter, decoded, behind } = await operator.letter({ subscription: 'sales', position: 2 })
+console.log(letter.lane, 'held at', letter.event.position, 'with', behind.length, 'behind it')
+// What was in it is nobody's business until somebody needs to know.
+if ('data' in decoded && letter.failure)
+  console.log(shapeOf(decoded.data), redactFailure(letter.failure, decoded.data).message)
+
+const before = await operator.stateAt('sales', 'berlin', { before: letter.event.position })
+console.log('before it', before.row?.data)
+
+for (const { lane, verdict, changes } of (await operator.dryRun('sales', { all: true })).lanes)
+  console.log('would', verdict, lane, changes[0]?.after?.['data'] ?? '')
+
+// rome fails in the new release too: its price has a sign too many.
+const rome = { subscription: 'sales', position: 5 }
+const { changes } = await operator.revise(rome, { data: { sku: 'book', price: 12 } }, 'ticket 71: a typo')
+console.log('revised', changes.map(({ path }) => path).join())
+
+const expected = await operator.count('sales', 'redrive', { all: true })
+const { redrive } = await operator.redrive('sales', { all: true }, { reason: 'release 2', expected, canary: true })
+// No engine runs here, so this process lets the lanes go; otherwise the engine does.
+const { by, redrive: over } = await operator.ensureWorked(redrive.id)
+console.log('redrive', over.status, over.letters, 'letters in', over.lanes, 'lanes, by', by)
+
+const second = createEngine({ store, subscriptions: [sales(2)] })
+await second.start()
+await second.drain()
+console.log('rome', (await second.read(sales(2)).get('rome'))?.data)
+console.log('verified', (await second.verify('sales')).ok)
+await second.stop()
+
+for (const { number, act, target, reason } of await operator.audit()) console.log(number, act, target, reason)
+console.log('audit', (await operator.verifyAudit()).ok)

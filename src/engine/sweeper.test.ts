@@ -1,0 +1,42 @@
+import { expect, it } from 'vitest'
+import { createWorld } from '../../test/fixtures.ts'
+import { begin, commitOf, hold, letter } from '../testing/contracts/fixtures.ts'
+import { Sweeper } from './sweeper.ts'
+
+const hour = 3_600_000
+
+it('says an hour before what will be purged, and purges that', async () => {
+  await using world = await createWorld()
+  const { store, runtime } = world
+  const lease = await begin(store.subscriptions)
+  const held = ['a', 'b', 'c'].map((lane) => letter(lane, 1, 'parked'))
+  const [first, second, third] = held.map(({ event }) => event.position) as [number, number, number]
+  await store.subscriptions.commit({ ...commitOf(lease), held, lanes: held.map((one) => hold(one, 1)) })
+  const resolve = (position: number, reason?: string) =>
+    store.subscriptions.commit({
+      ...commitOf(lease),
+      at: runtime.clock.now(),
+      letters: [{ change: 'resolved', position, by: 'engine', ...(reason !== undefined && { reason }) }],
+    })
+  await resolve(first)
+  await resolve(second, 'seen to by a person')
+  const lines: object[] = []
+  const logger = { info: (fields: object) => void lines.push(fields), warn: () => undefined, error: () => undefined }
+  const sweeper = new Sweeper(store, { subscriptions: ['s'], keptMs: 3 * hour }, runtime, logger)
+  const running = sweeper.run()
+  const left = async () => (await store.letters.list({ subscription: 's' })).map(({ event }) => event.position)
+
+  await runtime.advance(3.5 * hour)
+  expect(lines).toEqual([{ subscription: 's', letters: 1 }])
+  expect(await left()).toEqual([first, second, third])
+  await resolve(third)
+  await runtime.advance(hour)
+  expect(await left()).toEqual([second, third])
+  expect(await store.audit.list(0, 10)).toMatchObject([
+    { by: 'engine', act: 'letters.purge', target: 's', details: { letters: 1 } },
+  ])
+  await runtime.advance(4 * hour)
+  expect(await left()).toEqual([second])
+  sweeper.stop()
+  await running
+})
