@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors.ts'
+import { refuseOtherVersion } from '../rebuild/live.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { addCounts, type Counts, noCounts } from '../subscription/checkpoint.ts'
@@ -62,6 +63,7 @@ export async function reset(parts: OperatorParts, name: string, given: string): 
       hint: 'Only what reads the log can begin anew.',
     })
   }
+  await refuseOtherVersion(parts.store, name, consumer)
   const before = countsOf(await parts.partitionsOf(name))
   await checkLiveVersion(parts, subscription)
   const { lanes, letters } = await parts.store.letters.summary(name, 0)
