@@ -22,25 +22,29 @@ interface SubscriptionRow {
   readonly table_name: string | null
   readonly columns: string
   readonly version: number
-  readonly generation_of: string | null
-  readonly retired_at: number | null
   readonly epochs: number
+  readonly generationOf: string | null
+  readonly retiredAt: number | null
 }
 
 /** Everything that is in the schema, in parts that fit into memory. `query` stands in a read transaction, so it is one moment. */
 export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
   const subscriptions = await query<SubscriptionRow>(
-    `SELECT name, ${kindSql}, table_name, columns, version, generation_of, retired_at, epochs
+    `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS "generationOf", retired_at AS "retiredAt"
      FROM ${db.table('holdfast_subscriptions')} ORDER BY name`,
   )
   const readPartitions = partitionReader(db)
-  for (const { name, kind, table_name, columns, version, generation_of, retired_at, epochs } of subscriptions) {
-    const free = await freePartitions(db, query, name)
-    const states = await readPartitions(query, name)
-    const partitions = states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state))
-    const table = tableOf(table_name, columns)
-    const generation = { version, generationOf: generation_of ?? undefined, retiredAt: retired_at ?? undefined, epochs }
-    yield { part: 'subscription', subscription: { name, kind, table, partitions, ...generation } }
+  for (const { table_name, columns, generationOf, retiredAt, ...row } of subscriptions) {
+    const free = await freePartitions(db, query, row.name)
+    const states = await readPartitions(query, row.name)
+    const subscription = {
+      ...row,
+      table: tableOf(table_name, columns),
+      partitions: states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state)),
+      generationOf: generationOf ?? undefined,
+      retiredAt: retiredAt ?? undefined,
+    }
+    yield { part: 'subscription', subscription }
   }
   yield* events(db, query)
   for (const { name, table_name, columns } of subscriptions) {

@@ -19,9 +19,9 @@ interface SubscriptionRow {
   readonly table_name: string | null
   readonly columns: string
   readonly version: number
-  readonly generation_of: string | null
-  readonly retired_at: number | null
   readonly epochs: number
+  readonly generationOf: string | null
+  readonly retiredAt: number | null
 }
 
 /**
@@ -30,14 +30,21 @@ interface SubscriptionRow {
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
   const subscriptions = db.all<SubscriptionRow>(
-    `SELECT name, ${kindSql}, table_name, columns, version, generation_of, retired_at, epochs
+    `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS generationOf, retired_at AS retiredAt
      FROM holdfast_subscriptions ORDER BY name`,
   )
-  for (const { name, kind, table_name, columns, version, generation_of, retired_at, epochs } of subscriptions) {
-    const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))
-    const table = tableOf(table_name, columns)
-    const generation = { version, generationOf: generation_of ?? undefined, retiredAt: retired_at ?? undefined, epochs }
-    yield { part: 'subscription', subscription: { name, kind, table, partitions, ...generation } }
+  for (const { table_name, columns, generationOf, retiredAt, ...row } of subscriptions) {
+    const states = partitionRows(db, row.name).map((state) =>
+      toState(isFree(state) ? { ...state, owner: null } : state),
+    )
+    const subscription = {
+      ...row,
+      table: tableOf(table_name, columns),
+      partitions: states,
+      generationOf: generationOf ?? undefined,
+      retiredAt: retiredAt ?? undefined,
+    }
+    yield { part: 'subscription', subscription }
   }
   yield* events(db)
   for (const { name, table_name, columns } of subscriptions) {

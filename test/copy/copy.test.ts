@@ -98,6 +98,7 @@ describeServers('a copy of a store', (server) => {
       ({ letters }: Store) => letters.incidents({ subscription: 'mails', limit: 10 }),
       ({ letters }: Store) => letters.incidents({ subscription: 'accounts', limit: 10 }),
       ({ letters }: Store) => letters.stats('accounts'),
+      ({ rebuilds }: Store) => rebuilds.list('recent'),
     ]) {
       const found = await ask(to)
       expect(found).toEqual(await ask(from))
