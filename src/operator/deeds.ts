@@ -61,6 +61,7 @@ export async function reset(parts: OperatorParts, name: string, given: string): 
       hint: 'Only what reads the log can begin anew.',
     })
   }
+  await parts.liveOf(name)
   const before = countsOf(await parts.partitionsOf(name))
   const { lanes, letters } = await parts.store.letters.summary(name, 0)
   const details = {

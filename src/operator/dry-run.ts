@@ -92,7 +92,7 @@ export async function dryRun(
     throw new HoldfastError('OPTION_INVALID', `act is ${JSON.stringify(act)}.`, {
       hint: 'It can be redrive, discard, resolve.',
     })
-  const subscription = parts.subscriptionOf(name)
+  const subscription = await parts.liveOf(name)
   const filter = filterOf(selection)
   let left = whole(options.limit ?? 100, 'limit', 1, 10_000)
   await parts.partitionsOf(name)

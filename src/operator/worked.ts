@@ -49,7 +49,7 @@ export async function ensureWorked(
       if (isTime) askedAt = runtime.clock.mono()
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
-        const subscriptions = [parts.subscriptionOf(subscription)]
+        const subscriptions = [await parts.liveOf(subscription)]
         engine = createEngine({ store, subscriptions, only: 'letters', ...runtime, ...(logger && { logger }) })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }
