@@ -19,6 +19,7 @@ import { bold, dim, red } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { reportOf } from '../report.ts'
 import { recordReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { addRebuilds } from './projections-rebuild.ts'
 import { stateText } from './status.ts'
 
 export function addProjections(program: Command, perform: Perform): void {
@@ -26,6 +27,7 @@ export function addProjections(program: Command, perform: Perform): void {
   addList(group, perform)
   addGet(group, perform)
   addHistory(group, perform)
+  addRebuilds(group, perform)
   addReset(group, perform)
 }
 
