@@ -6,6 +6,7 @@ import { HoldfastError, StoreError } from '../errors.ts'
 import { createIds } from '../event/identity.ts'
 import type { Projection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
+import { refuseOtherVersion } from '../rebuild/live.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
@@ -183,13 +184,17 @@ export function createEngine(options: EngineOptions): Engine {
           hint: 'Only what reads the log can begin anew.',
         })
       }
-      await refuseOther(name, consumer.version)
+      await refuseOtherVersion(store, name, consumer)
       await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
       attendance.look()
       return { events: await eventsBehind(name) }
     },
     status: () => readStatus(store, all, runtime.clock),
-    verify: (name) => verifySubscription(store, runnerOf(name).subscription),
+    verify: async (name) => {
+      const { subscription } = runnerOf(name)
+      await refuseOtherVersion(store, name, subscription.consumer)
+      return verifySubscription(store, subscription)
+    },
     letters: async (query) => {
       const { subscription, after = 0, limit = 100 } = query
       runnerOf(subscription)
@@ -231,19 +236,6 @@ export function createEngine(options: EngineOptions): Engine {
     const isReading = settings.only !== 'letters'
     const beside = isReading ? [lookout.run(), timetable.run(), sweeper?.run()] : []
     return Promise.all([attendance.run(unregistered), ...beside])
-  }
-
-  /** What another version has in its table is not this code's to empty. */
-  async function refuseOther(name: string, version: number): Promise<void> {
-    const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
-    if (!live || live.version === version) return
-    throw new HoldfastError(
-      'PROJECTION_VERSION',
-      `${name} is live at version ${live.version}, and this is ${version}.`,
-      {
-        hint: 'Rebuild this version and switch to it; that leaves the live one as it is until then.',
-      },
-    )
   }
 
   async function eventsBehind(name: string): Promise<number> {

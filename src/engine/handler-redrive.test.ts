@@ -123,6 +123,26 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
   })
 
+  it('takes lanes one after the other whose letters are too large to be taken together', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(5)
+    await fill(world, keys, 4)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(world, () => {
+      if (isDown) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler], { page: { bytes: 20 } })
+    await run(world, engine, 10_000)
+    expect(await countsOf(engine, 'notify')).toMatchObject({ held: 20 })
+    isDown = false
+    calls.splice(0)
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(20_000)
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 20, byState: { done: 5 } })
+    for (const key of keys) expect(callsOf(key)).toEqual([1, 2, 3, 4])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
   it('burns nothing while a breaker is open, and goes on when it is closed', async () => {
     await using world = await createWorld()
     const keys = keysOf(6, 'x')

@@ -9,6 +9,7 @@ import { dryFold } from './dry-fold.ts'
 import { dryHandler } from './dry-handler.ts'
 import { drySql } from './dry-sql.ts'
 import { headsOf } from './heads.ts'
+import { checkLiveVersion } from './live-version.ts'
 import { type OperatorParts, whole } from './parts.ts'
 import { checkNamed, filterOf, type Selection } from './selection.ts'
 
@@ -47,6 +48,8 @@ export interface DryLetter {
   /** The number of the revision that was tried instead of the event as it came. */
   readonly revision: number | undefined
   readonly outcome: DryOutcome
+  /** As it stands: `redactFailure` wants its payload. */
+  readonly letter: DeadLetter
 }
 
 export type DryOutcome =
@@ -96,6 +99,7 @@ export async function dryRun(
   const filter = filterOf(selection)
   let left = whole(options.limit ?? 100, 'limit', 1, 10_000)
   await parts.partitionsOf(name)
+  await checkLiveVersion(parts, subscription)
   await checkNamed(parts, name, act, selection)
   const lanes: DryLane[] = []
   let isWhole = true
@@ -127,8 +131,9 @@ async function tryLane(trial: LaneTrial): Promise<DryLane> {
   return { lane, verdict: verdictOf(outcomes), letters: [...before, ...tried], changes }
 }
 
-function dryLetter({ event, revision }: DeadLetter, outcome: DryOutcome): DryLetter {
-  return { position: event.position, eventId: event.id, type: event.type, revision: revision?.number, outcome }
+function dryLetter(letter: DeadLetter, outcome: DryOutcome): DryLetter {
+  const { event, revision } = letter
+  return { position: event.position, eventId: event.id, type: event.type, revision: revision?.number, outcome, letter }
 }
 
 function tryLetters(trial: LaneTrial): Promise<TrialResult> {

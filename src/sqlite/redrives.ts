@@ -129,7 +129,7 @@ function ask(db: Database, request: RedriveRequest, find: (id: string) => Redriv
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
   const { sql, values } = conditionsOf(filter)
   // What is asked of a letter is true of the lane it is the head of, and there it is found without looking at all of them.
-  const { lane = null, position = null } = filter
+  const named = filter.lane === undefined ? [] : [filter.lane]
   const status = act === 'skip' ? "= 'waiting' AND h.breaker IS NULL" : "IN ('parked', 'retrying')"
   const heads = db.all<{ lane: string; partition: number; position: number; busy: number }>(
     `SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
@@ -137,11 +137,11 @@ function ask(db: Database, request: RedriveRequest, find: (id: string) => Redriv
        WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')) AS busy
      FROM holdfast_lanes AS h CROSS JOIN holdfast_dead_letters AS l
        ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
-     WHERE h.subscription = ? ${lane === null ? '' : 'AND h.lane = ?'} AND h.head_position = coalesce(?, h.head_position)
+     WHERE h.subscription = ? ${named.length === 0 ? '' : 'AND h.lane = ?'} AND h.head_position = coalesce(?, h.head_position)
        AND h.status ${status} ${sql} ORDER BY h.head_position, h.partition`,
     subscription,
-    ...(lane === null ? [] : [lane]),
-    position,
+    ...named,
+    filter.position ?? null,
     ...values,
   )
   const lanes = heads.filter(({ busy }) => busy === 0)
