@@ -2,9 +2,11 @@ import type { Command } from 'commander'
 import { redact } from '../../dead-letter/redact.ts'
 import type { Difference, Verification } from '../../engine/verify.ts'
 import { action, type Perform, withReason } from '../command.ts'
+import { CommandError } from '../errors.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
+import { isOfOtherCode, liveVersions } from '../report.ts'
 import { recordReveal, type RevealFlags } from '../reveal.ts'
 
 export function addVerify(program: Command, perform: Perform): void {
@@ -16,6 +18,7 @@ export function addVerify(program: Command, perform: Perform): void {
   action<RevealFlags>(withReason(command), perform, async (ctx, [name], flags) => {
     const chosen = name === undefined ? await ctx.subscriptions() : [await ctx.subscription(name)]
     const stored = name === undefined ? await ctx.stored() : new Map([[name, await ctx.storedSubscription(name)]])
+    const versions = await liveVersions(ctx, chosen, stored)
     await recordReveal(ctx, flags, name ?? 'all subscriptions')
     const engine = await ctx.engine()
     const results: Verification[] = []
@@ -23,7 +26,10 @@ export function addVerify(program: Command, perform: Perform): void {
     for (const subscription of chosen) {
       ctx.signal.throwIfAborted()
       // Asked for by its name, it is an error; among all, it is told.
-      if (!stored.has(subscription.name))
+      const isOther = isOfOtherCode(subscription.consumer, versions)
+      if (isOther && name !== undefined) throw otherCode(name)
+      if (isOther) skipped.push({ subscription: subscription.name, why: 'its live version is not that of this code' })
+      else if (!stored.has(subscription.name))
         skipped.push({ subscription: subscription.name, why: 'nobody has ever started it' })
       else if (name === undefined && subscription.source)
         skipped.push({
@@ -55,6 +61,14 @@ export function addVerify(program: Command, perform: Perform): void {
       exit: isOk ? 0 : 3,
     }
   })
+}
+
+function otherCode(name: string): CommandError {
+  return new CommandError(
+    'USAGE',
+    `The live version of ${name} is not that of this code, so this code can't say what it should be.`,
+    `holdfast projections versions ${name}`,
+  )
 }
 
 /** Rows have values of events in them, and so may have what went wrong. */
