@@ -209,6 +209,18 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await actsOf(store), ['redrive', 'cancel'])
   },
 
+  'goes on with a lane that it has begun, though it was cancelled and another wants the lane': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a'])
+    await store.redrives.ask(requestOf('r'))
+    await store.redrives.cancel('r', deedOf('cancel'))
+    await store.redrives.ask(requestOf('q'))
+    await report(store, lease, progress('r', 'a', 'running', 1))
+    await report(store, lease, progress('r', 'a', 'done', 2))
+    assert.deepEqual((await store.redrives.find('r'))?.letters, 3)
+    assert.deepEqual(await dueLanes(store), ['a'])
+  },
+
   'gives each partition its own lanes, and its share of the rate': async (store) => {
     await store.subscriptions.register({ name: 's', table, start: 0, partitions: 3 })
     const leases: Lease[] = []
