@@ -1,114 +1,119 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { describeServers } from '../postgres/databases.ts'
-import { useSchemas } from '../postgres/schemas.ts'
-import { createPlace } from './place.ts'
+import { createEngine, createLog, defineEvents, defineProjection } from 'holdfast'
+import { expect, it } from 'vitest'
+import { z } from 'zod'
+import { createPlace, type Place } from './place.ts'
 
-describe('SQLite: a projection', () => {
-  it('is rebuilt beside the live one, compared, switched, and dropped', async () => {
-    expect(await story({})).toBe('told')
-  })
+const events = defineEvents({ Credited: z.object({ amount: z.number() }) })
+
+const live = defineProjection('balances', {
+  events,
+  initial: () => ({ balance: 0 }),
+  on: { Credited: (row, { data }) => ({ balance: row.balance + data.amount }) },
 })
 
-describeServers('a projection', (server) => {
-  const schemas = useSchemas(server)
-  it('is rebuilt beside the live one, compared, switched, and dropped', async () => {
-    expect(await story({ HOLDFAST_STORE: schemas.url, HOLDFAST_SCHEMA: schemas.newSchema() })).toBe('told')
-  })
+const bank = `
+import { defineEvents, defineProjection } from 'holdfast'
+import { z } from 'zod'
+export const bank = defineEvents({ Credited: z.object({ amount: z.number() }) })
+export const balances = defineProjection('balances', {
+  version: 2,
+  events: bank,
+  initial: () => ({ balance: 0, moves: 0 }),
+  on: { Credited: (row, { data }) => ({ balance: row.balance + data.amount, moves: row.moves + 1 }) },
 })
+`
 
-const why = ['--reason', 'a test']
+const config = `
+import { defineConfig } from 'holdfast'
+import { bank, balances } from './bank.ts'
+export default defineConfig({ store: { sqlite: 'events.db' }, subscriptions: [balances], events: bank })
+`
 
-/** Two configurations, because the code changes. */
-async function story(env: Record<string, string>): Promise<'told'> {
-  using place = createPlace()
-  let config = 'holdfast.config.ts'
-  const run = (...args: string[]) => place.call([...args, '--config', config], { env })
-  const json = async (...args: string[]): Promise<Record<string, unknown>> => {
-    const { code, stdout } = await run(...args, '--json')
-    return { ...JSON.parse(stdout), code }
-  }
-  await place.json(['migrate'], { env })
-  for (const [key, amount] of [
-    ['a', 1],
-    ['b', 2],
-    ['c', 3],
-  ] as const)
-    await place.json(['events', 'append', key, 'Credited', '--data', JSON.stringify({ amount }), ...why], { env })
-  await run('start', '--drain')
-  expect(await json('projections', 'rebuild', 'balances', ...why)).toMatchObject({
+/** Version 1 is live and has three rows; the configuration has version 2. */
+async function createBank(): Promise<Place> {
+  const place = createPlace({ 'bank.ts': bank, 'holdfast.config.ts': config })
+  await using store = await place.open()
+  const log = createLog({ store, events })
+  for (const key of ['ada', 'bob', 'cyd']) await log.append(key, [{ type: 'Credited', data: { amount: 5 } }])
+  await using engine = createEngine({ store, subscriptions: [live] })
+  await engine.start()
+  await engine.drain()
+  return place
+}
+
+const why = ['--as', 'ada', '--reason', 'moves are wanted']
+
+it('leads from one version to the next and back, and says at each step what comes then', async () => {
+  using place = await createBank()
+
+  const before = await place.json(['projections', 'versions', 'balances', '--json'])
+  expect(before).toMatchObject({ code: 0, declared: 2, versions: [{ version: 1, state: 'live', isDeclared: false }] })
+  expect(await place.json(['verify', 'balances', '--json'])).toMatchObject({
     code: 1,
-    error: { code: 'REBUILD_LIVE' },
+    error: { code: 'PROJECTION_VERSION' },
   })
 
-  // Cents, from now on.
-  const text = (name: string) => readFileSync(join(place.folder, name), 'utf8')
-  const code = text('bank.ts')
-    .replace('initial: () => ({ balance: 0 }),', 'version: 2,\n  initial: () => ({ balance: 0 }),')
-    .replace('balance: row.balance + data.amount }', 'balance: row.balance + data.amount * 100 }')
-  writeFileSync(join(place.folder, 'next-bank.ts'), code)
-  config = 'next.config.ts'
-  writeFileSync(join(place.folder, config), text('holdfast.config.ts').replace('./bank.ts', './next-bank.ts'))
-  expect(await json('doctor')).toMatchObject({
-    code: 3,
-    findings: expect.arrayContaining([expect.objectContaining({ check: 'version' })]),
+  const built = await place.call(['projections', 'rebuild', 'balances', ...why])
+  expect(built).toMatchObject({ code: 0, stdout: 'Version 2 of balances is level. 3 events so far.\n' })
+  expect(built.stderr).toContain('holdfast projections diff balances')
+
+  const diff = await place.json(['projections', 'diff', 'balances', '--limit', '1', '--json'])
+  expect(diff).toMatchObject({ code: 3, same: 0, different: 3, isLevel: true })
+  expect(JSON.stringify(diff)).not.toContain('"balance":5')
+  const revealed = await place.json(['projections', 'diff', 'balances', '--reveal', ...why, '--json'])
+  expect(revealed).toMatchObject({
+    differences: [{ key: 'ada', live: { data: { balance: 5 } }, rebuilt: { data: { balance: 5, moves: 1 } } }, {}, {}],
   })
-  expect(await json('verify', 'balances')).toMatchObject({ code: 2, error: { code: 'USAGE' } })
-  expect(await json('projections', 'rebuild', 'balances', '--dry-run')).toMatchObject({
-    code: 0,
-    version: 2,
-    live: 1,
-    isBegun: false,
-    events: 3,
-  })
-  expect(await json('projections', 'switch', 'balances', '--yes', ...why)).toMatchObject({
-    code: 2,
-    error: { code: 'NOT_FOUND' },
-  })
-  const built = await run('projections', 'rebuild', 'balances', ...why)
-  expect(built).toMatchObject({
-    code: 0,
-    stdout: expect.stringContaining('balances version 2: level with the log, 3 events, 0 held'),
-  })
-  const diff = await run('projections', 'diff', 'balances')
-  expect(diff.code).toBe(3)
-  expect(diff.stdout).toMatch(
-    /^0 the same, 3 different, 0 only live, 0 only in version 2\na balance\n {2}- \{ balance: number \}\n/,
-  )
-  expect(await json('projections', 'diff', 'balances', '--reveal', '--limit', '1', ...why)).toMatchObject({
-    code: 3,
-    isLevel: true,
-    differences: [{ key: 'a', live: { data: { balance: 1 } }, rebuilt: { data: { balance: 100 } } }],
-  })
-  expect(await json('projections', 'switch', 'balances', ...why)).toMatchObject({
-    code: 2,
-    error: { code: 'NOT_CONFIRMED' },
-  })
-  expect(await json('projections', 'switch', 'balances', '--yes', ...why)).toMatchObject({ code: 0, from: 1, to: 2 })
-  expect(await json('verify', 'balances')).toMatchObject({ code: 0, verified: true })
-  expect(await json('projections', 'versions', 'balances')).toMatchObject({
-    code: 0,
+
+  const dry = await place.json(['projections', 'switch', 'balances', '--dry-run', '--json'])
+  expect(dry).toMatchObject({ code: 0, dryRun: true, from: 1, to: 2 })
+  expect(await place.json(['projections', 'versions', 'balances', '--json'])).toMatchObject({
     versions: [
-      { version: 2, isLive: true },
-      { version: 1, isLive: false },
+      { version: 1, state: 'live' },
+      { version: 2, state: 'building' },
     ],
   })
-  expect(await json('status')).toMatchObject({
-    subscriptions: [{ name: 'balances', state: 'idle' }, {}, { name: 'balances~1', state: 'beside' }],
+  const switched = await place.call(['projections', 'switch', 'balances', '--yes', ...why])
+  expect(switched).toMatchObject({ code: 0, stdout: 'balances is live at version 2; version 1 is kept.\n' })
+  expect(await place.json(['verify', 'balances', '--json'])).toMatchObject({ code: 0, verified: true })
+  const row = await place.json(['projections', 'get', 'balances', 'ada', '--reveal', ...why, '--json'])
+  expect(row).toMatchObject({ data: { balance: 5, moves: 1 } })
+
+  const back = await place.json(['projections', 'switch', 'balances', '--to', '1', '--yes', ...why, '--json'])
+  expect(back).toMatchObject({ code: 0, from: 2, to: 1 })
+  await place.json(['projections', 'switch', 'balances', '--yes', ...why, '--json'])
+  const dropped = await place.json(['projections', 'drop', 'balances', '1', '--yes', ...why, '--json'])
+  expect(dropped).toMatchObject({ code: 0, version: 1 })
+  const audit = await place.json<{ entries: { act: string; by: string }[] }>(['audit', 'list', '--json'])
+  expect(audit.entries.map(({ act, by }) => `${by} ${act}`).filter((line) => line.includes('projection.'))).toEqual([
+    'ada projection.rebuild',
+    'ada projection.switch',
+    'ada projection.switch',
+    'ada projection.switch',
+    'ada projection.drop',
+  ])
+})
+
+it('refuses what it can not do, and changes nothing then', async () => {
+  using place = await createBank()
+  const cases: [code: number, error: string, ...args: string[]][] = [
+    [2, 'USAGE', 'rebuild', 'balances'],
+    [2, 'NOT_FOUND', 'rebuild', 'balance', ...why],
+    [2, 'USAGE', 'rebuild', 'balances', '--load', '2', ...why],
+    [2, 'USAGE', 'rebuild', 'balances', '--rate', '-1', ...why],
+    [1, 'REBUILD_UNKNOWN', 'diff', 'balances'],
+    [1, 'REBUILD_UNKNOWN', 'switch', 'balances', '--yes', ...why],
+    [2, 'NOT_CONFIRMED', 'switch', 'balances', ...why],
+    [2, 'USAGE', 'switch', 'balances', '--to', 'x', '--yes', ...why],
+    [1, 'REBUILD_LIVE', 'drop', 'balances', '1', '--yes', ...why],
+    [2, 'USAGE', 'drop', 'balances', '; DROP TABLE balances', '--yes', ...why],
+    [1, 'PROJECTION_VERSION', 'reset', 'balances', '--yes', ...why],
+  ]
+  for (const [code, error, ...args] of cases) {
+    const told = await place.json<{ error?: { code: string } }>(['projections', ...args, '--json'])
+    expect([args.join(' '), told.code, told.error?.code]).toEqual([args.join(' '), code, error])
+  }
+  expect(await place.json(['projections', 'versions', 'balances', '--json'])).toMatchObject({
+    versions: [{ version: 1, state: 'live', position: 3 }],
   })
-  for (const wrong of ['2', '3', 'x', '', '-1', '\u001b[2J'])
-    expect(await json('projections', 'drop', 'balances', wrong, '--yes', ...why)).toMatchObject({
-      code: 2,
-    })
-  expect(await json('projections', 'drop', 'balances', '1', ...why)).toMatchObject({
-    code: 2,
-    error: { code: 'NOT_CONFIRMED' },
-  })
-  expect(await json('projections', 'drop', 'balances', '1', '--yes', ...why)).toMatchObject({ code: 0, version: 1 })
-  expect(await json('projections', 'versions', 'balances')).toMatchObject({ versions: [{ version: 2 }] })
-  const { entries } = (await json('audit', 'list')) as { entries: { act: string; by: string }[] }
-  const acts = entries.map(({ act }) => act)
-  for (const act of ['projection.rebuild', 'projection.switch', 'projection.drop']) expect(acts).toContain(act)
-  return 'told'
-}
+})

@@ -2,7 +2,6 @@ import type { Command } from 'commander'
 import { redact } from '../../dead-letter/redact.ts'
 import type { Difference, Verification } from '../../engine/verify.ts'
 import { action, type Perform, withReason } from '../command.ts'
-import { CommandError } from '../errors.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
@@ -27,8 +26,8 @@ export function addVerify(program: Command, perform: Perform): void {
       ctx.signal.throwIfAborted()
       // Asked for by its name, it is an error; among all, it is told.
       const isOther = isOfOtherCode(subscription.consumer, versions)
-      if (isOther && name !== undefined) throw otherCode(name)
-      if (isOther) skipped.push({ subscription: subscription.name, why: 'its live version is not that of this code' })
+      if (isOther && name === undefined)
+        skipped.push({ subscription: subscription.name, why: 'its live version is not that of this code' })
       else if (!stored.has(subscription.name))
         skipped.push({ subscription: subscription.name, why: 'nobody has ever started it' })
       else if (name === undefined && subscription.source)
@@ -61,14 +60,6 @@ export function addVerify(program: Command, perform: Perform): void {
       exit: isOk ? 0 : 3,
     }
   })
-}
-
-function otherCode(name: string): CommandError {
-  return new CommandError(
-    'USAGE',
-    `The live version of ${name} is not that of this code, so this code can't say what it should be.`,
-    `holdfast projections versions ${name}`,
-  )
 }
 
 /** Rows have values of events in them, and so may have what went wrong. */
