@@ -6,6 +6,7 @@ import type { Perform } from './command.ts'
 import { Context, type Patience } from './context.ts'
 import { CommandError, type Exit, toTold } from './errors.ts'
 import { type Io, processIo } from './io.ts'
+import { withoutSecrets } from './output/escape.ts'
 import { Output } from './output/output.ts'
 import { bold, dim, red } from './output/style.ts'
 import { createProgram } from './program.ts'
@@ -114,7 +115,7 @@ function pathOf(command: Command): string {
 
 function tellStack(out: Output, error: unknown): void {
   for (let at: unknown = error; at instanceof Error; at = at.cause)
-    for (const line of (at.stack ?? '').split('\n')) out.talk(dim(line))
+    for (const line of (at.stack ?? '').split('\n')) out.talk(dim(withoutSecrets(line)))
 }
 
 function version(): string {
