@@ -184,7 +184,7 @@ export function createEngine(options: EngineOptions): Engine {
           hint: 'Only what reads the log can begin anew.',
         })
       }
-      await refuseOtherVersion(store, name, consumer)
+      await refuseOtherVersion(store, subscription)
       await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
       attendance.look()
       return { events: await eventsBehind(name) }
@@ -192,7 +192,7 @@ export function createEngine(options: EngineOptions): Engine {
     status: () => readStatus(store, all, runtime.clock),
     verify: async (name) => {
       const { subscription } = runnerOf(name)
-      await refuseOtherVersion(store, name, subscription.consumer)
+      await refuseOtherVersion(store, subscription)
       return verifySubscription(store, subscription)
     },
     letters: async (query) => {

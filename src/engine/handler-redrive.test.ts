@@ -178,6 +178,34 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
 
+  it('does not wait with all for those whose breaker is open', async () => {
+    await using world = await createWorld()
+    const [away, there] = [keysOf(120, 'x'), keysOf(20, 'y')]
+    await fill(world, [...away, ...there], 1)
+    let isBroken = true
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (isBroken) throw failure.permanent('no')
+        if (key.startsWith('x')) throw failure.transient('down')
+      },
+      {
+        failure: definePolicy({ outage: false }),
+        breaker: { opens: { failures: 1 }, cooldown: '1h', key: ({ key }) => key.charAt(0) },
+      },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    isBroken = false
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(30_000)
+    for (const key of there) expect(callsOf(key)).toEqual([1, 1])
+    const { byState } = await found(world.store, id)
+    expect(byState.done).toBe(20)
+    expect(byState.pending).toBe(0)
+    expect(byState.running).toBeGreaterThan(100)
+  })
+
   it('waits for the end of an outage, with its lanes as they are', async () => {
     await using world = await createWorld()
     const keys = keysOf(10)

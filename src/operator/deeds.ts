@@ -1,10 +1,8 @@
 import { HoldfastError } from '../errors.ts'
-import { refuseOtherVersion } from '../rebuild/live.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { addCounts, type Counts, noCounts } from '../subscription/checkpoint.ts'
 import type { PartitionState } from '../subscription/subscription-store.ts'
-import { checkLiveVersion } from './live-version.ts'
 import { type OperatorParts, whole } from './parts.ts'
 
 export interface PurgeOptions {
@@ -63,9 +61,8 @@ export async function reset(parts: OperatorParts, name: string, given: string): 
       hint: 'Only what reads the log can begin anew.',
     })
   }
-  await refuseOtherVersion(parts.store, name, consumer)
+  await parts.liveOf(name)
   const before = countsOf(await parts.partitionsOf(name))
-  await checkLiveVersion(parts, subscription)
   const { lanes, letters } = await parts.store.letters.summary(name, 0)
   const details = {
     appliedBefore: before.applied,

@@ -9,7 +9,6 @@ import { dryFold } from './dry-fold.ts'
 import { dryHandler } from './dry-handler.ts'
 import { drySql } from './dry-sql.ts'
 import { headsOf } from './heads.ts'
-import { checkLiveVersion } from './live-version.ts'
 import { type OperatorParts, whole } from './parts.ts'
 import { checkNamed, filterOf, type Selection } from './selection.ts'
 
@@ -95,11 +94,10 @@ export async function dryRun(
     throw new HoldfastError('OPTION_INVALID', `act is ${JSON.stringify(act)}.`, {
       hint: 'It can be redrive, discard, resolve.',
     })
-  const subscription = parts.subscriptionOf(name)
+  const subscription = await parts.liveOf(name)
   const filter = filterOf(selection)
   let left = whole(options.limit ?? 100, 'limit', 1, 10_000)
   await parts.partitionsOf(name)
-  await checkLiveVersion(parts, subscription)
   await checkNamed(parts, name, act, selection)
   const lanes: DryLane[] = []
   let isWhole = true

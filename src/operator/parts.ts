@@ -1,4 +1,5 @@
 import type { Deed } from '../audit/audit.ts'
+import { refuseOtherVersion } from '../rebuild/live.ts'
 import { HoldfastError } from '../errors.ts'
 import { createIds } from '../event/identity.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
@@ -25,6 +26,8 @@ export interface OperatorParts {
   readonly nextId: () => string
   /** One that this program has; `SUBSCRIPTION_UNKNOWN` otherwise. */
   subscriptionOf(name: string): Subscription
+  /** The same, in the version that is live: `PROJECTION_VERSION` where this program has another. */
+  liveOf(name: string): Promise<Subscription>
   /** The partitions of one that the store has, whether this program knows it or not; `SUBSCRIPTION_UNKNOWN` otherwise. */
   partitionsOf(name: string): Promise<readonly PartitionState[]>
   reasonOf(reason: unknown): string
@@ -44,18 +47,24 @@ export function operatorParts(options: OperatorOptions): OperatorParts {
   }
   const subscriptions = known(options.subscriptions)
   const names = () => [...subscriptions.keys()].join(', ') || 'none'
+  const subscriptionOf = (name: string) => {
+    const subscription = subscriptions.get(name)
+    if (subscription) return subscription
+    throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `This program has no subscription ${JSON.stringify(name)}.`, {
+      hint: `It has ${names()}.`,
+    })
+  }
   return {
     store,
     runtime,
     by: words(by, 'by', 'Say who does it, as the audit will have it.'),
     subscriptions,
     nextId: createIds(runtime.clock, runtime.random),
-    subscriptionOf: (name) => {
-      const subscription = subscriptions.get(name)
-      if (subscription) return subscription
-      throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `This program has no subscription ${JSON.stringify(name)}.`, {
-        hint: `It has ${names()}.`,
-      })
+    subscriptionOf,
+    liveOf: async (name) => {
+      const subscription = subscriptionOf(name)
+      await refuseOtherVersion(store, subscription)
+      return subscription
     },
     partitionsOf: async (name) => {
       if (typeof name !== 'string') throw new HoldfastError('OPTION_INVALID', 'The subscription is no text.')

@@ -73,7 +73,7 @@ export async function* statesOf(
   key: string,
   moment?: StateMoment,
 ): AsyncGenerator<StateStep> {
-  const subscription = parts.subscriptionOf(name)
+  const subscription = await parts.liveOf(name)
   const projection = foldOf(subscription)
   if (typeof key !== 'string' || key === '') throw new HoldfastError('OPTION_INVALID', 'The key is no text.')
   const { before, version } = boundsOf(moment)

@@ -3,7 +3,6 @@ import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import { checkOptions } from '../runtime/options.ts'
-import { checkLiveVersion } from './live-version.ts'
 import type { OperatorParts } from './parts.ts'
 import { findRedrive, isOver } from './progress.ts'
 
@@ -52,8 +51,7 @@ export async function ensureWorked(parts: OperatorParts, id: string, options: Wo
       if (isTime) askedAt = runtime.clock.mono()
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
-        const own = parts.subscriptionOf(subscription)
-        await checkLiveVersion(parts, own)
+        const own = await parts.liveOf(subscription)
         engine = createEngine({ store, subscriptions: [own], only: 'letters', logger, ...runtime })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }

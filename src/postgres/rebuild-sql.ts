@@ -21,11 +21,14 @@ export function rebuildStatements(db: Database) {
   const generation = `
     SELECT name, ${kindSql}, table_name, columns, partitions, version, generation_of, epochs, retired_at FROM ${subscriptions}`
   const body = (letter: string) => revisionOf(db, letter, 'r.body')
-  // What the generation holds can still be decided; what it has passed without a letter, or with other data, can't.
+  // What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
+  // with a revision that was taken back later.
   const strays = `
     FROM ${letters} AS l JOIN ${partitions} AS p ON p.subscription = $2 AND p.partition = l.partition
     LEFT JOIN ${letters} AS g ON g.subscription = $2 AND g.position = l.position AND g.partition = l.partition
-    WHERE l.subscription = $1 AND l.position <= p.position AND (${leftOut} OR ${body('l')} IS NOT NULL) AND CASE
+    WHERE l.subscription = $1 AND l.position <= p.position AND (${leftOut} OR ${body('l')} IS NOT NULL OR EXISTS (
+      SELECT FROM ${revisions} AS o
+      WHERE o.subscription = $2 AND o.position = l.position AND o.partition = l.partition AND NOT o.taken_back)) AND CASE
       WHEN g.position IS NULL THEN true
       WHEN g.ended_at IS NULL THEN false
       WHEN ${leftOut} THEN g.status <> 'discarded' AND g.ended_reason IS NULL
@@ -67,7 +70,11 @@ export function rebuildStatements(db: Database) {
       UPDATE ${partitions} SET epoch = $3, owner = NULL, presence = NULL, lease_until = '-infinity', tried = NULL,
         position = greatest(position, $4::bigint)
       WHERE subscription = $1 AND partition = $2`),
-    // For what it holds, the newest word counts.
+    // For what it holds, the newest word counts: all that was said about it in the live one, instead of what the rebuild had seen of that.
+    unrevise: fresh(`
+      DELETE FROM ${revisions} AS r USING ${letters} AS g, ${letters} AS l
+      WHERE r.subscription = $2 AND g.subscription = $2 AND g.position = r.position AND g.partition = r.partition AND g.ended_at IS NULL
+        AND l.subscription = $1 AND l.position = r.position AND l.partition = r.partition`),
     revise: fresh(`
       INSERT INTO ${revisions} (subscription, partition, position, number, body, by, reason, at, taken_back)
       SELECT $2, r.partition, r.position, r.number, r.body, r.by, r.reason, r.at, r.taken_back

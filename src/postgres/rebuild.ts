@@ -193,6 +193,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     }
     for (const name of [subscription, next.name])
       await endRedrives(db, run, name, 'another version became the live one')
+    await run(sql.unrevise, [subscription, next.name])
     await run(sql.revise, [subscription, next.name])
     await changePlaces(run, live, next, at)
     await writeDeed(db, client, deed)

@@ -1,12 +1,11 @@
 import { HoldfastError } from '../errors.ts'
-import type { Consumer } from '../subscription/subscription.ts'
+import type { Subscription } from '../subscription/subscription.ts'
 import type { RebuildStore } from './rebuild-store.ts'
 
 /** What another version has in its table is not this code's to empty, or to judge. */
 export async function refuseOtherVersion(
   store: { readonly rebuilds: RebuildStore },
-  name: string,
-  consumer: Consumer,
+  { name, consumer }: Pick<Subscription, 'name' | 'consumer'>,
 ): Promise<void> {
   if (consumer.kind === 'handler') return
   const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)

@@ -57,11 +57,14 @@ const decisionsSql = `
   SELECT l.position, l.status, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
   WHERE l.subscription = ? AND l.position > ? AND l.position <= ? AND l.partition = ? AND ${decided} ORDER BY l.position`
 
-// What the generation holds can still be decided; what it has passed without a letter, or with other data, can't.
+// What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
+// with a revision that was taken back later.
 const straysSql = `
   FROM holdfast_dead_letters AS l JOIN holdfast_partitions AS p ON p.subscription = ?2 AND p.partition = l.partition
   LEFT JOIN holdfast_dead_letters AS g ON g.subscription = ?2 AND g.partition = l.partition AND g.position = l.position
-  WHERE l.subscription = ?1 AND l.position <= p.position AND ${decided} AND CASE
+  WHERE l.subscription = ?1 AND l.position <= p.position AND (${decided} OR EXISTS (
+    SELECT 1 FROM holdfast_revisions AS o
+    WHERE o.subscription = ?2 AND o.partition = l.partition AND o.position = l.position AND o.taken_back = 0)) AND CASE
     WHEN g.position IS NULL THEN 1
     WHEN g.ended_at IS NULL THEN 0
     WHEN l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL)
@@ -69,7 +72,12 @@ const straysSql = `
     ELSE json_extract(g.revision, '$.body') IS NOT json_extract(l.revision, '$.body')
   END`
 
-// For what it holds, the newest word counts.
+// For what it holds, the newest word counts: all that was said about it in the live one, instead of what the rebuild had seen of that.
+const unreviseSql = `
+  DELETE FROM holdfast_revisions AS r WHERE r.subscription = ?2 AND EXISTS (
+    SELECT 1 FROM holdfast_letters AS g JOIN holdfast_letters AS l
+      ON l.subscription = ?1 AND l.partition = g.partition AND l.position = g.position
+    WHERE g.subscription = ?2 AND g.partition = r.partition AND g.position = r.position AND g.ended_at IS NULL)`
 const reviseSql = `
   INSERT INTO holdfast_revisions (subscription, partition, position, number, body, by, reason, at, taken_back)
   SELECT ?2, r.partition, r.position, r.number, r.body, r.by, r.reason, r.at, r.taken_back
@@ -221,6 +229,7 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   if (count !== known) return { outcome: 'strays', strays: count }
   for (const { before, after } of pairs) fence(db, subscription, next.name, before, after)
   for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became the live one', at)
+  db.run(unreviseSql, subscription, next.name)
   db.run(reviseSql, subscription, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)

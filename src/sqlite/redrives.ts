@@ -73,8 +73,12 @@ export const isRedrivenSql = `EXISTS (
     SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
     WHERE b.redrive = r.id AND b.state = 'running')))`
 
-// Also of one that was left meanwhile: it was under way.
-const progressSql = 'UPDATE holdfast_redrive_lanes SET state = ?, letters = letters + ? WHERE redrive = ? AND lane = ?'
+// Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane. The index is
+// named, because SQLite would rather look through all lanes of the redrive for each.
+const progressSql = `
+  UPDATE holdfast_redrive_lanes INDEXED BY holdfast_redrive_lanes_lane
+  SET state = CASE WHEN state = 'left' AND ?1 = 'running' THEN state ELSE ?1 END, letters = letters + ?2
+  WHERE redrive = ?3 AND lane = ?4`
 
 export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell: Bell): RedriveStore {
   const find = (id: string) => {

@@ -109,7 +109,7 @@ describe('redrives where versions are missing', () => {
         expect(Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)).toBe(delivered)
         expect(counts?.held).toBe(0)
       }),
-      { numRuns: 100 },
+      { numRuns: 60 },
     )
   })
 })

@@ -209,6 +209,22 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await actsOf(store), ['redrive', 'cancel'])
   },
 
+  'leaves a lane to the redrive after it, though the one before was begun when it was cancelled': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a'])
+    await store.redrives.ask(requestOf('r'))
+    await store.redrives.cancel('r', deedOf('cancel'))
+    assert.equal((await store.redrives.ask(requestOf('next'))).outcome, 'asked')
+    // It was in the owner's hands already. The lane can't be in both of them.
+    await report(store, lease, progress('r', 'a', 'running', 1))
+    const before = (await store.redrives.find('r')) as Redrive
+    assert.deepEqual([before.byState.left, before.letters], [1, 1])
+    assert.deepEqual(await dueLanes(store), ['a'])
+    await report(store, lease, progress('r', 'a', 'done', 2))
+    const after = (await store.redrives.find('r')) as Redrive
+    assert.deepEqual([after.byState.done, after.letters, after.status], [1, 3, 'cancelled'])
+  },
+
   'gives each partition its own lanes, and its share of the rate': async (store) => {
     await store.subscriptions.register({ name: 's', table, start: 0, partitions: 3 })
     const leases: Lease[] = []
