@@ -56,6 +56,15 @@ describe('dead letters in the hands of an operator', () => {
   })
 })
 
+describe('a rebuild', () => {
+  test('builds the next version beside the live one, and switches, as its page says', async () => {
+    const { code, stdout } = await run('rebuild.ts', [join(folder, 'rebuild.db')])
+    expect(code).toBe(0)
+    const page = readFileSync(new URL('../docs/how-to/rebuild.md', import.meta.url), 'utf8')
+    expect(page.split('```\n').find((block) => block.startsWith('version 2'))).toBe(stdout)
+  })
+})
+
 describe('a breaker by itself', () => {
   test('calls three times, then puts off; and is as new after a reset', async () => {
     const name = 'https://rates.example/eur'

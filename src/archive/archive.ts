@@ -18,6 +18,12 @@ export interface ArchivedSubscription {
   readonly kind: SubscriptionKind
   readonly table: TableSpec | undefined
   readonly partitions: readonly PartitionState[]
+  /** Which the code must have that runs it, and below which epoch none of its versions may begin. */
+  readonly version: number
+  readonly epochs: number
+  /** The live one that it stands beside of, and since when it is only kept. */
+  readonly generationOf: string | undefined
+  readonly retiredAt: number | undefined
 }
 
 export interface ArchivedLane {
@@ -105,9 +111,9 @@ export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerato
   for await (const part of parts) {
     switch (part.part) {
       case 'subscription': {
-        const { name, kind, table, partitions } = part.subscription
+        const { name, partitions, ...subscription } = part.subscription
         const states = partitions.map((state) => ({ ...state, owner: undefined }))
-        yield item('subscription', name, { kind, table, states })
+        yield item('subscription', name, { ...subscription, states })
         break
       }
       case 'events':

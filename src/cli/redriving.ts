@@ -21,6 +21,7 @@ export async function followRedrive(
   { busy = 0, mayWork = true }: { readonly busy?: number; readonly mayWork?: boolean } = {},
 ): Promise<Result> {
   const asked = ctx.graceful()
+  ctx.out.talk(dim(`Following ${id}; ^C leaves it to the engines.`))
   const stuck = new AbortController()
   // What fails again is told at the end, as a list.
   const working = mayWork ? operator.ensureWorked(id, { signal: asked, logger: silent }) : undefined

@@ -123,6 +123,26 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
   })
 
+  it('takes lanes one after the other whose letters are too large to be taken together', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(5)
+    await fill(world, keys, 4)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(world, () => {
+      if (isDown) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler], { page: { bytes: 20 } })
+    await run(world, engine, 10_000)
+    expect(await countsOf(engine, 'notify')).toMatchObject({ held: 20 })
+    isDown = false
+    calls.splice(0)
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(20_000)
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 20, byState: { done: 5 } })
+    for (const key of keys) expect(callsOf(key)).toEqual([1, 2, 3, 4])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
   it('burns nothing while a breaker is open, and goes on when it is closed', async () => {
     await using world = await createWorld()
     const keys = keysOf(6, 'x')
@@ -156,6 +176,34 @@ describe('a redrive of a handler', () => {
     expect(done.status).toBe('done')
     for (const key of keys.slice(1)) expect(callsOf(key).slice(-2)).toEqual([1, 2])
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('does not wait with all for those whose breaker is open', async () => {
+    await using world = await createWorld()
+    const [away, there] = [keysOf(120, 'x'), keysOf(20, 'y')]
+    await fill(world, [...away, ...there], 1)
+    let isBroken = true
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (isBroken) throw failure.permanent('no')
+        if (key.startsWith('x')) throw failure.transient('down')
+      },
+      {
+        failure: definePolicy({ outage: false }),
+        breaker: { opens: { failures: 1 }, cooldown: '1h', key: ({ key }) => key.charAt(0) },
+      },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 5_000)
+    isBroken = false
+    const id = await ask(world.store, 'notify')
+    await world.runtime.advance(30_000)
+    for (const key of there) expect(callsOf(key)).toEqual([1, 1])
+    const { byState } = await found(world.store, id)
+    expect(byState.done).toBe(20)
+    expect(byState.pending).toBe(0)
+    expect(byState.running).toBeGreaterThan(100)
   })
 
   it('waits for the end of an outage, with its lanes as they are', async () => {

@@ -187,7 +187,10 @@ export class Runner {
       { hint: 'It waits. Rebuild the version you want and switch to it; whoever has that one takes over by itself.' },
     )
     if (this.#trouble?.state !== 'blocked' || this.#trouble.by !== 'version')
-      logger.warn({ subscription: name, error }, 'the subscription waits: another version of it is live')
+      logger.warn(
+        { subscription: name, live: version, own },
+        'another version is live; it waits for a switch to its own',
+      )
     return { state: 'blocked', by: 'version', error, attempts: 0, retryAt: runtime.clock.now() }
   }
 

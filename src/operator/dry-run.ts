@@ -47,6 +47,8 @@ export interface DryLetter {
   /** The number of the revision that was tried instead of the event as it came. */
   readonly revision: number | undefined
   readonly outcome: DryOutcome
+  /** As it stands: `redactFailure` wants its payload. */
+  readonly letter: DeadLetter
 }
 
 export type DryOutcome =
@@ -127,8 +129,9 @@ async function tryLane(trial: LaneTrial): Promise<DryLane> {
   return { lane, verdict: verdictOf(outcomes), letters: [...before, ...tried], changes }
 }
 
-function dryLetter({ event, revision }: DeadLetter, outcome: DryOutcome): DryLetter {
-  return { position: event.position, eventId: event.id, type: event.type, revision: revision?.number, outcome }
+function dryLetter(letter: DeadLetter, outcome: DryOutcome): DryLetter {
+  const { event, revision } = letter
+  return { position: event.position, eventId: event.id, type: event.type, revision: revision?.number, outcome, letter }
 }
 
 function tryLetters(trial: LaneTrial): Promise<TrialResult> {

@@ -1,5 +1,5 @@
 import type { Deed } from '../audit/audit.ts'
-import { refuseOtherVersion } from '../engine/live-version.ts'
+import { refuseOtherVersion } from '../rebuild/live.ts'
 import { HoldfastError } from '../errors.ts'
 import { createIds } from '../event/identity.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'

@@ -1,4 +1,5 @@
 import type { Failure } from '../failure/failure.ts'
+import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive, RedriveLaneState } from '../redrive/redrive.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
@@ -36,9 +37,11 @@ export interface RedriveLaneReport {
   readonly position: number
   readonly state: RedriveLaneState
   readonly letters: number
-  /** Where the lane is held now, and why. Undefined when it flows. */
+  /** Where the lane is held now, and why; only of one that failed, and undefined when it flows by now. */
   readonly heldAt: number | undefined
   readonly failure: Failure | undefined
+  /** The letter it is held at: `redactFailure` wants its payload. */
+  readonly head: DeadLetter | undefined
 }
 
 export async function findRedrive({ store }: OperatorParts, id: string): Promise<Redrive> {
@@ -126,6 +129,7 @@ export async function redriveLanes(
       letters: ended,
       heldAt: held?.headPosition,
       failure: head?.failure,
+      head,
     })
   }
   return reports

@@ -2,6 +2,7 @@ import { createEngine, type Engine } from '../engine/engine.ts'
 import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'
+import { checkOptions } from '../runtime/options.ts'
 import type { OperatorParts } from './parts.ts'
 import { findRedrive, isOver } from './progress.ts'
 
@@ -12,10 +13,13 @@ export interface Worked {
 }
 
 export interface WorkOptions {
+  /** Ends the waiting. A redrive that was begun here is kept, and goes on when somebody works on it. */
   readonly signal?: AbortSignal
-  /** Where the lines of an engine of our own go. */
+  /** Where the engine of this process writes. Nowhere unless you say: the errors it tells of may have values of payloads in them. */
   readonly logger?: Logger
 }
+
+const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 const lookMs = 250
 // Asking who is there writes to the store, if only for a moment.
@@ -27,11 +31,9 @@ const askMs = 1_000
  *     somebody runs the subscription ──► wait, and look again: they may go
  *     nobody does                    ──► an engine of our own, for its letters alone, until the redrive is over
  */
-export async function ensureWorked(
-  parts: OperatorParts,
-  id: string,
-  { signal, logger }: WorkOptions = {},
-): Promise<Worked> {
+export async function ensureWorked(parts: OperatorParts, id: string, options: WorkOptions = {}): Promise<Worked> {
+  checkOptions(options, 'ensureWorked', ['signal', 'logger'])
+  const { signal, logger = silent } = options
   const { store, runtime } = parts
   const { subscription } = await findRedrive(parts, id)
   let engine: Engine | undefined
@@ -49,8 +51,8 @@ export async function ensureWorked(
       if (isTime) askedAt = runtime.clock.mono()
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
-        const subscriptions = [await parts.liveOf(subscription)]
-        engine = createEngine({ store, subscriptions, only: 'letters', ...runtime, ...(logger && { logger }) })
+        const own = await parts.liveOf(subscription)
+        engine = createEngine({ store, subscriptions: [own], only: 'letters', logger, ...runtime })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }
         })

@@ -16,20 +16,35 @@ import type { Query } from './statement.ts'
 /** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
 const perPart = 100
 
+interface SubscriptionRow {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table_name: string | null
+  readonly columns: string
+  readonly version: number
+  readonly epochs: number
+  readonly generationOf: string | null
+  readonly retiredAt: number | null
+}
+
 /** Everything that is in the schema, in parts that fit into memory. `query` stands in a read transaction, so it is one moment. */
 export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
-  const subscriptions = await query<{
-    name: string
-    kind: SubscriptionKind
-    table_name: string | null
-    columns: string
-  }>(`SELECT name, ${kindSql}, table_name, columns FROM ${db.table('holdfast_subscriptions')} ORDER BY name`)
+  const subscriptions = await query<SubscriptionRow>(
+    `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS "generationOf", retired_at AS "retiredAt"
+     FROM ${db.table('holdfast_subscriptions')} ORDER BY name`,
+  )
   const readPartitions = partitionReader(db)
-  for (const { name, kind, table_name, columns } of subscriptions) {
-    const free = await freePartitions(db, query, name)
-    const states = await readPartitions(query, name)
-    const partitions = states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state))
-    yield { part: 'subscription', subscription: { name, kind, table: tableOf(table_name, columns), partitions } }
+  for (const { table_name, columns, generationOf, retiredAt, ...row } of subscriptions) {
+    const free = await freePartitions(db, query, row.name)
+    const states = await readPartitions(query, row.name)
+    const subscription = {
+      ...row,
+      table: tableOf(table_name, columns),
+      partitions: states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state)),
+      generationOf: generationOf ?? undefined,
+      retiredAt: retiredAt ?? undefined,
+    }
+    yield { part: 'subscription', subscription }
   }
   yield* events(db, query)
   for (const { name, table_name, columns } of subscriptions) {

@@ -167,7 +167,10 @@ export function partSql(
     case 'gone':
       return {
         parameters: 1,
-        sql: `DELETE FROM ${lanes} AS l USING c WHERE l.subscription = $1::text AND l.lane = ANY ($${first}::text[])`,
+        sql: `
+          DELETE FROM ${lanes} AS l
+          USING (SELECT c.subscription, r.lane FROM c, unnest($${first}::text[]) AS r (lane) OFFSET 0) AS r
+          WHERE l.subscription = r.subscription AND l.lane = r.lane`,
       }
     case 'trials':
       return {

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest'
 import { describeServers } from '../../test/postgres/databases.ts'
 import { useSchemas } from '../../test/postgres/schemas.ts'
+import { describeFailure } from '../failure/failure.ts'
 import { Database } from './database.ts'
 import { loadDriver } from './driver.ts'
 import { migrate } from './migrate.ts'
@@ -15,6 +16,14 @@ describeServers('migrations', (server) => {
     const old = new Database({ driver: await loadDriver(), connection, schema, connections: 2 })
     await migrate(old, migrations.slice(0, 1))
     await old.close()
+    const failureOf = (message: string) => ({
+      ...describeFailure(new Error(message), 'permanent', 'fold'),
+      stack: null,
+    })
+    const attempts = JSON.stringify([
+      { at: 15, failure: failureOf('first \u0000') },
+      { at: 16, failure: failureOf('second {"at":99,"failure":') },
+    ])
     await schemas.user.query(`
       INSERT INTO ${schema}.holdfast_events (version, schema_version, slot, id, key, type, time, data)
         VALUES (1, 1, 0, 'e1', 'a', 'T', 't', '1');
@@ -24,9 +33,9 @@ describeServers('migrations', (server) => {
         VALUES ('s', 0, 3, 'one', 0, 9, 2), ('t', 0, 0, NULL, 5, 5, 0);
       INSERT INTO ${schema}.holdfast_lanes VALUES ('s', 'a', 0, 0, 'retrying', 12, 1, 1), ('s', 'b', 0, 3, NULL, NULL, NULL, NULL);
       INSERT INTO ${schema}.holdfast_letters (subscription, partition, position, status, logged, held_at, lane, sequence, event_id,
-        is_text, data, ended_at, ended_by)
-        VALUES ('s', 0, 1, 'retrying', true, 12, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
-          ('s', 0, 7, 'resolved', false, 14, 'b', 4, 'x7', true, '007', 20, 'me');
+        is_text, data, ended_at, ended_by, fingerprint, attempts)
+        VALUES ('s', 0, 1, 'retrying', true, 12, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+          ('s', 0, 7, 'resolved', false, 14, 'b', 4, 'x7', true, '007', 20, 'me', 'f', '${attempts}');
       CREATE VIEW ${schema}.mine AS SELECT * FROM ${schema}.holdfast_dead_letters;
       CREATE ROLE ${schema}_reader; GRANT SELECT ON ${schema}.holdfast_dead_letters TO ${schema}_reader`)
     const tables = ['subscriptions', 'partitions', 'lanes', 'letters', 'dead_letters'].map((name) => `holdfast_${name}`)
@@ -51,10 +60,14 @@ describeServers('migrations', (server) => {
       { status: 'retrying', event: { id: 'e1', body: '1' }, endedReason: undefined },
       { status: 'resolved', event: { id: 'x7', body: '007' }, endedBy: 'me', endedReason: undefined },
     ])
+    // What was tried before there was a column for it.
+    expect(await store.letters.incidents({ subscription: 's', limit: 9 })).toMatchObject([
+      { fingerprint: 'f', state: 'resolved', firstSeen: 14, lastSeen: 16, letters: 1, samples: [7] },
+    ])
     const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs: 1_000 })
     expect(view?.partitions).toMatchObject([{ isDue: true }])
     const spec = { name: 't', table: undefined, start: 0, partitions: undefined }
-    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1 })
+    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1, version: 1 })
     await expect(store.subscriptions.register({ ...spec, kind: 'handler' })).rejects.toThrow(
       'The subscription t was SQL of its own and is a handler now.',
     )

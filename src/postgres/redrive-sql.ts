@@ -71,14 +71,17 @@ export function redriveStatements(db: Database) {
   }
 }
 
-/** Freezes the lanes $2 of a subscription for the redrive $1, in order of their heads, and says how many there are. */
+/**
+ * Freezes lanes of the subscription $2 for the redrive $1, in order of their heads, and says how many there are. Where it is not as many
+ * as expected it freezes none.
+ */
 export function freezeStatement(
   db: Database,
-  { act, filter }: RedriveRequest,
+  { act, filter, expected }: RedriveRequest,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const lanes = db.table('holdfast_redrive_lanes')
   const { lane, ...rest } = filter
-  const { sql, values } = conditionsOf(db, rest, 4)
+  const { sql, values } = conditionsOf(db, rest, 5)
   const status = act === 'skip' ? "h.status = 'waiting' AND h.breaker IS NULL" : "h.status IN ('parked', 'retrying')"
   // Only where it matters: there may be a million of them.
   const ofHead = `CROSS JOIN LATERAL (
@@ -93,13 +96,15 @@ export function freezeStatement(
       FROM ${db.table('holdfast_lanes')} AS h ${sql === '' ? '' : ofHead}
       WHERE h.subscription = $2 AND ($3::text IS NULL OR h.lane = $3) AND ${status}
     ),
+    counted AS MATERIALIZED (
+      SELECT count(*) FILTER (WHERE NOT is_busy) AS lanes, count(*) FILTER (WHERE is_busy) AS busy,
+        count(DISTINCT partition) FILTER (WHERE NOT is_busy) AS spread FROM heads
+    ),
     frozen AS (
       INSERT INTO ${lanes} (redrive, ordinal, subscription, partition, lane, position)
       SELECT $1::text, row_number() OVER (ORDER BY position, partition), $2::text, partition, lane, position
-      FROM heads WHERE NOT is_busy
-      RETURNING partition
+      FROM heads WHERE NOT is_busy AND (SELECT lanes = coalesce($4::bigint, lanes) FROM counted)
     )
-    SELECT count(*) AS lanes, count(DISTINCT partition) AS spread,
-      (SELECT count(*) FROM heads WHERE is_busy) AS busy FROM frozen`)
-  return { statement, values: [lane, ...values] }
+    SELECT lanes, spread, busy FROM counted`)
+  return { statement, values: [lane, expected, ...values] }
 }

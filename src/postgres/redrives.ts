@@ -82,13 +82,9 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       const known = await run(`SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`, [subscription])
       if (known.length === 0) throw unknown(subscription)
       await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
-      await run('SAVEPOINT holdfast_ask')
       const [lanes, spread, busy] = await freeze(run, request)
       const nothing = whyNot(lanes, busy, expected)
-      if (nothing) {
-        await run('ROLLBACK TO SAVEPOINT holdfast_ask')
-        return nothing
-      }
+      if (nothing) return nothing
       const admitted = Math.min(stages[0] ?? lanes, lanes)
       const values = [id, subscription, act, JSON.stringify(filter), by, reason, at, rate, JSON.stringify(stages)]
       await run(sql.insert, [...values, maxFailures, lanes, spread, admitted])

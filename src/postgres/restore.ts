@@ -107,12 +107,14 @@ class Writer {
     )
   }
 
-  async #subscription({ name, kind, table, partitions }: ArchivedSubscription): Promise<void> {
+  async #subscription(subscription: ArchivedSubscription): Promise<void> {
+    const { name, kind, table, partitions, version, epochs, generationOf, retiredAt } = subscription
     if (table) for (const text of createTableSql(this.#db, table)) await this.#query(text, [])
     await this.#query(
-      `INSERT INTO ${this.#db.table('holdfast_subscriptions')} (name, kind, table_name, columns, partitions)
-       VALUES ($1, $2, $3, $4, $5)`,
-      [name, kind, table?.name, columnsText(table), partitions.length],
+      `INSERT INTO ${this.#db.table('holdfast_subscriptions')} (name, kind, table_name, columns, partitions, version, epochs,
+         generation_of, retired_at)
+       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+      [name, kind, table?.name, columnsText(table), partitions.length, version, epochs, generationOf, retiredAt],
     )
     for (const { partition, epoch, checkpoint, pause, marks, tried, trials } of partitions) {
       const { counts } = checkpoint

@@ -16,12 +16,18 @@ interface ListRow {
   readonly [column: `column_${number}`]: ColumnValue
 }
 
-export function postgresRows(db: Database, query: Query, growth = new Growth()): RowStore {
+/** `placeOf` says what a table is called now; its own name unless somebody knows better. */
+export function postgresRows(
+  db: Database,
+  query: Query,
+  growth = new Growth(),
+  placeOf: (table: string) => Promise<string> | string = (table) => db.table(table),
+): RowStore {
   return {
-    load: (table, keys) => ofTable(db, table, () => load(db, query, growth, table, keys)),
+    load: (table, keys) => ofTable(db, table, async () => load(query, growth, await placeOf(table.name), keys)),
     list: (table, wanted) =>
       ofTable(db, table, async () => {
-        const { text, values } = listSql(db.table(table.name), table, wanted)
+        const { text, values } = listSql(await placeOf(table.name), table, wanted)
         return (await query<ListRow>(text, values)).map((row) => toListed(table, row))
       }),
   }
@@ -40,9 +46,9 @@ async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise
   }
 }
 
-async function load(db: Database, query: Query, growth: Growth, { name }: TableSpec, keys: readonly string[]) {
+async function load(query: Query, growth: Growth, place: string, keys: readonly string[]) {
   const storable = keys.filter(isStorable)
-  const select = `SELECT key, version, position, data FROM ${db.table(name)} WHERE key = `
+  const select = `SELECT key, version, position, data FROM ${place} WHERE key = `
   // One event that comes by itself should be there soon, and to plan takes as long as to read its row.
   const isAlone = storable.length === 1
   const statement = isAlone ? growth.prepare(prepared(`${select}$1`)) : fresh(`${select}ANY ($1::text[])`)

@@ -5,6 +5,7 @@ import { storeError } from './errors.ts'
 import { postgresLetters } from './letters.ts'
 import { readPage } from './page.ts'
 import { partitionReader } from './partitions.ts'
+import { Growth } from './growth.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
 
@@ -27,12 +28,12 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
     for (const timeout of ['statement_timeout', 'idle_in_transaction_session_timeout'])
       await query(`SET LOCAL ${timeout} = 0`)
     // The moment is taken by the first query, not by BEGIN.
-    await query('SELECT 1')
+    const placeOf = await placesIn(db, query)
     const letters = postgresLetters(db, query)
     const readPartitions = partitionReader(db)
     return await read({
       log: { readAll: (after, limits, share) => readPage(db, query, after, limits, share) },
-      rows: postgresRows(db, query),
+      rows: postgresRows(db, query, new Growth(), placeOf),
       partitions: (subscription) => readPartitions(query, subscription),
       archive: () => archive(db, query),
       heldLanes: letters.heldLanes,
@@ -40,5 +41,33 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
     })
   } finally {
     await session.end().catch(() => undefined)
+  }
+}
+
+/**
+ * What the tables of projections are called now, by what they were called in this moment. A switch renames them, and who asked for the
+ * old name would be given another table with the rows of this one's time.
+ */
+async function placesIn(db: Database, query: Query): Promise<(table: string) => Promise<string>> {
+  const tables = await query<{ name: string; id: number }>(
+    `SELECT c.relname AS name, c.oid::bigint AS id FROM ${db.table('holdfast_subscriptions')} AS s
+     JOIN pg_class AS c ON c.relname = s.table_name AND c.relnamespace = $1::regnamespace`,
+    [db.schema],
+  )
+  const ids = new Map(tables.map(({ name, id }) => [name, id]))
+  const known = new Map<string, Promise<string>>()
+  return (table) => {
+    const place = known.get(table) ?? find(table)
+    known.set(table, place)
+    return place
+  }
+
+  async function find(table: string): Promise<string> {
+    const id = ids.get(table)
+    if (id === undefined) return db.table(table)
+    const [found] = await query<{ place: string }>('SELECT $1::bigint::oid::regclass::text AS place', [id])
+    // From the first look on it is locked, and keeps its name.
+    await query(`LOCK TABLE ${found?.place} IN ACCESS SHARE MODE`)
+    return found?.place as string
   }
 }

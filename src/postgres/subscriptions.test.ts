@@ -31,7 +31,7 @@ describeServers('subscriptions of several processes', (server) => {
         }),
       ),
     )
-    expect(made).toEqual(made.map(() => ({ partitions: 4 })))
+    expect(made).toEqual(made.map(() => ({ partitions: 4, version: 1 })))
     const { rows } = await schemas.user.query(
       `SELECT subscription, count(*)::int AS n FROM ${schema}.holdfast_partitions GROUP BY 1 ORDER BY 1`,
     )

@@ -56,13 +56,16 @@ export async function switchRebuild(projection: Rebuildable, options: SwitchOpti
   const { name, consumer } = subscription
   const { version = consumer.version } = options
   const own = version === consumer.version ? subscription : undefined
+  // To look for strays goes through all letters, so it is done only when the store says that there are some.
+  let strays = 0
   const attempt = async (): Promise<SwitchOutcome> => {
-    const strays = await checkStrays(store, name, version, own, evenStrays)
-    const at = runtime.clock.now()
-    const deed = deedOf(options, 'projection.switch', name, at, { to: version })
-    const outcome = await store.rebuilds.switch({ subscription: name, version, at, strays, deed })
-    // Somebody decided something meanwhile.
-    return outcome.outcome === 'strays' ? attempt() : outcome
+    for (;;) {
+      const at = runtime.clock.now()
+      const deed = deedOf(options, 'projection.switch', name, at, { to: version })
+      const outcome = await store.rebuilds.switch({ subscription: name, version, at, strays, deed })
+      if (outcome.outcome !== 'strays') return outcome
+      strays = await checkStrays(store, name, version, own, evenStrays)
+    }
   }
   const first = await attempt()
   const last =

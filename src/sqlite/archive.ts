@@ -13,17 +13,38 @@ import { listRows } from './rows.ts'
 /** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
 const perPart = 100
 
+interface SubscriptionRow {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table_name: string | null
+  readonly columns: string
+  readonly version: number
+  readonly epochs: number
+  readonly generationOf: string | null
+  readonly retiredAt: number | null
+}
+
 /**
  * Everything that is in the file, in parts that fit into memory. `db` stands in a read transaction, so it is one moment. `isFree` says
  * whether nobody works on a partition, although its row may still name one that died.
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
-  const subscriptions = db.all<{ name: string; kind: SubscriptionKind; table_name: string | null; columns: string }>(
-    `SELECT name, ${kindSql}, table_name, columns FROM holdfast_subscriptions ORDER BY name`,
+  const subscriptions = db.all<SubscriptionRow>(
+    `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS generationOf, retired_at AS retiredAt
+     FROM holdfast_subscriptions ORDER BY name`,
   )
-  for (const { name, kind, table_name, columns } of subscriptions) {
-    const partitions = partitionRows(db, name).map((row) => toState(isFree(row) ? { ...row, owner: null } : row))
-    yield { part: 'subscription', subscription: { name, kind, table: tableOf(table_name, columns), partitions } }
+  for (const { table_name, columns, generationOf, retiredAt, ...row } of subscriptions) {
+    const states = partitionRows(db, row.name).map((state) =>
+      toState(isFree(state) ? { ...state, owner: null } : state),
+    )
+    const subscription = {
+      ...row,
+      table: tableOf(table_name, columns),
+      partitions: states,
+      generationOf: generationOf ?? undefined,
+      retiredAt: retiredAt ?? undefined,
+    }
+    yield { part: 'subscription', subscription }
   }
   yield* events(db)
   for (const { name, table_name, columns } of subscriptions) {

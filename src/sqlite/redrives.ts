@@ -76,9 +76,11 @@ export const isRedrivenSql = `EXISTS (
     SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
     WHERE b.redrive = r.id AND b.state = 'running')))`
 
-// Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane.
+// Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane. The index is
+// named, because SQLite would rather look through all lanes of the redrive for each.
 const progressSql = `
-  UPDATE holdfast_redrive_lanes SET state = iif(state = 'left' AND ?1 = 'running', state, ?1), letters = letters + ?2
+  UPDATE holdfast_redrive_lanes INDEXED BY holdfast_redrive_lanes_lane
+  SET state = CASE WHEN state = 'left' AND ?1 = 'running' THEN state ELSE ?1 END, letters = letters + ?2
   WHERE redrive = ?3 AND lane = ?4`
 
 export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell: Bell): RedriveStore {
@@ -135,7 +137,7 @@ function ask(db: Database, request: RedriveRequest, find: (id: string) => Redriv
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
   const { sql, values } = conditionsOf(filter)
   // What is asked of a letter is true of the lane it is the head of, and there it is found without looking at all of them.
-  const { lane = null, position = null } = filter
+  const named = filter.lane === undefined ? [] : [filter.lane]
   const status = act === 'skip' ? "= 'waiting' AND h.breaker IS NULL" : "IN ('parked', 'retrying')"
   const heads = db.all<{ lane: string; partition: number; position: number; busy: number }>(
     `SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
@@ -143,11 +145,11 @@ function ask(db: Database, request: RedriveRequest, find: (id: string) => Redriv
        WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')) AS busy
      FROM holdfast_lanes AS h CROSS JOIN holdfast_dead_letters AS l
        ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
-     WHERE h.subscription = ? ${lane === null ? '' : 'AND h.lane = ?'} AND h.head_position = coalesce(?, h.head_position)
+     WHERE h.subscription = ? ${named.length === 0 ? '' : 'AND h.lane = ?'} AND h.head_position = coalesce(?, h.head_position)
        AND h.status ${status} ${sql} ORDER BY h.head_position, h.partition`,
     subscription,
-    ...(lane === null ? [] : [lane]),
-    position,
+    ...named,
+    filter.position ?? null,
     ...values,
   )
   const lanes = heads.filter(({ busy }) => busy === 0)

@@ -226,7 +226,7 @@ describe('migrations', () => {
     expect(await store.subscriptions.load('s', 0)).toMatchObject({ epoch: 3, pause: { reason: 'a bug' } })
     const table = { name: 's_TABLE', columns: [] }
     const spec = { name: 's', table, start: 0, partitions: undefined }
-    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1 })
+    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1, version: 1 })
     await expect(store.subscriptions.register({ ...spec, name: 'u' })).rejects.toMatchObject({
       code: 'PROJECTION_TABLE_TAKEN',
     })
@@ -266,7 +266,7 @@ describe('migrations', () => {
     const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs: 1_000 })
     expect(view?.partitions).toMatchObject([{ isDue: true }])
     const spec = { name: 't', table: undefined, start: 0, partitions: undefined }
-    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1 })
+    expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1, version: 1 })
     await expect(store.subscriptions.register({ ...spec, kind: 'handler' })).rejects.toThrow(
       'The subscription t was SQL of its own and is a handler now.',
     )

@@ -82,7 +82,7 @@ describeServers('a copy of a store', (server) => {
       { name: 'smtp', revision: 2, state: { state: 'open', openings: 3 }, record: '{"failures":2}' },
     ])
     const handler = { name: 'mails', kind: 'handler', table: undefined, start: 0, partitions: undefined } as const
-    expect(await to.subscriptions.register(handler)).toEqual({ partitions: 1 })
+    expect(await to.subscriptions.register(handler)).toEqual({ partitions: 1, version: 1 })
   })
 
   test('has what people did, and an audit that holds', async () => {
@@ -98,6 +98,7 @@ describeServers('a copy of a store', (server) => {
       ({ letters }: Store) => letters.incidents({ subscription: 'mails', limit: 10 }),
       ({ letters }: Store) => letters.incidents({ subscription: 'accounts', limit: 10 }),
       ({ letters }: Store) => letters.stats('accounts'),
+      ({ rebuilds }: Store) => rebuilds.list('recent'),
     ]) {
       const found = await ask(to)
       expect(found).toEqual(await ask(from))

@@ -17,11 +17,12 @@ import { z } from 'zod'
 import type { Deed } from '../../src/audit/audit.ts'
 import type { HeldLane, NewLetter } from '../../src/dead-letter/letter.ts'
 import { describeFailure } from '../../src/failure/failure.ts'
+import { generationTable } from '../../src/rebuild/generation.ts'
 
 // A store with one of everything that can be in it.
 
 export const counts = {
-  subscription: 5,
+  subscription: 6,
   event: 13,
   row: 11,
   lane: 12,
@@ -179,7 +180,9 @@ export const deedOf = (act: string): Deed => ({
 })
 
 /** As people leave it that have only begun. */
-async function mend({ letters, redrives, audit }: Store): Promise<void> {
+async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void> {
+  const next = { subscription: 'recent', version: 2, kind: 'fold', table: generationTable(recent.table, 2) } as const
+  await rebuilds.begin(next)
   const [broken] = await letters.list({ subscription: 'accounts', lane: 'b', status: 'parked' })
   const name = { subscription: 'accounts', position: broken?.event.position ?? 0 }
   await letters.revise(name, '{"amount": 1, "note": "\\u0000 ☃"}', deedOf('revise'))

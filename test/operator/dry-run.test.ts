@@ -318,7 +318,8 @@ describe('a dry run of a handler', () => {
 })
 
 function letterOf(position: number, type: string, outcome: object) {
-  return { position, type, eventId: expect.any(String) as string, revision: undefined, outcome }
+  const letter = expect.objectContaining({ subscription: 'balances' }) as unknown
+  return { position, type, eventId: expect.any(String) as string, revision: undefined, outcome, letter }
 }
 
 function change(key: string, from: number, before: object | undefined, to: number, after: object) {

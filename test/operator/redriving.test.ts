@@ -130,7 +130,14 @@ describe('a night of an operator', () => {
     )
     expect(stopped).toMatchObject({ status: 'stopped', byState: { done: 1, failed: 1, left: 4 } })
     expect(await operator.redriveLanes(stopped.id, { state: 'failed' })).toMatchObject([
-      { lane: 'k2', ordinal: 2, position: 5, heldAt: 5, failure: { message: 'a bug at 2' } },
+      {
+        lane: 'k2',
+        ordinal: 2,
+        position: 5,
+        heldAt: 5,
+        failure: { message: 'a bug at 2' },
+        head: { lane: 'k2', event: { body: '{"amount":2}' } },
+      },
     ])
     expect(
       (await operator.redriveLanes(stopped.id, { limit: 2, after: 1 })).map(({ lane, state }) => [lane, state]),
@@ -265,6 +272,19 @@ describe('a redrive that nobody works on', () => {
     expect(await after.verify('trails')).toMatchObject({ ok: true })
   })
 
+  it('is told of where somebody wants to hear it, and nowhere else', async () => {
+    await using night = await createNight(1)
+    const { operator, world, engine } = night
+    await engine.stop()
+    const { redrive } = await operator.redrive('trails', { all: true }, why)
+    const told: string[] = []
+    const note = (_fields: object, message: string) => void told.push(message)
+    const working = operator.ensureWorked(redrive.id, { logger: { info: note, warn: note, error: note } })
+    await world.runtime.advance(10_000)
+    expect(await working).toMatchObject({ redrive: { byState: { failed: 1 } } })
+    expect(told).toEqual([expect.stringContaining('held')])
+  })
+
   it('is left to the engine that is there', async () => {
     await using night = await createNight(3)
     const { operator, world, bug } = night
@@ -304,5 +324,23 @@ describe('a redrive that nobody works on', () => {
     expect(await codeOf(operator.ensureWorked('none'))).toBe('REDRIVE_UNKNOWN')
     const stranger = createOperator({ store: world.store, subscriptions: [], by: 'eve', ...world.runtime })
     expect(await codeOf(stranger.ensureWorked(redrive.id))).toBe('SUBSCRIPTION_UNKNOWN')
+  })
+
+  it('is not touched by another version of its projection than the live one', async () => {
+    await using night = await createNight(1)
+    const { world, engine, operator } = night
+    await engine.stop()
+    const { redrive } = await operator.redrive('trails', { all: true }, why)
+    const next = defineProjection('trails', {
+      events: bank,
+      version: 2,
+      initial: () => ({ trail: [] as number[] }),
+      on: {},
+    })
+    const newer = createOperator({ store: world.store, subscriptions: [next], by: 'eve', ...world.runtime })
+    expect(await codeOf(newer.ensureWorked(redrive.id))).toBe('PROJECTION_VERSION')
+    expect(await codeOf(newer.dryRun('trails', { all: true }))).toBe('PROJECTION_VERSION')
+    expect(await codeOf(newer.reset('trails', 'x'))).toBe('PROJECTION_VERSION')
+    expect(await operator.findRedrive(redrive.id)).toMatchObject({ status: 'running', letters: 0 })
   })
 })

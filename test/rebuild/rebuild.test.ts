@@ -243,6 +243,72 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await switchRebuild(second, { store, evenStrays: true })
   })
 
+  it('holds what the new code can not do, behind it what follows, and lets the rest go on', async () => {
+    await using place = await open()
+    const { store } = place
+    const log = createLog({ store, events: bank })
+    await using old = engineOf(store, [second])
+    await old.start()
+    await log.append('poor', [{ type: 'Debited', data: { amount: 5 } }])
+    await log.append('poor', [{ type: 'Credited', data: { amount: 5 } }])
+    await credit(store, 20)
+    await old.drain()
+    const stricter = defineProjection('balances', { ...definitionOf(first), version: 3 })
+
+    const { progress } = await rebuild(stricter, { store, logger: silent })
+    const switched = await switchRebuild(stricter, { store, logger: silent, wait: '20s' })
+
+    expect(progress).toMatchObject({ held: 2 })
+    expect(switched).toMatchObject({ held: 2, from: 2, to: 3 })
+    await using strict = engineOf(store, [stricter])
+    await strict.start()
+    await log.append('poor', [{ type: 'Credited', data: { amount: 5 } }])
+    await strict.drain()
+    const letters = await store.letters.list({ subscription: 'balances' })
+    expect(letters.map(({ lane, status }) => [lane, status])).toEqual([
+      ['poor', 'parked'],
+      ['poor', 'queued'],
+      ['poor', 'queued'],
+    ])
+    expect(await strict.verify('balances')).toMatchObject({ ok: true, counts: { applied: 20, held: 3 } })
+  })
+
+  it('rebuilds SQL of a user into tables of the user, each event once', async () => {
+    await using place = await open()
+    const { store, user } = place
+    const address = 'schema' in place.address ? `${place.address.schema}.` : ''
+    await user('CREATE TABLE $schema.notes_a (n integer)')
+    await user('CREATE TABLE $schema.notes_b (n integer)')
+    const notes = (version: number, table: string) =>
+      defineProjection('notes', {
+        version,
+        events: bank,
+        on: {
+          Credited: async ({ data }, tx: SqlHandle) => {
+            const sql = `INSERT INTO ${address}${table} (n) VALUES (${data.amount})`
+            if (tx.exec) tx.exec(sql)
+            else await tx.query?.(sql)
+          },
+        },
+      })
+    await using old = engineOf(store, [notes(1, 'notes_a')])
+    await using young = engineOf(store, [notes(2, 'notes_b')])
+    await old.start()
+    await young.start()
+    await credit(store, 60)
+    await old.drain()
+
+    await rebuild(notes(2, 'notes_b'), { store, logger: silent })
+    await switchRebuild(notes(2, 'notes_b'), { store, logger: silent, wait: '20s' })
+
+    await credit(store, 40)
+    await young.drain()
+    const [a] = await user('SELECT count(*) AS n FROM $schema.notes_a')
+    const [b] = await user('SELECT count(*) AS n FROM $schema.notes_b')
+    expect([Number(a?.['n']), Number(b?.['n'])]).toEqual([60, 100])
+    expect(await young.verify('notes')).toMatchObject({ ok: true, counts: { applied: 100 } })
+  })
+
   it('says what a reset costs, and ends a rebuild with it', async () => {
     await using place = await open()
     const { store } = place
@@ -332,6 +398,12 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     }
   }
 })
+
+/** Of either store. */
+interface SqlHandle {
+  readonly exec?: (sql: string) => void
+  readonly query?: (sql: string) => Promise<unknown>
+}
 
 async function stateOf(engine: ReturnType<typeof engineOf>) {
   return (await engine.status()).subscriptions[0]?.state

@@ -15,6 +15,7 @@ const keys = ['a', 'b', 'c'] as const
 type Step =
   | { readonly act: 'append'; readonly key: (typeof keys)[number]; readonly count: number }
   | { readonly act: 'redrive' | 'discard' | 'resolve'; readonly key: (typeof keys)[number] | undefined }
+  | { readonly act: 'cancel' }
   | { readonly act: 'bug'; readonly every: number }
   | { readonly act: 'die'; readonly commits: number; readonly when: 'before' | 'after' }
   | { readonly act: 'wait'; readonly ms: number }
@@ -29,6 +30,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
       key: fc.option(key, { nil: undefined }),
     }),
   },
+  { weight: 1, arbitrary: fc.record({ act: fc.constant('cancel') }) },
   { weight: 2, arbitrary: fc.record({ act: fc.constant('bug'), every: fc.integer({ min: 2, max: 6 }) }) },
   {
     weight: 2,
@@ -96,6 +98,7 @@ describe.for(['fold', 'handler'] as const)('redrives of a %s', (kind) => {
         const consumer = kind === 'fold' ? trails : calls
         const plan: { left: number; when: 'before' | 'after' } = { left: 0, when: 'before' }
         const asked: string[] = []
+        const cancelled = new Set<string>()
         const written = new Map<string, number>()
         const make = async () => {
           const made: Mortal = createMortal(world, [consumer], {
@@ -122,6 +125,10 @@ describe.for(['fold', 'handler'] as const)('redrives of a %s', (kind) => {
               data: { n: before + i + 1 },
             }))
             await log.append(one.key, drafts)
+          } else if (one.act === 'cancel') {
+            const newest = asked.at(-1) ?? ''
+            const deed = { by: 'bob', act: 'redrive.cancel', target: newest, reason: 'enough', at: 0, details: {} }
+            if (await world.store.redrives.cancel(newest, deed)) cancelled.add(newest)
           } else if (one.act === 'bug') every = one.every
           else if (one.act === 'die') Object.assign(plan, { left: one.commits, when: one.when })
           else if (one.act === 'wait') await world.runtime.advance(one.ms)
@@ -161,7 +168,9 @@ describe.for(['fold', 'handler'] as const)('redrives of a %s', (kind) => {
           expect(far.filter((one) => one < 1).length).toBeLessThanOrEqual(kind === 'fold' ? 0 : deaths)
         }
         const redrives = await Promise.all(asked.map((one) => found(world.store, one)))
-        expect(redrives.map(({ status }) => status)).toEqual(asked.map(() => 'done'))
+        const statuses = asked.map((one) => (cancelled.has(one) ? 'cancelled' : 'done'))
+        expect(redrives.map(({ status }) => status)).toEqual(statuses)
+        expect(redrives.map(({ byState }) => byState.running + byState.pending)).toEqual(asked.map(() => 0))
         const begun = redrives
           .filter(({ act }) => act !== 'redrive')
           .map(({ byState }) => byState.done + byState.failed)
@@ -170,7 +179,7 @@ describe.for(['fold', 'handler'] as const)('redrives of a %s', (kind) => {
         expect(redrives.reduce((sum, one) => sum + one.letters, 0)).toBe(ended)
         expect((await last.verify('steps')).differences).toEqual([])
       }),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 })

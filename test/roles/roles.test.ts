@@ -151,7 +151,10 @@ describeServers('the roles of a schema', (server) => {
     await log.append('b', [newEvent(`${suffix}-2`), newEvent(`${suffix}-3`)], 'any')
     const { events } = await log.readAll(0, limits)
     expect(events.length).toBe(3)
-    expect(await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })).toEqual({ partitions: 1 })
+    expect(await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })).toEqual({
+      partitions: 1,
+      version: 1,
+    })
     await subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs: 10_000 })
     const lease = claimed(await subscriptions.claim(claimBy('one')))
     const held = { ...letter('b', 1, 'parked'), logged: true, event: events[1] as (typeof events)[0] }

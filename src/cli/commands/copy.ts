@@ -15,7 +15,7 @@ interface Flags {
 }
 
 /** Where it is not the word itself. */
-const words: Readonly<Record<string, readonly [one: string, several: string]>> = {
+const words: Readonly<Record<string, readonly [one: string, several?: string]>> = {
   redriveLane: ['lane of a redrive', 'lanes of redrives'],
 }
 
@@ -52,7 +52,10 @@ export function addCopy(program: Command, perform: Perform): void {
         json: { counts, left },
         show: () => {
           const found = Object.entries(counts).filter(([, count]) => count > 0)
-          const told = found.map(([kind, count]) => many(count, ...(words[kind] ?? ([kind] as const))))
+          const told = found.map(([kind, count]) => {
+            const [one, several] = words[kind] ?? [kind]
+            return many(count, one, several)
+          })
           out.data(`Copied and compared: ${told.join(', ')}.`)
           for (const name of left) out.data(name, ' is SQL of your own: it begins anew there; make its tables first.')
         },

@@ -144,7 +144,9 @@ async function edited(ctx: Context, text: string): Promise<string> {
     await writeFile(file, `${text}\n`, { mode: 0o600 })
     const editor = ctx.io.env['VISUAL'] || ctx.io.env['EDITOR'] || 'vi'
     const code = await new Promise<number | null>((done, fail) => {
-      spawn(`${editor} "$1"`, ['holdfast', file], { shell: true, stdio: 'inherit' }).on('error', fail).on('close', done)
+      spawn('sh', ['-c', `${editor} "$1"`, 'holdfast', file], { stdio: 'inherit' })
+        .on('error', fail)
+        .on('close', done)
     })
     if (code !== 0)
       throw new CommandError(

@@ -19,6 +19,7 @@ import { bold, dim, red } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { reportOf } from '../report.ts'
 import { recordReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { addRebuilds } from './rebuilds.ts'
 import { stateText } from './status.ts'
 
 export function addProjections(program: Command, perform: Perform): void {
@@ -27,6 +28,7 @@ export function addProjections(program: Command, perform: Perform): void {
   addGet(group, perform)
   addHistory(group, perform)
   addReset(group, perform)
+  addRebuilds(group, perform)
 }
 
 function addList(group: Command, perform: Perform): void {

@@ -1,4 +1,4 @@
-import type { DeadLetter } from '../../dead-letter/letter.ts'
+import type { LetterQueue } from '../../dead-letter/letter-store.ts'
 import { recordOf } from '../interpret.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, entryOf, eventsOf } from './entry.ts'
@@ -68,47 +68,61 @@ export class Drains {
     }
     for (const lane of early) due.add(lane, 0)
     this.#isBarred = early.length > 0
-    // Side by side: each is a question to the store, and nothing is read meanwhile.
-    const loaded = await Promise.allSettled(Array.from(lanes, (lane) => this.#load(lane)))
-    for (const load of loaded) if (load.status === 'rejected') throw load.reason
+    await this.#load([...lanes].filter((lane) => this.#isIdle(lane)))
   }
 
-  async #load(lane: string): Promise<void> {
-    const { partition, draining, ledger, tracks, parts, due } = this.#desk
+  /** It is to be tried, and nobody does. */
+  #isIdle(lane: string): boolean {
+    const { partition, draining } = this.#desk
     const hold = partition.held.get(lane)
-    if (!hold || hold.status === 'parked' || draining.has(lane)) return
-    const entries = await this.#entriesOf(lane, hold.tries).catch((error: unknown) => {
-      // Nobody else knows that it is due.
-      due.add(lane, 0)
+    return hold !== undefined && hold.status !== 'parked' && !draining.has(lane)
+  }
+
+  /** In one question for all of them: nothing is read meanwhile. */
+  async #load(lanes: readonly string[]): Promise<void> {
+    const { draining, ledger, tracks, parts, due } = this.#desk
+    if (lanes.length === 0) return
+    const loaded = await this.#entriesOf(lanes).catch((error: unknown) => {
+      // Nobody else knows that they are due.
+      for (const lane of lanes) due.add(lane, 0)
       throw error
     })
-    // Nothing is there that could hold it up.
-    if (entries.length === 0) return ledger.advance(lane, undefined)
-    draining.add(lane)
-    for (const entry of entries) tracks.add(lane, entry)
+    for (const lane of lanes) {
+      const entries = loaded.get(lane)
+      // There was no room for it.
+      if (!entries) due.add(lane, 0)
+      // Nothing is there that could hold it up.
+      else if (entries.length === 0) ledger.advance(lane, undefined)
+      else {
+        draining.add(lane)
+        for (const entry of entries) tracks.add(lane, entry)
+      }
+    }
     parts.changed()
   }
 
-  async #entriesOf(lane: string, headTries = 0): Promise<Entry[]> {
-    const letters = await this.#queue(lane, lettersAtOnce)
-    const entries: Entry[] = []
-    for (const [i, letter] of letters.entries()) {
-      const { sequence, logged, attempts } = letter
-      const entry = entryOf(this.#desk, recordOf(letter))
-      const tries = i === 0 ? headTries : 0
-      entries.push({ ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length })
+  async #entriesOf(lanes: readonly string[]): Promise<Map<string, Entry[]>> {
+    const { partition, dedup } = this.#desk
+    const loaded = new Map<string, Entry[]>()
+    for (const { lane, letters } of await this.#queues(lanes, lettersAtOnce)) {
+      const headTries = partition.held.get(lane)?.tries ?? 0
+      const entries = letters.map((letter, i): Entry => {
+        const { sequence, logged, attempts } = letter
+        const entry = entryOf(this.#desk, recordOf(letter))
+        const tries = i === 0 ? headTries : 0
+        return { ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length }
+      })
+      loaded.set(lane, entries)
     }
-    // It may have been done meanwhile, under another position.
-    const { dedup } = this.#desk
-    if (dedup) await dedup.learn(await eventsOf(entries))
-    return entries
+    // They may have been done meanwhile, under another position.
+    if (dedup) await dedup.learn(await eventsOf([...loaded.values()].flat()))
+    return loaded
   }
 
-  async #queue(lane: string, events: number): Promise<readonly DeadLetter[]> {
+  #queues(lanes: readonly string[], perLane: number): Promise<readonly LetterQueue[]> {
     const { store, subscription, share, settings } = this.#desk.parts
-    const limits = { events, bytes: settings.pageBytes, perLane: events }
-    const [queue] = await store.letters.queues(subscription.name, share.partition, [lane], limits)
-    return queue?.letters ?? []
+    const limits = { events: lanes.length * perLane, bytes: settings.pageBytes, perLane }
+    return store.letters.queues(subscription.name, share.partition, lanes, limits)
   }
 
   /** A letter is over: the next one of its lane is the head. Which that is, the store knows if it is none of those at hand. */
@@ -122,19 +136,23 @@ export class Drains {
 
   /** Lets lanes flow again of which nothing is left. */
   async finish(): Promise<void> {
-    const { ledger, draining, due } = this.#desk
+    const { ledger, draining, due, parts } = this.#desk
     // Letters that are not in the store yet would be overlooked, and be overtaken.
-    const lanes = Array.from(this.#finishing).filter(([lane]) => !ledger.touches(lane))
+    const lanes = [...this.#finishing.keys()].filter((lane) => !ledger.touches(lane))
     this.#isFinishingBarred = lanes.length < this.#finishing.size
-    // The one that is over is still there.
-    const queues = await Promise.all(lanes.map(([lane]) => this.#queue(lane, 2)))
-    for (const [i, [lane, record]] of lanes.entries()) {
-      const next = queues[i]?.[1]
+    if (lanes.length === 0) return
+    const queues = await this.#queues(lanes, 2)
+    for (const { lane, letters, next: beyond } of queues) {
+      // The one that is over is still there.
+      const second = letters[1]
+      const next = second ? { sequence: second.sequence, position: second.event.position } : beyond
+      this.#finishing.get(lane)?.()
       this.#finishing.delete(lane)
       draining.delete(lane)
-      record()
-      ledger.advance(lane, next && { sequence: next.sequence, position: next.event.position })
+      ledger.advance(lane, next)
       if (next) due.add(lane, 0)
     }
+    // There was no room for all of them.
+    if (queues.length < lanes.length) parts.wake()
   }
 }

@@ -54,13 +54,13 @@ export class Ledger {
   #unknown: RecordedEvent[] = []
   /** By lane: one is in one redrive at a time. */
   #redriven = new Map<string, RedriveProgress>()
-  /** Lanes that a redrive is letting go, also while they wait for something. */
+  /** Lanes that a redrive is letting go; not those that wait, perhaps for hours, for a breaker that others don't need. */
   readonly #underWay = new Set<string>()
 
   constructor(held: Map<string, HeldLane>, now: () => number) {
     this.#held = held
     this.#now = now
-    for (const { lane, redrive } of held.values()) if (redrive !== undefined) this.#underWay.add(lane)
+    for (const hold of held.values()) if (isUnderWay(hold)) this.#underWay.add(hold.lane)
   }
 
   /** How many lanes redrives are letting go. */
@@ -268,9 +268,13 @@ export class Ledger {
   }
 
   #hang(hold: HeldLane): void {
-    if (hold.redrive === undefined) this.#underWay.delete(hold.lane)
-    else this.#underWay.add(hold.lane)
+    if (isUnderWay(hold)) this.#underWay.add(hold.lane)
+    else this.#underWay.delete(hold.lane)
     this.#held.set(hold.lane, hold)
     this.#lanes.add(hold.lane)
   }
+}
+
+function isUnderWay({ redrive, status }: HeldLane): boolean {
+  return redrive !== undefined && status !== 'waiting'
 }

@@ -141,6 +141,18 @@ export const rebuildCases: Record<string, Case> = {
     assert.deepEqual(await toSecond(store), { outcome: 'live' })
   },
 
+  'shows a moment as it was, whatever is switched meanwhile': async (store) => {
+    await level(store)
+    const orderBy = { column: 'key', direction: 'asc' } as const
+    const seen = await store.snapshot(async (moment) => {
+      const [before] = await moment.partitions('s')
+      await toSecond(store)
+      const rows = await moment.rows.list(table, { where: [], orderBy, after: undefined, limit: 10 })
+      return { epoch: before?.epoch, keys: rows.map(({ key }) => key), gone: await moment.partitions('s~1') }
+    })
+    assert.deepEqual(seen, { epoch: 1, keys: ['a'], gone: [] })
+  },
+
   'switches back the same way': async (store) => {
     await level(store)
     await toSecond(store)

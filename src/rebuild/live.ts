@@ -1,0 +1,18 @@
+import { HoldfastError } from '../errors.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import type { RebuildStore } from './rebuild-store.ts'
+
+/** What another version has in its table is not this code's to empty, or to judge. */
+export async function refuseOtherVersion(
+  store: { readonly rebuilds: RebuildStore },
+  { name, consumer }: Pick<Subscription, 'name' | 'consumer'>,
+): Promise<void> {
+  if (consumer.kind === 'handler') return
+  const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
+  if (!live || live.version === consumer.version) return
+  throw new HoldfastError(
+    'PROJECTION_VERSION',
+    `${name} is live at version ${live.version}, and this program has version ${consumer.version}.`,
+    { hint: 'Rebuild this version and switch to it; that leaves the live one as it is until then.' },
+  )
+}
