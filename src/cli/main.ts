@@ -2,6 +2,7 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Command, CommanderError } from 'commander'
+import { nodeSqlite } from '../sqlite/node.ts'
 import type { Perform } from './command.ts'
 import { Context, type Patience } from './context.ts'
 import { CommandError, type Exit, toTold } from './errors.ts'
@@ -26,6 +27,8 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
   let exit: Exit = 0
 
   const perform: Perform = async (command, action) => {
+    // An older Node should hear that it is too old, and not stumble over something that it lacks.
+    nodeSqlite()
     const { config, store, schema, as } = command.optsWithGlobals<RootFlags>()
     const flags: GlobalFlags = {
       ...(config !== undefined && { config }),
