@@ -4,8 +4,7 @@ import type { Redrive } from '../redrive/redrive.ts'
 import type { Result } from './command.ts'
 import type { Context } from './context.ts'
 import { CommandError } from './errors.ts'
-import { failureJson, failureLine } from './letters.ts'
-import { redactFailure } from '../dead-letter/redact.ts'
+import { failureJson, failureLine, withoutPayload } from './letters.ts'
 import { progressLine } from './output/progress.ts'
 import { bold, dim, green, red, yellow } from './output/style.ts'
 import { count, many } from './output/words.ts'
@@ -58,11 +57,11 @@ export async function redriveResult(
 ): Promise<Result> {
   const { id, status, byState, letters, lanes } = redrive
   const reports = byState.failed > 0 ? await operator.redriveLanes(id, { state: 'failed', limit: shownFailures }) : []
-  const failures = reports.map(({ lane, position, heldAt, failure }) => ({
+  const failures = reports.map(({ lane, position, heldAt, failure, head }) => ({
     lane,
     position,
     heldAt: heldAt ?? null,
-    failure: failure === undefined ? null : failureJson(redactFailure(failure)),
+    failure: failure === undefined ? null : failureJson(withoutPayload(failure, head)),
   }))
   const isGood = byState.failed === 0 && status !== 'stopped'
   return {
