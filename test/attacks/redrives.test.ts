@@ -113,4 +113,32 @@ describe('a redrive that is cancelled while its lane is taken up', () => {
     expect(await found(world.store, second)).toMatchObject({ status: 'done' })
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
+
+  it('and revised then: the revision is what is tried', async () => {
+    await using world = await createWorld()
+    const { trails, fix } = buggy()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [debited(1), credited(2)])
+    const holding = world.engine([trails])
+    await world.settle(holding)
+    await holding.stop()
+    fix()
+    const first = await ask(world.store, 'trails')
+    const letter = { subscription: 'trails', position: 1 }
+    const store = between(world.store, async () => {
+      await world.store.redrives.cancel(first, deed)
+      expect(await world.store.letters.revise(letter, '{"amount":7}', deed)).toMatchObject({ outcome: 'revised' })
+    })
+    const engine = world.engine([trails], { store })
+    await engine.start()
+    await world.runtime.advance(10_000)
+    // It was cancelled before it had begun, so it is as it was, with what is tried next.
+    expect(await heldOf(engine, 'trails')).toMatchObject([{ status: 'parked', revision: { body: '{"amount":7}' } }, {}])
+    expect(await engine.verify('trails')).toMatchObject({ ok: true, differences: [] })
+    await ask(world.store, 'trails')
+    await log.append('a', [credited(3)])
+    await world.runtime.advance(10_000)
+    expect((await rowOf(engine, 'a', trails))?.data).toEqual({ trail: [-7, 2, 3] })
+    expect(await engine.verify('trails')).toMatchObject({ ok: true, differences: [] })
+  })
 })
