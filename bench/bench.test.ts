@@ -50,6 +50,12 @@ it.for(['sqlite', 'postgres'])('measures handlers on %s', { timeout: 300_000 }, 
   expect(missing(result, [...figures, 'eventsPerSecond', 'idealPerSecond', 'failedAttempts', 'heldLanes'])).toEqual([])
 })
 
+it('measures a rebuild beside live events, and finds no difference', { timeout: 120_000 }, async () => {
+  const result = await measure('rebuild', '--store', 'sqlite', '--events', '4000', '--keys', '100')
+  expect(missing(result, ['eventsPerSecond', 'lagRatio', 'lagP50BeforeMs', 'switchMs', 'liveEvents'])).toEqual([])
+  expect(result).toMatchObject({ differences: 0, held: 0 })
+})
+
 it('refuses what it does not know', async () => {
   await expect(bench('nothing')).rejects.toMatchObject({ code: 2 })
   await expect(bench('projection', '--store', 'oracle')).rejects.toMatchObject({ code: 2 })

@@ -1,3 +1,4 @@
+import { HoldfastError } from '../errors.ts'
 import { sha256Hex } from '../event/sha256.ts'
 
 /** What a person did. It is written in the transaction that does it, so there is no deed without its entry and none the other way. */
@@ -36,6 +37,14 @@ export function chain(deed: Deed, { number, hash: previous }: Pick<AuditEntry, '
 function hashOf({ number, previous, by, act, target, reason, at, details }: Omit<AuditEntry, 'hash'>): string {
   const told = Object.entries(details).toSorted(([a], [b]) => (a < b ? -1 : 1))
   return sha256Hex(JSON.stringify([number, previous, by, act, target, reason, at, told]))
+}
+
+/** A database would refuse one of these, and change the other, so that the chain would seem broken. */
+export function checkDeed({ by, act, target, reason }: Pick<Deed, 'by' | 'act' | 'target' | 'reason'>): void {
+  if ([by, act, target, reason].every((text) => text.isWellFormed() && !text.includes('\0'))) return
+  throw new HoldfastError('OPTION_INVALID', 'What is said about an act has a character that can not be stored.', {
+    hint: 'Leave out U+0000 and halves of surrogate pairs.',
+  })
 }
 
 /** What is wrong with an entry that should follow another; undefined if nothing is. */

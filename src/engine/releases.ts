@@ -116,6 +116,7 @@ export class Releases {
     let waitMs = Number.POSITIVE_INFINITY
     const due = await this.redriving.due(most - lanes.size)
     for (const task of due) {
+      if (lanes.size >= most) break
       const pace = this.redriving.paceOf(task.redrive)
       if (!fits(task, held.get(task.lane))) passed.push(task)
       else if (this.#admits(pace, lanes.size === 0)) {

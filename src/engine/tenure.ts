@@ -118,6 +118,8 @@ export class Tenure {
   refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
     switch (result.outcome) {
       case 'fenced':
+        // A person changed a letter that may be at hand: what is in memory must go, and nothing else.
+        if (this.#isOurs(result)) return 'refused'
         this.lost(result)
         return 'lost'
       case 'paused':
@@ -130,6 +132,12 @@ export class Tenure {
       default:
         return result satisfies never
     }
+  }
+
+  /** Still the owner, of something that was moved meanwhile. Nobody does that to a handler: what it did can't be taken back. */
+  #isOurs({ epoch, owner }: CommitOutcome & { readonly outcome: 'fenced' }): boolean {
+    if (this.#parts.subscription.consumer.kind === 'handler') return false
+    return epoch !== undefined && epoch === this.lease?.epoch && owner === this.lease.owner
   }
 
   /** Whether the lease can still be ours. While the store can't be asked it runs out there, and somebody else may begin. */

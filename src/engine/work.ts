@@ -74,6 +74,14 @@ export function letterName(lane: string, sequence: number, eventId: string): str
   return JSON.stringify([lane, sequence, eventId])
 }
 
+/** Of a letter that turns out to belong behind others. */
+export function laneHeld(lane: string): Failure {
+  const error = new HoldfastError('LANE_HELD', `It belongs to ${JSON.stringify(lane)}, and that lane is held.`, {
+    hint: 'Let that one go first, or discard what holds it.',
+  })
+  return describeFailure(error, 'permanent', 'fold')
+}
+
 /** Takes events and letters to their outcomes, one after the other, and adds those up to what one commit writes. */
 export class Work {
   readonly counts = noCounts()
@@ -291,10 +299,7 @@ export class Work {
   #fold(item: Item): Failure | undefined {
     const row = item.folding as Folding
     if (row.key === item.lane || !this.#partition.held.has(row.key)) return this.#apply(item, row)
-    const error = new HoldfastError('LANE_HELD', `It belongs to ${JSON.stringify(row.key)}, and that lane is held.`, {
-      hint: 'Let that one go first, or discard what holds it.',
-    })
-    return describeFailure(error, 'permanent', 'fold')
+    return laneHeld(row.key)
   }
 
   #apply({ record, lane, apply, reading }: Item, folding: Folding): Failure | undefined {

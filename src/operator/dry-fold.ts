@@ -1,4 +1,5 @@
 import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
+import { laneHeld } from '../engine/work.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
 import type { Projection, Reducer } from '../projection/projection.ts'
 import { parseJson } from '../event/parse.ts'
@@ -7,19 +8,24 @@ import type { DryOutcome, LaneTrial, TrialResult } from './dry-run.ts'
 
 type Row = RowChange['before']
 
-/** In memory, from the row as it is. A rule of the database's own, such as a unique index, is not asked. */
+interface DryRow {
+  readonly folding: Folding
+  readonly wasThere: boolean
+  readonly first: Row
+  before: Row
+}
+
+/** In memory, from the rows as they are. A rule of the database's own, such as a unique index, is not asked. */
 export async function dryFold(
   { parts, subscription, lane, letters, leftOut }: LaneTrial,
   projection: Projection,
 ): Promise<TrialResult> {
   const { store } = parts
-  const stored = (await store.rows.load(projection.table, [lane])).get(lane)
-  const folding = beginFold(projection, lane, stored)
+  // Most lanes have one. What can be read only now, or was revised, may be about another one.
+  const rows = new Map<string, DryRow>()
   const watchesGaps = subscription.source?.versions === 'unordered'
   // What is left out makes no gap.
   let done = leftOut?.event.version ?? (await store.letters.lane(subscription.name, lane))?.done
-  const first = rowOf(projection, folding, stored !== undefined)
-  let before = first
   const outcomes: DryOutcome[] = []
   for (const letter of letters) {
     const { version } = letter.event
@@ -35,22 +41,35 @@ export async function dryFold(
     if (outcome.outcome === 'failed') break
     done = version
   }
-  return { outcomes, changes: changesOf(projection, first, before) }
+  const changes = Array.from(rows.values(), ({ first, before }) => changesOf(projection, first, before)).flat()
+  return { outcomes, changes }
 
   async function fold(letter: LaneTrial['letters'][number]): Promise<DryOutcome> {
     const record = recordOf(letter)
     const relevance = relevanceOf(subscription, record)
     if (typeof relevance !== 'function' && !(relevance === 'unknown' && subscription.unknown === 'hold'))
       return { outcome: 'ignored', why: 'it is not subscribed to' }
-    const { event, failure: unreadable } = await readEvent(subscription, record)
+    const { event, lane: key, failure: unreadable } = await readEvent(subscription, record)
     if (!event) return { outcome: 'failed', failure: unreadable, effects: [] }
+    if (key !== lane && (await store.letters.lane(subscription.name, key)))
+      return { outcome: 'failed', failure: laneHeld(key), effects: [] }
+    const row = rows.get(key) ?? (await load(key))
     // One whose type is not known can't be read, so it is a function here.
-    const failure = foldEvent(projection, folding, relevance as Reducer, event, record.position)
+    const failure = foldEvent(projection, row.folding, relevance as Reducer, event, record.position)
     if (failure) return { outcome: 'failed', failure, effects: [] }
-    const after = rowOf(projection, folding, stored !== undefined)
-    const changes = changesOf(projection, before, after)
-    before = after
+    const after = rowOf(projection, row.folding, row.wasThere)
+    const changes = changesOf(projection, row.before, after)
+    row.before = after
     return { outcome: 'applied', changes }
+  }
+
+  async function load(key: string): Promise<DryRow> {
+    const stored = (await store.rows.load(projection.table, [key])).get(key)
+    const folding = beginFold(projection, key, stored)
+    const first = rowOf(projection, folding, stored !== undefined)
+    const row = { folding, wasThere: stored !== undefined, first, before: first }
+    rows.set(key, row)
+    return row
   }
 }
 

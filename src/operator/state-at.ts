@@ -79,7 +79,7 @@ export async function* statesOf(
   const { before, version } = boundsOf(moment)
   const states = await parts.partitionsOf(name)
   const { partition, checkpoint } = states[slotOf(key) % states.length] as (typeof states)[number]
-  const letterAt = await letterFinder(parts, name, key, partition, projection)
+  const letterAt = letterFinder(parts, name, partition, projection)
   const folding = beginFold(projection, key, undefined)
   for await (const record of eventsOf(parts, projection, key, before)) {
     if (record.position <= checkpoint.start) continue
@@ -104,14 +104,16 @@ async function take(
   const about = { position, version, eventId, type, revision: undefined, failure: undefined, event: undefined, before }
   const relevance = relevanceOf(subscription, record)
   const isHolding = relevance === 'unknown' && subscription.unknown === 'hold'
+  // It stands, or ended, before it was known which row it is about.
+  if (letter && letter.lane !== folding.key && (letter.status !== 'resolved' || isDiscarded(letter))) return undefined
   if (letter && isDiscarded(letter)) return { ...about, outcome: 'discarded', failure: letter.failure, after: before }
   if (letter && letter.status !== 'resolved')
     return { ...about, outcome: 'held', failure: letter.failure, after: before }
   if (typeof relevance !== 'function' && !isHolding)
     return projection.keyOf ? undefined : { ...about, outcome: 'filtered', after: before }
   const { event, lane, failure: unreadable } = await readEvent(subscription, letter ? recordOf(letter) : record)
-  // A letter is folded where it stood, whatever a revision has made of its key.
-  if ((letter?.lane ?? lane) !== folding.key) return undefined
+  // Of another row. What was revised, or could not be read for a while, is about the row that it was applied to.
+  if (lane !== folding.key) return undefined
   const tried = { ...about, event, revision: letter?.revision?.number }
   const failure = event ? foldEvent(projection, folding, relevance as Reducer, event, position) : unreadable
   if (failure) return { ...tried, outcome: 'failed', failure, after: before }
@@ -176,23 +178,24 @@ async function* eventsOf(
 
 type LetterFinder = (position: number) => Promise<DeadLetter | undefined>
 
-/** One question for each event of the key. Where the whole log is gone through, those of the lane are read beforehand instead. */
-async function letterFinder(
+/** One question for each event of the key. Where the whole log is gone through, all letters are, beside it: a letter may stand in another lane. */
+function letterFinder(
   { store }: OperatorParts,
   subscription: string,
-  lane: string,
   partition: number,
   { keyOf }: Projection,
-): Promise<LetterFinder> {
+): LetterFinder {
   if (!keyOf) return async (position) => (await store.letters.list({ subscription, partition, position, limit: 1 }))[0]
-  const letters = new Map<number, DeadLetter>()
-  let after = 0
-  for (;;) {
-    const page = await store.letters.list({ subscription, lane, after, limit: lettersPerPage })
-    for (const letter of page) letters.set(letter.event.position, letter)
-    const last = page.at(-1)
-    if (!last || page.length < lettersPerPage) return async (position) => letters.get(position)
-    after = last.event.position
+  let letters = new Map<number, DeadLetter>()
+  let through = 0
+  return async (position) => {
+    if (through < position) {
+      const page = await store.letters.list({ subscription, after: position - 1, limit: lettersPerPage })
+      letters = new Map(page.map((letter) => [letter.event.position, letter]))
+      const last = page.length < lettersPerPage ? undefined : page.at(-1)
+      through = last?.event.position ?? Number.POSITIVE_INFINITY
+    }
+    return letters.get(position)
   }
 }
 

@@ -1,9 +1,7 @@
-import { type AuditEntry, type AuditStore, chain, type Deed, noEntry } from '../audit/audit.ts'
-import { HoldfastError } from '../errors.ts'
+import { type AuditEntry, type AuditStore, chain, checkDeed, type Deed, noEntry } from '../audit/audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { auditLock, schemaNumber } from './locks.ts'
-import { isStorable } from './rows.ts'
 import { prepared, type Query } from './statement.ts'
 
 export interface AuditRow extends Omit<AuditEntry, 'details'> {
@@ -45,12 +43,4 @@ export function insertEntrySql(db: Database): string {
 export function entryValues(entry: AuditEntry): unknown[] {
   const { number, at, by, act, target, reason, details, previous, hash } = entry
   return [number, at, by, act, target, reason, JSON.stringify(details), previous, hash]
-}
-
-/** PostgreSQL would refuse one of these, and change the other, so that the chain would seem broken. */
-export function checkDeed({ by, act, target, reason }: Pick<Deed, 'by' | 'act' | 'target' | 'reason'>): void {
-  if ([by, act, target, reason].every(isStorable)) return
-  throw new HoldfastError('OPTION_INVALID', 'What is said about an act has a character that can not be stored.', {
-    hint: 'Leave out U+0000 and halves of surrogate pairs.',
-  })
 }

@@ -50,7 +50,7 @@ export function redriveStatements(db: Database) {
       FROM (SELECT * FROM ${redrives} WHERE subscription = $2 AND status = 'running' ORDER BY number) AS r CROSS JOIN LATERAL (
         SELECT n.redrive, n.ordinal, n.lane, n.position FROM ${lanes} AS n
         WHERE n.redrive = r.id AND n.partition = $1 AND n.state = 'pending' AND n.ordinal <= r.admitted ORDER BY n.ordinal LIMIT $3
-      ) AS n ORDER BY r.number, n.ordinal LIMIT $3`),
+      ) AS n ORDER BY r.number, n.ordinal`),
     // Running ones of which a stage is over, or of which too many failed. It counts no further than it must.
     over: fresh(`
       SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS "maxFailures", f.failed

@@ -1,4 +1,4 @@
-import type { Deed } from '../audit/audit.ts'
+import { checkDeed, type Deed } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type {
   AskOutcome,
@@ -9,7 +9,7 @@ import type {
   RedriveTask,
 } from '../redrive/redrive.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
-import { checkDeed, writeDeed } from './audit.ts'
+import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
 import type { Listener } from './listener.ts'

@@ -31,6 +31,7 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
       await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
       const [place] = await run<Place>(sql.place, [subscription, position, letter.partition])
       if (!place) return { outcome: 'unknown' }
+      await run(sql.move, [subscription, place.partition])
       // Locked, so that whoever owns it waits before it lets the lane go.
       const [lane] = await run<{ isBusy: boolean }>(sql.lane, [subscription, place.lane])
       // Asked for again: the owner may have ended it while the lane was waited for.
@@ -73,6 +74,11 @@ function statements(db: Database) {
         WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')
       ) AS "isBusy"
       FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = $2 FOR UPDATE OF h`),
+    // The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
+    // has none in its hands while the lane is parked. Before the lane, as a commit does.
+    move: fresh(`
+      UPDATE ${db.table('holdfast_partitions')} SET commits = commits + 1 WHERE subscription = $1 AND partition = $2
+        AND NOT EXISTS (SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1 AND kind = 'handler')`),
     insert: fresh(`
       INSERT INTO ${revisions} (subscription, position, partition, number, body, by, reason, at)
       SELECT $1::text, $2::bigint, $3::integer, coalesce(max(number), 0) + 1, $4::text, $5::text, $6::text, $7::bigint FROM ${revisions} WHERE ${ofLetter}

@@ -9,7 +9,8 @@ export interface RedriveStore {
   /** Freezes the set, in one transaction. A lane is in one running redrive at the most; those that are in another are left out. */
   ask(request: RedriveRequest): Promise<AskOutcome>
   /**
-   * Lanes of a partition whose turn it is and that were not begun, in the order of asking. Where a stage is over it begins the next, and
+   * Lanes of a partition whose turn it is and that were not begun, in the order of asking. The limit is for each redrive: one that must
+   * go slowly keeps no other waiting. Where a stage is over it begins the next, and
    * it ends a redrive that has no lanes left or too many that failed. One that was begun says so itself, see `HeldLane.redrive`.
    */
   due(subscription: string, partition: number, limit: number): Promise<readonly RedriveTask[]>

@@ -1,4 +1,4 @@
-import { type AuditEntry, type AuditStore, chain, type Deed, noEntry } from '../audit/audit.ts'
+import { type AuditEntry, type AuditStore, chain, checkDeed, type Deed, noEntry } from '../audit/audit.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 
@@ -26,6 +26,7 @@ export function listEntries(db: Database, after: number, limit: number): AuditEn
 /** Within the transaction that does what it says. */
 export function writeDeed(db: Database, deed: Deed | undefined): void {
   if (!deed) return
+  checkDeed(deed)
   const last = db.get<{ number: number; hash: string }>(
     'SELECT number, hash FROM holdfast_audit ORDER BY number DESC LIMIT 1',
   )

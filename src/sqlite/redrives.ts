@@ -39,12 +39,15 @@ const insertSql = `
   INSERT INTO holdfast_redrives (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running')`
 
+const runningSql = `
+  SELECT id FROM holdfast_redrives INDEXED BY holdfast_redrives_running
+  WHERE subscription = ? AND status = 'running' ORDER BY number`
+
 const dueSql = `
   SELECT n.redrive, n.lane, n.position, r.act, r.by, r.reason, r.rate / r.spread AS rate
-  FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
-  CROSS JOIN holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_due
+  FROM holdfast_redrives AS r CROSS JOIN holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_due
     ON n.redrive = r.id AND n.partition = ? AND n.state = 'pending' AND n.ordinal <= r.admitted
-  WHERE r.subscription = ? AND r.status = 'running' ORDER BY r.number, n.ordinal LIMIT ?`
+  WHERE r.id = ? ORDER BY n.ordinal LIMIT ?`
 
 // Running ones of which a stage is over, or of which too many failed.
 const overSql = `
@@ -96,7 +99,8 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
       const isOver = db.get(overSql, subscription) !== undefined
       if (isOver) await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
       return db
-        .all<RedriveTask & { rate: number | null }>(dueSql, partition, subscription, limit)
+        .all<{ id: string }>(runningSql, subscription)
+        .flatMap(({ id }) => db.all<RedriveTask & { rate: number | null }>(dueSql, partition, id, limit))
         .map((task) => ({ ...task, rate: task.rate ?? undefined }))
     },
     cancel: async (id, deed) =>

@@ -25,6 +25,12 @@ const placeSql = `
   FROM holdfast_dead_letters AS l LEFT JOIN holdfast_lanes AS h ON h.subscription = l.subscription AND h.lane = l.lane
   WHERE l.subscription = ? AND l.position = ? AND l.partition = coalesce(?, l.partition) LIMIT 1`
 
+// The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
+// has none in its hands while the lane is parked.
+const moveSql = `
+  UPDATE holdfast_partitions SET commits = commits + 1 WHERE subscription = ?1 AND partition = ?2
+    AND NOT EXISTS (SELECT 1 FROM holdfast_subscriptions WHERE name = ?1 AND kind = 'handler')`
+
 export function writeRevision(
   db: Database,
   { subscription, partition, position }: Required<LetterName>,
@@ -54,7 +60,10 @@ export function sqliteRevisions(db: Database, gate: WriteGate): Pick<LetterStore
           last: 0,
         }
         const outcome = write(place.partition, last)
-        if (outcome.outcome === 'revised') writeDeed(db, deed)
+        if (outcome.outcome === 'revised') {
+          db.run(moveSql, letter.subscription, place.partition)
+          writeDeed(db, deed)
+        }
         return outcome
       }),
     )

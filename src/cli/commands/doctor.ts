@@ -139,12 +139,19 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
       'the store has it, and the configuration does not.',
       'Name it in holdfast.config.ts, if it is still wanted.',
     )
+  if (state === 'other-code')
+    add(
+      'version',
+      'warning',
+      'its live version is not that of this code, which waits.',
+      `holdfast projections versions ${name}, then: holdfast projections rebuild ${name}`,
+    )
   if (state === 'unreadable')
     add('subscription', 'problem', 'what the store has of it can not be read.', 'holdfast status')
   if (pause)
     add('pause', 'warning', `paused ${ago(pause.at, now)}: ${pause.reason}`, `holdfast subscriptions resume ${name}`)
   if (state === 'idle') add('lease', 'problem', 'nobody who is alive runs it.', 'holdfast start')
-  else if (unowned > 0 && state !== 'orphan' && state !== 'new' && !pause)
+  else if (unowned > 0 && !['orphan', 'new', 'beside', 'other-code'].includes(state) && !pause)
     add(
       'lease',
       'warning',

@@ -194,7 +194,7 @@ function addDiff(group: Command, perform: Perform): void {
           `${count(diff.same)} the same, ${count(diff.different)} different, ${count(diff.onlyLive)} only live, ${count(diff.onlyRebuilt)} only rebuilt`,
         )
         for (const { key, live, rebuilt } of differences)
-          out.data('  ', bold(key), `  ${text(live)}  ->  ${text(rebuilt)}`)
+          out.data('  ', bold(key), `  ${rowText(live)}  ->  ${rowText(rebuilt)}`)
         if (different > differences.length) out.data(`  … and ${count(different - differences.length)} more`)
         if (!diff.isLevel) out.talk(yellow('The two had not applied the same events; some of it may be only that.'))
         if (!flags.reveal && differences.length > 0) out.talk(dim('Values are private: --reveal shows them.'))
@@ -206,7 +206,7 @@ function addDiff(group: Command, perform: Perform): void {
 
 type Shown = { readonly data: unknown } | { readonly shape: ReturnType<typeof shapeOf> } | null
 
-function text(row: Shown): string {
+function rowText(row: Shown): string {
   if (row === null) return 'none'
   return 'data' in row ? JSON.stringify(row.data) : shapeText(row.shape)
 }

@@ -91,6 +91,8 @@ function waitsFor({ breaker, missingVersion }: SubscriptionReport['oldest'][numb
 const paints: Readonly<Record<ReportState, (text: string) => Text>> = {
   new: dim,
   orphan: yellow,
+  beside: dim,
+  'other-code': yellow,
   paused: yellow,
   idle: yellow,
   'catching-up': (text) => text,

@@ -5,6 +5,7 @@ import { action, type Perform, withReason } from '../command.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
+import { isOfOtherCode, liveVersions } from '../report.ts'
 import { recordReveal, type RevealFlags } from '../reveal.ts'
 
 export function addVerify(program: Command, perform: Perform): void {
@@ -16,6 +17,7 @@ export function addVerify(program: Command, perform: Perform): void {
   action<RevealFlags>(withReason(command), perform, async (ctx, [name], flags) => {
     const chosen = name === undefined ? await ctx.subscriptions() : [await ctx.subscription(name)]
     const stored = name === undefined ? await ctx.stored() : new Map([[name, await ctx.storedSubscription(name)]])
+    const versions = await liveVersions(ctx, chosen, stored)
     await recordReveal(ctx, flags, name ?? 'all subscriptions')
     const engine = await ctx.engine()
     const results: Verification[] = []
@@ -23,7 +25,10 @@ export function addVerify(program: Command, perform: Perform): void {
     for (const subscription of chosen) {
       ctx.signal.throwIfAborted()
       // Asked for by its name, it is an error; among all, it is told.
-      if (!stored.has(subscription.name))
+      const isOther = isOfOtherCode(subscription.consumer, versions)
+      if (isOther && name === undefined)
+        skipped.push({ subscription: subscription.name, why: 'its live version is not that of this code' })
+      else if (!stored.has(subscription.name))
         skipped.push({ subscription: subscription.name, why: 'nobody has ever started it' })
       else if (name === undefined && subscription.source)
         skipped.push({

@@ -2,6 +2,8 @@ import type { RedriveTask } from '../../redrive/redrive.ts'
 import { endsHead, fits, lanesAtOnce } from '../redriving.ts'
 import type { Desk } from './desk.ts'
 
+const askAgainMs = 50
+
 /**
  * Begins the lanes of redrives: they are due from then on, and worked off as any other that is. That a lane was begun is committed
  * before its first letter is tried, so whoever comes after a death knows what may have been done.
@@ -10,6 +12,8 @@ export class Beginnings {
   readonly #desk: Desk
   /** Those of the last round. Until they are committed, the store gives them again. */
   #begun: readonly string[] = []
+  /** One of them has to wait because its redrive must go slowly. */
+  #isPaced = false
 
   constructor(desk: Desk) {
     this.#desk = desk
@@ -24,13 +28,17 @@ export class Beginnings {
     if (room <= 0 || !redriving.isDue(now)) return
     const tasks = await redriving.due(room)
     this.#begun = tasks.map(({ lane }) => lane)
-    const admitted = tasks.filter((task) => this.#admits(task))
+    const admitted: RedriveTask[] = []
+    this.#isPaced = false
+    for (const task of tasks) if (admitted.length < room && this.#admits(task, admitted)) admitted.push(task)
+    // Nothing but time lets more of them begin, and each question costs the store something.
+    if (admitted.length === 0 && this.#isPaced) redriving.postpone(now + askAgainMs)
     const seconds = await this.#secondsOf(admitted.filter(endsHead))
     for (const task of admitted) this.#begin(task, seconds.get(task.lane))
   }
 
   /** Not one that is being tried at the moment, or of which not everything is in the store: it is given again. */
-  #admits(task: RedriveTask): boolean {
+  #admits(task: RedriveTask, others: readonly RedriveTask[]): boolean {
     const { ledger, draining, partition, redriving } = this.#desk
     const { lane, redrive } = task
     if (draining.has(lane) || ledger.touches(lane)) return false
@@ -39,8 +47,12 @@ export class Beginnings {
       return false
     }
     const pace = redriving.paceOf(redrive)
-    // Those that wait for their turn would be in the way of others that are due.
-    return !pace || ledger.underWay < Math.ceil(pace.most)
+    if (!pace) return true
+    // Those that wait for their turn would be in the way of others that are due, and whoever cancels it means them too.
+    const begun = others.filter((other) => other.redrive === redrive).length
+    const isFull = begun + ledger.waiting(redrive, draining) >= Math.ceil(pace.most)
+    this.#isPaced ||= isFull
+    return !isFull
   }
 
   /** What stands behind the heads of lanes. */

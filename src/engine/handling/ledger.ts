@@ -68,6 +68,13 @@ export class Ledger {
     return this.#underWay.size
   }
 
+  /** How many lanes of a redrive were begun and are not being tried yet. */
+  waiting(redrive: string, draining: ReadonlySet<string>): number {
+    let waiting = 0
+    for (const lane of this.#underWay) if (!draining.has(lane) && this.#held.get(lane)?.redrive === redrive) waiting++
+    return waiting
+  }
+
   get isEmpty(): boolean {
     return (
       totalOf(this.#counts) === 0 &&

@@ -68,7 +68,7 @@ export class HandlerLoop implements Loop {
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, ledger } = this.#desk
+    const { parts, flow, tracks, running, due, waits, ledger, redriving } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // Whatever is due has to wait until it goes on.
@@ -84,6 +84,8 @@ export class HandlerLoop implements Loop {
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
+    const beginsAt = redriving.nextAt() ?? now
+    if (beginsAt > now) waitsMs.push(beginsAt - now)
     return Math.max(0, Math.min(...waitsMs))
   }
 
