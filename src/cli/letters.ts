@@ -49,16 +49,21 @@ export function filterOf(flags: FilterFlags): LetterFilter {
   return Object.fromEntries(names.flatMap((name) => (flags[name] === undefined ? [] : [[name, flags[name]]])))
 }
 
+export function withoutPayload(failure: Failure, letter: DeadLetter | undefined): Failure {
+  return redactFailure(failure, letter && payloadOf(letter))
+}
+
 /** A failure as it may be shown: whole, or without what may be of the payload. */
 export function shownFailure(
   letter: DeadLetter,
   failure: Failure | undefined,
   isRevealed: boolean,
 ): Failure | undefined {
-  return failure === undefined || isRevealed ? failure : redactFailure(failure, payloadOf(letter))
+  return failure === undefined || isRevealed ? failure : withoutPayload(failure, letter)
 }
 
-function payloadOf({ event, revision }: DeadLetter): unknown {
+/** Everything of a letter that must not be told unasked. */
+export function payloadOf({ event, revision }: DeadLetter): unknown {
   return [
     tryParse(event.body),
     event.metadata === undefined ? undefined : tryParse(event.metadata),

@@ -2,10 +2,12 @@
 import { readFileSync, realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Command, CommanderError } from 'commander'
+import { nodeSqlite } from '../sqlite/node.ts'
 import type { Perform } from './command.ts'
 import { Context, type Patience } from './context.ts'
 import { CommandError, type Exit, toTold } from './errors.ts'
 import { type Io, processIo } from './io.ts'
+import { withoutSecrets } from './output/escape.ts'
 import { Output } from './output/output.ts'
 import { bold, dim, red } from './output/style.ts'
 import { createProgram } from './program.ts'
@@ -25,6 +27,8 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
   let exit: Exit = 0
 
   const perform: Perform = async (command, action) => {
+    // An older Node should hear that it is too old, and not stumble over something that it lacks.
+    nodeSqlite()
     const { config, store, schema, as } = command.optsWithGlobals<RootFlags>()
     const flags: GlobalFlags = {
       ...(config !== undefined && { config }),
@@ -114,7 +118,7 @@ function pathOf(command: Command): string {
 
 function tellStack(out: Output, error: unknown): void {
   for (let at: unknown = error; at instanceof Error; at = at.cause)
-    for (const line of (at.stack ?? '').split('\n')) out.talk(dim(line))
+    for (const line of (at.stack ?? '').split('\n')) out.talk(dim(withoutSecrets(line)))
 }
 
 function version(): string {

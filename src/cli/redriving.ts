@@ -4,11 +4,10 @@ import type { Redrive } from '../redrive/redrive.ts'
 import type { Result } from './command.ts'
 import type { Context } from './context.ts'
 import { CommandError } from './errors.ts'
-import { failureJson, failureLine } from './letters.ts'
-import { redactFailure } from '../dead-letter/redact.ts'
-import { progressLine } from './output/progress.ts'
+import { failureJson, failureLine, withoutPayload } from './letters.ts'
+import { bar } from './output/progress.ts'
 import { bold, dim, green, red, yellow } from './output/style.ts'
-import { count, many } from './output/words.ts'
+import { count, many, span } from './output/words.ts'
 
 const shownFailures = 20
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -45,9 +44,17 @@ export async function followRedrive(
   return redriveResult(operator, redrive, { busy, by: worked?.by })
 }
 
-function progressOf({ redrive, lanesDone, lanes, lettersPerSecond, letters }: RedriveProgressReport): string {
+function progressOf(report: RedriveProgressReport): string {
+  const { redrive, lanesDone, lanes, lettersPerSecond, letters, etaSeconds } = report
   const { failed } = redrive.byState
-  return `${progressLine(redrive.act, lanesDone, lanes, 0).replace(/ {2}0\/s.*$/, '')} lanes  ${count(letters)} letters  ${count(Math.round(lettersPerSecond))}/s${failed > 0 ? `  ${count(failed)} failed` : ''}`
+  const parts = [
+    `${redrive.act} ${bar(lanesDone, lanes)} lanes`,
+    `${count(letters)} letters`,
+    `${count(Math.round(lettersPerSecond))}/s`,
+    ...(etaSeconds === undefined || report.isOver ? [] : [`ETA ${span(etaSeconds)}`]),
+    ...(failed > 0 ? [`${count(failed)} failed`] : []),
+  ]
+  return parts.join('  ')
 }
 
 /** What came of it, with what failed. 3 when not all of it went through. */
@@ -58,11 +65,11 @@ export async function redriveResult(
 ): Promise<Result> {
   const { id, status, byState, letters, lanes } = redrive
   const reports = byState.failed > 0 ? await operator.redriveLanes(id, { state: 'failed', limit: shownFailures }) : []
-  const failures = reports.map(({ lane, position, heldAt, failure }) => ({
+  const failures = reports.map(({ lane, position, heldAt, failure, head }) => ({
     lane,
     position,
     heldAt: heldAt ?? null,
-    failure: failure === undefined ? null : failureJson(redactFailure(failure)),
+    failure: failure === undefined ? null : failureJson(withoutPayload(failure, head)),
   }))
   const isGood = byState.failed === 0 && status !== 'stopped'
   return {

@@ -1,7 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createBreaker } from 'holdfast'
-import { beforeAll, afterAll, describe, expect, it } from 'vitest'
+import { beforeAll, afterAll, describe, expect, it, vi } from 'vitest'
 import { createPlace, type Place } from './place.ts'
+
+vi.setConfig({ testTimeout: 90_000 })
 
 const why = ['--reason', 'a test']
 const append = (place: Place, key: string, type: string, amount: number) =>

@@ -190,3 +190,20 @@ describe('the configuration', () => {
     expect(stderr).toMatch(reason)
   })
 })
+
+it('a store can be whatever a function opens', async () => {
+  const file = `
+    import { createSqliteStore } from 'holdfast/sqlite'
+    export default { store: () => createSqliteStore({ file: new URL('own.db', import.meta.url).pathname }) }`
+  using place = createPlace({ 'holdfast.config.ts': file })
+  expect(await place.json(['migrate'])).toMatchObject({
+    code: 0,
+    known: null,
+    store: 'a function of the configuration',
+  })
+  expect(await place.json(['events', 'append', 'a', 'Odd', '--raw', '--data', '{}', '--reason', 'x'])).toMatchObject({
+    code: 0,
+  })
+  expect(await place.json(['events', 'tail'])).toMatchObject({ code: 0, events: [{ type: 'Odd' }] })
+  expect(existsSync(join(place.folder, 'own.db'))).toBe(true)
+})

@@ -1,6 +1,8 @@
 import { DatabaseSync } from 'node:sqlite'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { createPlace, type Place } from './place.ts'
+
+vi.setConfig({ testTimeout: 90_000 })
 
 const append = (place: Place, key: string, type: string, data: object, ...more: string[]) =>
   place.json(['events', 'append', key, type, '--data', JSON.stringify(data), '--reason', 'a test', ...more])

@@ -61,7 +61,7 @@ export const balances = defineProjection('balances', {
   on: {
     Credited: (row, { data }) => ({ balance: row.balance + data.amount }),
     Debited: (row, { data }) => {
-      if (data.amount > row.balance && !is('fixed')) throw new RangeError('can not take ' + data.amount + ' for "' + data.note + '"')
+      if (data.amount > row.balance && !is('fixed')) throw new RangeError('can not take ' + data.amount + ' for ' + data.note)
       return { balance: row.balance - data.amount }
     },
   },

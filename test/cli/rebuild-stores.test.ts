@@ -1,9 +1,11 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { describeServers } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 import { createPlace } from './place.ts'
+
+vi.setConfig({ testTimeout: 90_000 })
 
 describe('SQLite: a projection', () => {
   it('is rebuilt beside the live one, compared, switched, and dropped', async () => {

@@ -1,6 +1,8 @@
 import { describe, expect, it, vi } from 'vitest'
 import { createPlace, type Place } from './place.ts'
 
+vi.setConfig({ testTimeout: 90_000 })
+
 const append = (place: Place, key: string) =>
   place.json(['events', 'append', key, 'Credited', '--data', '{"amount":4711}', '--reason', 'x'])
 const soon = { timeout: 20_000, interval: 50 }

@@ -67,6 +67,19 @@ describe('installed in an empty folder', () => {
     expect(stderr).toContain('Begun last: the loop of a user.')
   })
 
+  it('the command runs, on a configuration in TypeScript, and tells an old Node that it is too old', async () => {
+    const config = `import { defineConfig } from 'holdfast'\nexport default defineConfig({ store: { sqlite: 'events.db' as string } })`
+    await writeFile(join(consumer, 'holdfast.config.ts'), config)
+    const command = join('node_modules', 'holdfast', 'dist', 'cli', 'main.js')
+    expect(JSON.parse(await run(process.execPath, [command, 'migrate', '--json'], consumer))).toMatchObject({
+      ok: true,
+    })
+    expect(await run(process.execPath, [command, 'status'], consumer)).toContain('There are no subscriptions.')
+    const oldNode = findNodeOlderThan(22)
+    const told = oldNode && spawnSync(oldNode, [command, 'status'], { cwd: consumer, encoding: 'utf8' }).stderr
+    expect(told ?? 'NODE_TOO_OLD: not on this machine').toMatch(/^NODE_TOO_OLD: /)
+  })
+
   it('type-checks for a program in strict mode, declarations included', async () => {
     const imports = doors.map((door, i) => `import * as door${i} from '${door}'`)
     const uses = doors.map((_, i) => `export const names${i}: string[] = Object.keys(door${i})`)

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { rebuild, type Store } from 'holdfast'
+import { rebuild, type Store, switchRebuild } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { engineOf, first, second, silent } from './bank.ts'
@@ -9,7 +9,8 @@ export type Address = { readonly file: string } | { readonly url: string; readon
 
 export interface ChildSettings {
   readonly address: Address
-  readonly role: 'live' | 'rebuild'
+  /** `switch` changes from one version to the other and back, until it is killed. */
+  readonly role: 'live' | 'rebuild' | 'switch'
 }
 
 export type ChildReport = 'started' | 'level'
@@ -26,6 +27,12 @@ if (role === 'live') {
   await engine.start()
   process.send?.('started' satisfies ChildReport)
   await once(process, 'message')
+} else if (role === 'switch') {
+  process.send?.('started' satisfies ChildReport)
+  for (;;) {
+    const live = (await store.rebuilds.list('balances')).find(({ isLive }) => isLive)
+    await switchRebuild(live?.version === 1 ? second : first, { store, logger: silent, wait: '30s' })
+  }
 } else {
   process.send?.('started' satisfies ChildReport)
   const { end } = await rebuild(second, { store, logger: silent, load: 1, rate: 8_000, page: { events: 100 } })

@@ -1,7 +1,9 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Store, switchRebuild } from 'holdfast'
+import { rebuild, type Store, switchRebuild } from 'holdfast'
 import { expect, it } from 'vitest'
-import { credit, engineOf, second, silent } from './bank.ts'
+import { verifySubscription } from '../../src/engine/verify.ts'
+import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
+import { credit, engineOf, first, second, silent } from './bank.ts'
 import { RebuildProcess } from './child-process.ts'
 import { describeStores } from './stores.ts'
 
@@ -44,6 +46,41 @@ describeStores('a rebuild that is killed goes on', (open) => {
     expect(verification).toMatchObject({ ok: true, rows: accounts, events: head })
     expect(verification.counts).toMatchObject({ applied: head, held: 0, duplicate: 0, discarded: 0 })
   }, 120_000)
+})
+
+describeStores('a switch that is killed', (open) => {
+  it('has happened or has not: one version is live, and both are equal to their folds', async () => {
+    await using place = await open()
+    const { store, address } = place
+    await using old = engineOf(store, [first])
+    await using young = engineOf(store, [second])
+    await old.start()
+    await young.start()
+    await credit(store, 200, 20)
+    await old.drain()
+    await rebuild(second, { store, logger: silent, load: 1 })
+    const states: string[] = []
+
+    for (let i = 0; i < 6; i++) {
+      await using switching = new RebuildProcess({ address, role: 'switch' })
+      await switching.until('started')
+      await setTimeout(40 + i * 37)
+      await switching.kill()
+      const versions = await store.rebuilds.list('balances')
+      states.push(versions.map(({ isLive }) => (isLive ? 'live' : 'beside')).join())
+      await credit(store, 20, 20, i * 20)
+    }
+
+    expect(new Set(states)).toEqual(new Set(['live,beside']))
+    const head = await store.log.head()
+    await switchRebuild(first, { store, logger: silent, wait: '30s' }).catch(() => undefined)
+    await expect.poll(async () => (await old.verify('balances')).events, { timeout: 30_000 }).toBe(head)
+    const live = await old.verify('balances')
+    expect(live.differences).toEqual([])
+    const kept = await verifySubscription(store, generationOf(rebuildableOf(second)))
+    expect(kept.differences).toEqual([])
+    expect(kept.ok).toBe(true)
+  }, 90_000)
 })
 
 async function applied(store: Store): Promise<number> {

@@ -15,6 +15,7 @@ import {
   row,
   table,
 } from '../../src/testing/contracts/fixtures.ts'
+import { generationTable } from '../../src/rebuild/generation.ts'
 import type { Lease } from '../../src/subscription/subscription-store.ts'
 import { createDatabase, type Database, describeServers } from '../postgres/databases.ts'
 
@@ -142,6 +143,50 @@ describeServers('the roles of a schema', (server) => {
     }
     const no = ['no', 'no', 'no', 'no', 'no']
     expect(made).toEqual({ migrator: no.map(() => 'yes'), engine: no, reader: no, nobody: no })
+  })
+
+  it('begins, switches and drops versions as the migrator, and builds them as the engine', async () => {
+    const first = { name: 'turned', columns: [] }
+    const second = generationTable({ name: 'turned', columns: [] }, 2)
+    const begin = { subscription: 'turned', version: 2, kind: 'fold', table: second } as const
+    const change = { subscription: 'turned', version: 2, at: 1, strays: 0 }
+    await using deployer = await createPostgresStore({ connection: urlOf(login.deployer), schema })
+    await using runner = await createPostgresStore({ connection: urlOf(login.runner), schema, migrate: false })
+    await deployer.subscriptions.register({ name: 'turned', table: first, start: 0, partitions: 1 })
+    const refused = { code: 'STORE_REFUSED' }
+    await expect(runner.rebuilds.begin(begin)).rejects.toMatchObject(refused)
+    await deployer.rebuilds.begin(begin)
+    expect(await runner.rebuilds.begin(begin)).toMatchObject({ outcome: 'begun', isNew: false })
+    const build = { subscription: 'turned~2', partition: 0, owner: 'builder', leaseMs: 10_000, version: 2 }
+    const lease = claimed(await runner.subscriptions.claim(build))
+    const rows = [{ key: 'a', version: 1, position: 1, json: '{}', columns: [] }]
+    const built = { ...commitOf(lease), to: at(1), table: second, rows }
+    expect(await runner.subscriptions.commit(built)).toEqual({ outcome: 'committed' })
+    await runner.rebuilds.halt('turned', 1)
+    await expect(runner.rebuilds.switch(change)).rejects.toMatchObject(refused)
+    await admin.query(`GRANT SELECT ON ${schema}.turned TO ${login.nobody}`)
+
+    expect(await deployer.rebuilds.switch(change)).toMatchObject({ outcome: 'switched' })
+
+    const claim = { subscription: 'turned', partition: 0, owner: 'runner', leaseMs: 10_000, version: 2 }
+    const live = claimed(await runner.subscriptions.claim(claim))
+    const more = [{ key: 'a', version: 2, position: 2, json: '{}', columns: [] }]
+    const page = { ...commitOf(live), from: 1, to: at(2), table: first, rows: more }
+    expect(await runner.subscriptions.commit(page)).toEqual({ outcome: 'committed' })
+    // Whoever might read the one may read the other.
+    const readable = await admin.query<{ may: boolean }>(
+      `SELECT has_table_privilege($1, '${schema}.turned', 'SELECT') AS may`,
+      [login.nobody],
+    )
+    expect(readable.rows).toEqual([{ may: true }])
+    await expect(runner.rebuilds.drop('turned', 1)).rejects.toMatchObject(refused)
+    expect(await deployer.rebuilds.drop('turned', 1)).toBe('dropped')
+    // The tables that the others of these tests look at are as they were.
+    await runner.subscriptions.release(live)
+    await admin.query(`
+      DELETE FROM ${schema}.holdfast_partitions WHERE subscription = 'turned';
+      DELETE FROM ${schema}.holdfast_subscriptions WHERE name = 'turned';
+      DROP TABLE ${schema}.turned`)
   })
 
   it('runs subscriptions with the rights of the engine alone', async () => {

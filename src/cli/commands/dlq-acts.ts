@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError } from 'commander'
 import type { DryLane, DryOutcome, DryRun } from '../../operator/dry-run.ts'
-import { redactFailure } from '../../dead-letter/redact.ts'
+import type { DeadLetter } from '../../dead-letter/letter.ts'
+import { redact } from '../../dead-letter/redact.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import type { ActOptions, Selection } from '../../operator/selection.ts'
 import type { RedriveAct } from '../../redrive/redrive.ts'
@@ -18,7 +19,15 @@ import {
 } from '../command.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
-import { type FilterFlags, failureJson, failureLine, filterOf, withFilter } from '../letters.ts'
+import {
+  type FilterFlags,
+  failureJson,
+  failureLine,
+  filterOf,
+  payloadOf,
+  withFilter,
+  withoutPayload,
+} from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
@@ -218,26 +227,35 @@ function laneJson({ lane, verdict, letters, changes }: DryLane, isRevealed: bool
     lane,
     verdict,
     changes: shownChanges(changes),
-    letters: letters.map(({ position, eventId, type, revision, outcome }) => ({
+    letters: letters.map(({ position, eventId, type, revision, outcome, letter }) => ({
       position,
       eventId,
       type,
       revision: revision ?? null,
-      ...outcomeJson(outcome, isRevealed, shownChanges),
+      ...outcomeJson(outcome, letter, isRevealed, shownChanges),
     })),
   }
 }
 
-function outcomeJson(outcome: DryOutcome, isRevealed: boolean, shownChanges: (list: DryLane['changes']) => unknown) {
+function outcomeJson(
+  outcome: DryOutcome,
+  letter: DeadLetter,
+  isRevealed: boolean,
+  shownChanges: (list: DryLane['changes']) => unknown,
+) {
+  const effectsOf = (effects: readonly string[]) =>
+    isRevealed ? effects : effects.map((effect) => redact(effect, payloadOf(letter)))
   switch (outcome.outcome) {
     case 'applied':
       return { outcome: outcome.outcome, changes: outcome.changes === undefined ? null : shownChanges(outcome.changes) }
     case 'failed':
       return {
         outcome: outcome.outcome,
-        failure: failureJson(isRevealed ? outcome.failure : redactFailure(outcome.failure)),
-        effects: outcome.effects,
+        failure: failureJson(isRevealed ? outcome.failure : withoutPayload(outcome.failure, letter)),
+        effects: effectsOf(outcome.effects),
       }
+    case 'handled':
+      return { ...outcome, effects: effectsOf(outcome.effects) }
     default:
       return outcome
   }

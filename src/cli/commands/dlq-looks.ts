@@ -3,6 +3,7 @@ import { redact } from '../../dead-letter/redact.ts'
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import type { Incident } from '../../dead-letter/incident.ts'
 import type { LetterStats } from '../../dead-letter/letter-store.ts'
+import type { Store } from '../../store.ts'
 import { action, limitNumber, type Perform, wholeNumber } from '../command.ts'
 import type { Context } from '../context.ts'
 import {
@@ -11,6 +12,7 @@ import {
   filterOf,
   heldStatuses,
   letterJson,
+  payloadOf,
   withFilter,
   withStatus,
 } from '../letters.ts'
@@ -148,6 +150,14 @@ function numbers(by: Readonly<Partial<Record<string, number>>>): string {
   return parts.join(', ') || '-'
 }
 
+/** The message is that of the newest letter; with that at hand, its values can be told from its words. */
+async function withoutValues(store: Store, incident: Incident): Promise<Incident> {
+  const { subscription, samples, message } = incident
+  const [position] = samples
+  const [letter] = position === undefined ? [] : await store.letters.list({ subscription, position, limit: 1 })
+  return { ...incident, message: redact(message, letter && payloadOf(letter)) }
+}
+
 interface IncidentFlags {
   readonly fingerprint?: string
   readonly limit?: number
@@ -170,7 +180,7 @@ function addIncidents(group: Command, perform: Perform): void {
         ...(fingerprint !== undefined && { fingerprint }),
       })
       // Messages of errors quote what they are about.
-      incidents.push(...found.map((incident) => ({ ...incident, message: redact(incident.message) })))
+      for (const incident of found) incidents.push(await withoutValues(store, incident))
     }
     const now = ctx.clock.now()
     return {

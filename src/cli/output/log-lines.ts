@@ -30,7 +30,8 @@ function shown(name: string, value: unknown): string {
     // Ours say nothing of an event's data; those of others may.
     return code === 'FAILED' ? `${value.name}: ${redact(value.message)}` : `${code}: ${message}`
   }
-  if (typeof value === 'string') return name === 'error' || name === 'reason' ? redact(value) : value
+  // The message of a failure is about an event, and nobody here has that at hand to tell its values from words.
+  if (typeof value === 'string') return name === 'error' ? '*** (holdfast dlq show has more)' : value
   return typeof value === 'object' && value !== null ? jsonText(redactDeep(value)) : String(value)
 }
 

@@ -32,9 +32,14 @@ export class Progress {
 export function progressLine(what: string, done: number, total: number | undefined, perSecond: number): string {
   const rate = `${count(Math.round(perSecond))}/s`
   if (total === undefined) return `${what} ${count(done)}  ${rate}`
+  const eta = done < total && perSecond > 0 ? `  ETA ${span((total - done) / perSecond)}` : ''
+  return `${what} ${bar(done, total)}  ${rate}${eta}`
+}
+
+/** `[######..................] 25%  1 of 4` */
+export function bar(done: number, total: number): string {
   const share = total === 0 ? 1 : Math.min(1, done / total)
   const full = Math.round(share * barWidth)
-  const bar = `[${'#'.repeat(full)}${'.'.repeat(barWidth - full)}]`
-  const eta = done < total && perSecond > 0 ? `  ETA ${span((total - done) / perSecond)}` : ''
-  return `${what} ${bar} ${Math.floor(share * 100)}%  ${count(done)} of ${count(total)}  ${rate}${eta}`
+  const line = `${'#'.repeat(full)}${'.'.repeat(barWidth - full)}`
+  return `[${line}] ${Math.floor(share * 100)}%  ${count(done)} of ${count(total)}`
 }

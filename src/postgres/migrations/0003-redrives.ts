@@ -6,7 +6,7 @@ ALTER TABLE ${schema}.holdfast_lanes ADD COLUMN redrive text;
 -- failed_at: when it was tried last. attempts is JSON that may have U+0000 in it, which PostgreSQL refuses to look into; but we
 -- wrote it ourselves, and a quote inside of a string has a backslash before it.
 ALTER TABLE ${schema}.holdfast_letters ADD COLUMN failed_at bigint;
-UPDATE ${schema}.holdfast_letters SET failed_at = substring(attempts FROM '.*\\{"at":([0-9]+),"failure":')::bigint
+UPDATE ${schema}.holdfast_letters SET failed_at = substring(split_part(attempts, '{"at":', -1) FROM '^[0-9]+')::bigint
   WHERE attempts IS NOT NULL;
 
 CREATE INDEX holdfast_letters_fingerprint ON ${schema}.holdfast_letters (subscription, fingerprint)
