@@ -26,8 +26,8 @@ export function redact(text: string, payload?: unknown): string {
 }
 
 /**
- * A failure without what may be of the payload of its event. What it is stays: the type of the error, its code, the rule that classified it,
- * and the frames, which are places in a program. The message stands no more at the head of the stack.
+ * A failure without what may be of the payload of its event. What it is stays, but for values of the payload: the type of the error, its code,
+ * the rule that classified it, and the frames, which are places in a program. The message stands no more at the head of the stack.
  */
 export function redactFailure(failure: Failure, payload?: unknown): Failure {
   const values = valuesOf(payload)
@@ -44,6 +44,9 @@ export function redactFailure(failure: Failure, payload?: unknown): Failure {
   })
   return {
     ...failure,
+    // A code is often the user's own, and made of what they had at hand.
+    ...(failure.evidence != null && { evidence: name(failure.evidence) }),
+    code: failure.code === null ? null : name(failure.code),
     errorType: name(failure.errorType),
     message: redact(failure.message, payload),
     stack: frames.length === 0 ? null : frames.map((frame) => `    ${frame}`).join('\n'),
