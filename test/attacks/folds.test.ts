@@ -99,7 +99,7 @@ describe('acts one after the other', () => {
         await log.append('a', [credited(n++)])
         await world.runtime.advance(3)
       }
-      void engine.stop({ timeout: 0 } as never)
+      void engine.stop({ timeout: 0 })
       await world.runtime.advance(1_500)
     }
     const last = world.engine([trails], { page: { events: 20 } })

@@ -23,7 +23,7 @@ describeStores('a switch', (open) => {
   it('in the middle of a redrive, with live events: nothing is lost, and what is held is redriven then', async () => {
     await using place = await open()
     const { store } = place
-    const bug = { isBad: (_: number) => true }
+    const bug = { isBad: (_amount: number) => true }
     const [v1, v2] = [trails(1, bug), trails(2, bug)]
     const log = createLog({ store, events: bank })
     const keys = Array.from({ length: 30 }, (_, i) => `k${i}`)
@@ -56,7 +56,8 @@ describeStores('a switch', (open) => {
     await old.drain()
     expect(await old.verify('trails')).toMatchObject({ ok: true, differences: [] })
     const left = await operator.count('trails', 'redrive', { all: true })
-    if (left > 0) await operator.ensureWorked((await operator.redrive('trails', { all: true }, { reason: 'now' })).redrive.id)
+    if (left > 0)
+      await operator.ensureWorked((await operator.redrive('trails', { all: true }, { reason: 'now' })).redrive.id)
     await old.drain()
     for (const key of keys)
       expect((await old.read(v1).get(key))?.data).toEqual({ trail: [1, -2, 3, -4, 5], version: 1 })
@@ -79,7 +80,11 @@ describeStores('a switch', (open) => {
       operator.ensureWorked((await operator[what]('trails', { lane }, { reason: what })).redrive.id)
     await act('discard', 'a')
     const [b] = await store.letters.list({ subscription: 'trails', lane: 'b', status: 'parked' })
-    await operator.revise({ subscription: 'trails', position: b?.event.position ?? 0 }, { data: { amount: 20 } }, 'typo')
+    await operator.revise(
+      { subscription: 'trails', position: b?.event.position ?? 0 },
+      { data: { amount: 20 } },
+      'typo',
+    )
     await act('redrive', 'b')
     await act('resolve', 'c')
     await rebuild(v2, { store, logger: silent, load: 1 })
@@ -100,7 +105,8 @@ describeStores('a switch', (open) => {
   async function rows(store: Store, of: ReturnType<typeof trails>) {
     const engine = engineOf(store, [of])
     const found: Record<string, unknown> = {}
-    for (const key of ['a', 'b', 'c']) found[key] = ((await engine.read(of).get(key))?.data as { trail?: unknown })?.trail
+    for (const key of ['a', 'b', 'c'])
+      found[key] = ((await engine.read(of).get(key))?.data as { trail?: unknown })?.trail
     return found
   }
 })
