@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
 import { createWorld } from '../../test/fixtures.ts'
+import { ask } from '../../test/redrive/asking.ts'
 import { begin, commitOf, hold, letter } from '../testing/contracts/fixtures.ts'
 import { Sweeper } from './sweeper.ts'
 
@@ -37,6 +38,29 @@ it('says an hour before what will be purged, and purges that', async () => {
   ])
   await runtime.advance(4 * hour)
   expect(await left()).toEqual([second])
+  sweeper.stop()
+  await running
+})
+
+it('takes redrives away that ended as long ago as letters are kept, or a timetable would fill the store', async () => {
+  await using world = await createWorld()
+  const { store, runtime } = world
+  const lease = await begin(store.subscriptions)
+  const held = [letter('a', 1, 'parked')]
+  await store.subscriptions.commit({ ...commitOf(lease), held, lanes: held.map((one) => hold(one, 1)) })
+  const logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
+  const sweeper = new Sweeper(store, { subscriptions: ['s'], keptMs: 3 * hour }, runtime, logger)
+  const running = sweeper.run()
+  for (let i = 0; i < 20; i++) {
+    const id = await ask(store, 's')
+    const deed = { by: 'ann', act: 'cancel', target: id, reason: 'x', at: runtime.clock.now(), details: {} }
+    await store.redrives.cancel(id, deed)
+    await runtime.advance(hour)
+  }
+  const left = await store.redrives.list({ limit: 100 })
+  expect(left.length).toBeGreaterThanOrEqual(3)
+  expect(left.length).toBeLessThanOrEqual(5)
+  expect(await store.audit.list(0, 100)).toHaveLength(40)
   sweeper.stop()
   await running
 })

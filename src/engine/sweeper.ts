@@ -15,11 +15,11 @@ const atOnce = 1_000
 const betweenPurgesMs = 3_600_000
 
 /**
- * Takes away what is not needed any more, a few at a time, from time to time: inbox marks whose time is over, and letters that were
- * resolved long ago. How many letters will go is said an hour before they do.
+ * Takes away what is not needed any more, a few at a time, from time to time: inbox marks whose time is over, letters that were
+ * resolved long ago, and redrives that ended as long ago: a timetable makes new ones for ever. How many letters will go is said an hour before they do.
  */
 export class Sweeper {
-  readonly #store: Pick<Store, 'inbox' | 'letters'>
+  readonly #store: Pick<Store, 'inbox' | 'letters' | 'redrives'>
   readonly #retention: Retention | undefined
   readonly #runtime: Runtime
   readonly #logger: Logger
@@ -30,7 +30,7 @@ export class Sweeper {
   #purgedAt: number
 
   constructor(
-    store: Pick<Store, 'inbox' | 'letters'>,
+    store: Pick<Store, 'inbox' | 'letters' | 'redrives'>,
     retention: Retention | undefined,
     runtime: Runtime,
     logger: Logger,
@@ -63,7 +63,10 @@ export class Sweeper {
   /** What was told of goes, and what will go the next time is told of. */
   async #purge(subscription: string, keptMs: number): Promise<void> {
     const { clock } = this.#runtime
-    const { letters } = this.#store
+    const { letters, redrives } = this.#store
+    await this.#inTurns(`redrives of ${subscription}`, () =>
+      redrives.purge(subscription, Math.floor(clock.now() - keptMs), atOnce),
+    )
     const upTo = this.#told.get(subscription)
     const kept = `resolved letters are kept for ${keptMs} ms`
     if (upTo !== undefined) {

@@ -41,8 +41,8 @@ export async function dryFold(
     if (outcome.outcome === 'failed') break
     done = version
   }
-  const changed = Array.from(rows.values(), ({ first, before }) => changesOf(projection, first, before)).flat()
-  return { outcomes, changes: changed }
+  const all = Array.from(rows.values(), ({ first, before }) => changesOf(projection, first, before))
+  return { outcomes, changes: all.flat() }
 
   async function fold(letter: LaneTrial['letters'][number]): Promise<DryOutcome> {
     const record = recordOf(letter)

@@ -35,7 +35,20 @@ export function redriveStatements(db: Database) {
       SELECT coalesce(sum(g.letters), 0)::bigint AS letters, coalesce(json_object_agg(g.state, g.n), '{}') AS "byState"
       FROM (SELECT state, count(*) AS n, sum(letters) AS letters FROM ${lanes} WHERE redrive = r.id GROUP BY state) AS g
     ) AS s`
+  // What was under way when it was cancelled still has to tell its end.
+  const isOld = `
+    r.subscription = $1 AND r.status <> 'running' AND r.ended_at < $2::bigint AND NOT EXISTS (
+      SELECT FROM ${lanes} AS b WHERE b.redrive = r.id AND b.state = 'running')`
   return {
+    purgeLanes: fresh(`
+      WITH old AS MATERIALIZED (
+        SELECT n.redrive, n.ordinal FROM ${redrives} AS r JOIN ${lanes} AS n ON n.redrive = r.id
+        WHERE ${isOld} LIMIT $3 FOR UPDATE OF n SKIP LOCKED
+      ),
+      gone AS (DELETE FROM ${lanes} AS n USING old AS o WHERE n.redrive = o.redrive AND n.ordinal = o.ordinal RETURNING 1)
+      SELECT count(*) AS lanes FROM gone`),
+    purge: fresh(`
+      DELETE FROM ${redrives} AS r WHERE ${isOld} AND NOT EXISTS (SELECT FROM ${lanes} AS n WHERE n.redrive = r.id)`),
     find: fresh(`${select} WHERE r.id = $1`),
     list: fresh(`${select} WHERE $1::text IS NULL OR r.subscription = $1 ORDER BY r.number DESC LIMIT $2`),
     lanes: fresh(`

@@ -63,6 +63,11 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     },
     cancel: (id, deed) => cancel(id, deed),
     find: (id) => findBy(query, id),
+    purge: async (subscription, endedBefore, most) => {
+      const [gone] = await query<{ lanes: number }>(sql.purgeLanes, [subscription, endedBefore, most])
+      await query(sql.purge, [subscription, endedBefore])
+      return gone?.lanes ?? 0
+    },
     list: async ({ subscription, limit }) => (await query<RedriveRow>(sql.list, [subscription, limit])).map(toRedrive),
     lanes: (id, state, after, limit) =>
       query<RedriveLane & { readonly ordinal: number }>(sql.lanes, [id, after, state, limit]),

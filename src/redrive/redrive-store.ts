@@ -26,4 +26,9 @@ export interface RedriveStore {
     after: number,
     limit: number,
   ): Promise<readonly (RedriveLane & { readonly ordinal: number })[]>
+  /**
+   * Takes away redrives of a subscription that ended before a time, some of their lanes at a time; gives how many lanes. Who asked for them,
+   * and why, stays in the audit.
+   */
+  purge(subscription: string, endedBefore: number, most: number): Promise<number>
 }

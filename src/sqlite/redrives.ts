@@ -83,6 +83,21 @@ const progressSql = `
   SET state = CASE WHEN state = 'left' AND ?1 = 'running' THEN state ELSE ?1 END, letters = letters + ?2
   WHERE redrive = ?3 AND lane = ?4`
 
+// What was under way when it was cancelled still has to tell its end.
+const isOld = `
+  r.subscription = ?1 AND r.status <> 'running' AND r.ended_at < ?2 AND NOT EXISTS (
+    SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
+    WHERE b.redrive = r.id AND b.state = 'running')`
+
+const purgeLanesSql = `
+  DELETE FROM holdfast_redrive_lanes WHERE (redrive, ordinal) IN (
+    SELECT n.redrive, n.ordinal FROM holdfast_redrives AS r CROSS JOIN holdfast_redrive_lanes AS n ON n.redrive = r.id
+    WHERE ${isOld} LIMIT ?3)`
+
+const purgeSql = `
+  DELETE FROM holdfast_redrives AS r
+  WHERE ${isOld} AND NOT EXISTS (SELECT 1 FROM holdfast_redrive_lanes AS n WHERE n.redrive = r.id)`
+
 export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell: Bell): RedriveStore {
   const find = (id: string) => {
     const row = db.get<RedriveRow>(`SELECT ${columns} FROM holdfast_redrives AS r WHERE r.id = ?`, id)
@@ -112,6 +127,14 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
         }),
       ),
     find: async (id) => find(id),
+    purge: async (subscription, endedBefore, most) =>
+      gate.write(() =>
+        db.transaction(() => {
+          const lanes = db.run(purgeLanesSql, subscription, endedBefore, most)
+          db.run(purgeSql, subscription, endedBefore)
+          return lanes
+        }),
+      ),
     list: async ({ subscription, limit }) => {
       const sql = `
         SELECT ${columns} FROM holdfast_redrives AS r WHERE r.subscription = coalesce(?, r.subscription)

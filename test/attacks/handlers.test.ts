@@ -103,7 +103,7 @@ describe('a handler', () => {
   })
 
   it('cancelled at any moment: everything adds up, nothing is done twice', async () => {
-    for (const after of [0, 10, 300, 1_000, 1_020, 1_060, 1_100, 1_200, 1_300, 1_500]) {
+    for (const after of [0, 300, 1_020, 1_100, 1_300]) {
       await using world = await createWorld()
       const keys = keysOf(20)
       await fill(world, keys, 3)
@@ -139,7 +139,7 @@ describe('a handler', () => {
 
   it('retrying lanes that are redriven, discarded and resolved just before they are due', async () => {
     for (const act of ['redrive', 'discard', 'resolve'] as const) {
-      for (const after of [0, 500, 900, 990, 1_000, 1_010, 1_500]) {
+      for (const after of [0, 990, 1_000, 1_500]) {
         await using world = await createWorld()
         const keys = keysOf(4)
         await fill(world, keys, 3)

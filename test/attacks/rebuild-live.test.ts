@@ -23,7 +23,7 @@ describeStores('a switch', (open) => {
   it('in the middle of a redrive, with live events: nothing is lost, and what is held is redriven then', async () => {
     await using place = await open()
     const { store } = place
-    const bug = { isBad: () => true }
+    const bug = { isBad: (_amount: number) => true }
     const [v1, v2] = [trails(1, bug), trails(2, bug)]
     const log = createLog({ store, events: bank })
     const keys = Array.from({ length: 30 }, (_, i) => `k${i}`)

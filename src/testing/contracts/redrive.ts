@@ -274,6 +274,35 @@ export const redriveCases: Record<string, Case> = {
     )
   },
 
+  'is taken away when it ended long ago, some lanes at a time, and not while it runs': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b', 'c', 'd'])
+    await store.redrives.ask(requestOf('r', { lane: 'a' }))
+    await store.redrives.ask(requestOf('q', { lane: 'b' }))
+    await store.redrives.ask(requestOf('p'))
+    await report(store, lease, progress('r', 'a', 'running'))
+    for (const id of ['r', 'p']) await store.redrives.cancel(id, { ...deedOf('cancel'), at: 500 })
+    const left = async () => (await store.redrives.list({ limit: 10 })).map(({ id, byState }) => [id, byState.left])
+    assert.equal(await store.redrives.purge('s', 500, 10), 0)
+    assert.equal(await store.redrives.purge('s', 501, 1), 1)
+    assert.deepEqual(await left(), [
+      ['p', 1],
+      ['q', 0],
+      ['r', 0],
+    ])
+    assert.equal(await store.redrives.purge('s', 501, 10), 1)
+    // One of its lanes is still under way, and tells its end.
+    assert.deepEqual(await left(), [
+      ['q', 0],
+      ['r', 0],
+    ])
+    await report(store, lease, progress('r', 'a', 'done'))
+    assert.equal(await store.redrives.purge('s', 501, 10), 1)
+    assert.deepEqual(await left(), [['q', 0]])
+    assert.deepEqual(await dueLanes(store), ['b'])
+    assert.equal((await actsOf(store)).length, 5)
+  },
+
   'ends with the subscription that begins anew': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b'])
