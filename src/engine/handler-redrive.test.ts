@@ -344,6 +344,47 @@ describe('a redrive of a handler', () => {
     ])
   })
 
+  it('suspects after deaths only what was begun by then, and takes the rest side by side', async () => {
+    await using world = await createWorld()
+    const keys = keysOf(150)
+    await fill(world, keys, 1)
+    let isBroken = true
+    let life: ReturnType<typeof createMortal> | undefined
+    let running = 0
+    const together: number[] = []
+    const { handler } = noting(
+      world,
+      async () => {
+        if (isBroken) throw failure.permanent('a bug')
+        together.push(++running)
+        await world.runtime.timers.sleep(100)
+        running--
+      },
+      { concurrency: 4, failure: definePolicy({ maxDeaths: 100 }) },
+    )
+    const first = world.engine([handler])
+    await run(world, first, 10_000)
+    await first.stop()
+    isBroken = false
+    const id = await ask(world.store, 'notify')
+    for (let deaths = 0; deaths < 2; deaths++) {
+      life = createMortal(world, [handler])
+      await life.engine.start()
+      await world.runtime.advance(150)
+      life.die()
+      await world.runtime.advance(11_000)
+    }
+    expect((await found(world.store, id)).byState.running).toBeGreaterThan(50)
+    running = 0
+    together.splice(0)
+    const last = world.engine([handler])
+    await run(world, last, 60_000)
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 150 })
+    // One at a time at first, and then not any more.
+    expect(together.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 1))
+    expect(Math.max(...together.slice(-30))).toBeGreaterThan(1)
+  })
+
   it('tries a revision instead of what came', async () => {
     await using world = await createWorld()
     const { raw } = createLog({ store: world.store, events: bank })

@@ -7,6 +7,9 @@ import { fits, lanesAtOnce, Redriving } from './redriving.ts'
 import type { Outcome } from './work.ts'
 import type { WorkerParts } from './worker.ts'
 
+/** As many letters of a lane as there should be room for in a batch. */
+const leastPerLane = 10
+
 export interface BatchLimits {
   readonly lanes: number
   readonly events: number
@@ -73,14 +76,10 @@ export class Releases {
     const { tasks, passed } = await this.#begin(held, lanes, most)
     if (lanes.size === 0 && passed.length === 0) return undefined
     const events = Math.max(1, Math.min(limits.events, this.#allowance()))
-    const perLane = Math.ceil(events / Math.max(1, lanes.size))
-    return {
-      lanes: [...lanes],
-      tasks,
-      passed,
-      limits: { events, bytes: limits.bytes, perLane },
-      singles: this.#careful,
-    }
+    // A lane costs more than a letter: a few of them with some letters each, rather than many with one.
+    const some = [...lanes].slice(0, Math.ceil(events / leastPerLane))
+    const perLane = Math.ceil(events / Math.max(1, some.length))
+    return { lanes: some, tasks, passed, limits: { events, bytes: limits.bytes, perLane }, singles: this.#careful }
   }
 
   /** It is in the store. Of a page, too: it may have made lanes due. */

@@ -12,14 +12,19 @@ import { EngineProcess, script } from './engine-process.ts'
 
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 32)
 const groundTables = [
+  'holdfast_audit',
   'holdfast_breakers',
   'holdfast_events',
   'holdfast_inbox',
+  'holdfast_incidents',
   'holdfast_lanes',
   'holdfast_letters',
   'holdfast_members',
   'holdfast_migrations',
   'holdfast_partitions',
+  'holdfast_redrive_lanes',
+  'holdfast_redrives',
+  'holdfast_revisions',
   'holdfast_subscriptions',
   'holdfast_trials',
 ]

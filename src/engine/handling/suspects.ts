@@ -17,8 +17,9 @@ export class Suspects {
   constructor(upTo: number, held: ReadonlyMap<string, HeldLane>, at: number) {
     this.upTo = upTo
     this.#held = held
-    this.#lanes = new Set(held.keys())
     this.#at = at
+    // Not those that nobody tried then: when a redrive begins them later, that is no death of theirs.
+    this.#lanes = new Set([...held.values()].filter((hold) => this.#wasTried(hold)).map(({ lane }) => lane))
   }
 
   has({ record, lane, isLetter }: Entry): boolean {
@@ -35,9 +36,12 @@ export class Suspects {
   /** Until it flows, is parked, or is to be tried at a time of which nobody knew then. */
   #hasLane(lane: string): boolean {
     if (!this.#lanes.has(lane)) return false
-    const hold = this.#held.get(lane)
-    if (hold?.status === 'waiting' || (hold?.status === 'retrying' && (hold.dueAt ?? 0) <= this.#at)) return true
+    if (this.#wasTried(this.#held.get(lane))) return true
     this.#lanes.delete(lane)
     return false
+  }
+
+  #wasTried(hold: HeldLane | undefined): boolean {
+    return hold?.status === 'waiting' || (hold?.status === 'retrying' && (hold.dueAt ?? 0) <= this.#at)
   }
 }
