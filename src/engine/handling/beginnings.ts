@@ -27,10 +27,10 @@ export class Beginnings {
     const room = lanesAtOnce - ledger.underWay
     if (room <= 0 || !redriving.isDue(now)) return
     const tasks = await redriving.due(room)
-    this.#begun = tasks.map(({ lane }) => lane)
     const admitted: RedriveTask[] = []
     this.#isPaced = false
     for (const task of tasks) if (admitted.length < room && this.#admits(task, admitted)) admitted.push(task)
+    this.#begun = admitted.map(({ lane }) => lane)
     // Nothing but time lets more of them begin, and each question costs the store something.
     if (admitted.length === 0 && this.#isPaced) redriving.postpone(now + askAgainMs)
     const seconds = await this.#secondsOf(admitted.filter(endsHead))
