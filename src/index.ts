@@ -63,7 +63,7 @@ export type {
   StoredStatus,
   SubscriptionStatus,
 } from './engine/status.ts'
-export type { Difference, Verification } from './engine/verify.ts'
+export type { Difference, Verification, VerifyOptions } from './engine/verify.ts'
 export {
   CommandConflictError,
   type ErrorCode,

@@ -50,6 +50,12 @@ export function positiveNumber(text: string): number {
   throw new InvalidArgumentError('Give a whole number from 1.')
 }
 
+export function shareNumber(text: string): number {
+  const value = Number(text)
+  if (/^\d(\.\d{1,6})?$/.test(text) && value > 0 && value <= 1) return value
+  throw new InvalidArgumentError('Give a number above 0, up to 1.')
+}
+
 const most = 10_000
 
 export function limitNumber(text: string): number {

@@ -21,7 +21,7 @@ import { Solitude } from './solitude.ts'
 import { type EngineStatus, readStatus } from './status.ts'
 import { type Retention, Sweeper } from './sweeper.ts'
 import { Timetable } from './timetable.ts'
-import { type Verification, verifySubscription } from './verify.ts'
+import { type Verification, type VerifyOptions, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
 
 export interface EngineOptions extends Partial<Runtime> {
@@ -76,7 +76,7 @@ export interface Engine extends AsyncDisposable {
   reset(subscription: string): Promise<{ readonly events: number }>
   status(): Promise<EngineStatus>
   /** Recomputes every outcome and every row from the log and compares. */
-  verify(subscription: string): Promise<Verification>
+  verify(subscription: string, options?: VerifyOptions): Promise<Verification>
   letters(query: LetterQuery): Promise<readonly DeadLetter[]>
   read<Row, Columns>(projection: Projection<Row, Columns>): Reader<Row, Columns>
   /** Returns what ends the listening. */
@@ -190,10 +190,10 @@ export function createEngine(options: EngineOptions): Engine {
       return { events: await eventsBehind(name) }
     },
     status: () => readStatus(store, all, runtime.clock),
-    verify: async (name) => {
+    verify: async (name, verifying) => {
       const { subscription } = runnerOf(name)
       await refuseOtherVersion(store, subscription)
-      return verifySubscription(store, subscription)
+      return verifySubscription(store, subscription, runtime, verifying)
     },
     letters: async (query) => {
       const { subscription, after = 0, limit = 100 } = query

@@ -89,3 +89,41 @@ describe('verify', () => {
     await expect(foreign.verify('balances')).rejects.toMatchObject({ code: 'VERIFY_NEEDS_LOG' })
   })
 })
+
+describe('verify beside others', () => {
+  it('says how far it is, leaves the time to others that its load does not take, and can be given up', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 0; i < 3; i++) await log.append(`key-${i}`, [credited(1), credited(2)])
+    const engine = world.engine([balances])
+    await engine.start()
+    await world.runtime.advance(1_000)
+    const told: object[] = []
+    expect(await engine.verify('balances', { onProgress: (progress) => void told.push(progress) })).toMatchObject({
+      ok: true,
+      events: 6,
+    })
+    expect(told.at(-1)).toEqual({ events: 6, of: 6 })
+
+    const given = new AbortController()
+    const givenUp = engine.verify('balances', {
+      signal: given.signal,
+      onProgress: () => given.abort(new Error('enough')),
+    })
+    await expect(givenUp).rejects.toThrow('enough')
+    await expect(engine.verify('balances', { load: 0 })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+
+    // Time passes only while it looks at a page, a second each; with a tenth of the load it rests nine for each of them.
+    const slow = { ...world.runtime.clock, mono: () => world.runtime.clock.mono() + told.length * 1_000 }
+    const slept: number[] = []
+    const timers = {
+      ...world.runtime.timers,
+      sleep: async (ms: number) => void slept.push(ms),
+    }
+    const watched = world.engine([balances], { clock: slow, timers })
+    told.length = 0
+    await watched.verify('balances', { load: 0.1, onProgress: (progress) => void told.push(progress) })
+    expect(slept.length).toBeGreaterThan(0)
+    expect(slept.every((ms) => Math.abs(ms - 9_000) < 1)).toBe(true)
+  })
+})

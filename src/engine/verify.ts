@@ -4,9 +4,11 @@ import type { RecordedEvent } from '../event/event.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
 import type { Projection } from '../projection/projection.ts'
 import type { RowWrite } from '../projection/row-store.ts'
+import { checkOptions } from '../runtime/options.ts'
+import type { Runtime } from '../runtime/ports.ts'
 import type { Share } from '../source/share.ts'
 import type { Store, StoreMoment } from '../store.ts'
-import { addCounts, type Counts, type MutableCounts, noCounts, outcomes } from '../subscription/checkpoint.ts'
+import { addCounts, type Counts, type MutableCounts, noCounts, outcomes, totalOf } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { PartitionState } from '../subscription/subscription-store.ts'
 import { handlerLane } from '../handler/handler.ts'
@@ -48,6 +50,14 @@ export interface Verification {
   readonly differences: readonly Difference[]
 }
 
+export interface VerifyOptions {
+  /** Which part of its time it works, above 0 and up to 1; 1 unless you say. What it rests, running engines have. */
+  readonly load?: number
+  readonly signal?: AbortSignal
+  /** After every page: how many events were looked at, and how many there are. */
+  readonly onProgress?: (progress: { readonly events: number; readonly of: number }) => void
+}
+
 const pageLimits = { events: 5_000, bytes: 16_777_216 }
 const rowsPerPage = 1_000
 const lettersPerPage = 200
@@ -59,7 +69,16 @@ const mostDifferences = 100
  * it can run beside a live engine. Takes memory for one row per key. Of SQL of the user's own the outcomes are verified, and not
  * what its statements wrote: only the user knows what that should be.
  */
-export async function verifySubscription(store: Store, subscription: Subscription): Promise<Verification> {
+export async function verifySubscription(
+  store: Store,
+  subscription: Subscription,
+  runtime: Pick<Runtime, 'clock' | 'timers'>,
+  options: VerifyOptions = {},
+): Promise<Verification> {
+  checkOptions(options, 'verify', ['load', 'signal', 'onProgress'])
+  const { load = 1 } = options
+  if (!(typeof load === 'number' && load > 0 && load <= 1))
+    throw new HoldfastError('OPTION_INVALID', `load is ${String(load)}.`, { hint: 'Give a number above 0, up to 1.' })
   if (subscription.source) {
     throw new HoldfastError(
       'VERIFY_NEEDS_LOG',
@@ -69,21 +88,50 @@ export async function verifySubscription(store: Store, subscription: Subscriptio
       },
     )
   }
-  return store.snapshot((moment) => new Verifier(subscription, moment).run())
+  return store.snapshot((moment) => new Verifier(subscription, moment, new Breath(runtime, load, options)).run())
+}
+
+/** What is between two pages: a word about how far it is, and the rest that the load leaves to others. */
+class Breath {
+  readonly #runtime: Pick<Runtime, 'clock' | 'timers'>
+  readonly #load: number
+  readonly #options: VerifyOptions
+  #workingSince: number
+  events = 0
+  of = 0
+
+  constructor(runtime: Pick<Runtime, 'clock' | 'timers'>, load: number, options: VerifyOptions) {
+    this.#runtime = runtime
+    this.#load = load
+    this.#options = options
+    this.#workingSince = runtime.clock.mono()
+  }
+
+  async take(): Promise<void> {
+    const { clock, timers } = this.#runtime
+    const { signal, onProgress } = this.#options
+    onProgress?.({ events: this.events, of: Math.max(this.of, this.events) })
+    const restMs = (clock.mono() - this.#workingSince) * (1 / this.#load - 1)
+    if (restMs > 0) await timers.sleep(restMs, signal)
+    signal?.throwIfAborted()
+    this.#workingSince = clock.mono()
+  }
 }
 
 class Verifier {
   readonly #subscription: Subscription
   readonly #moment: StoreMoment
+  readonly #breath: Breath
   readonly #rows = new Map<string, Folding>()
   /** The first open letter of each lane that has one. */
   #heads = new Map<string, DeadLetter>()
   readonly #differences: Difference[] = []
   #differenceCount = 0
 
-  constructor(subscription: Subscription, moment: StoreMoment) {
+  constructor(subscription: Subscription, moment: StoreMoment, breath: Breath) {
     this.#subscription = subscription
     this.#moment = moment
+    this.#breath = breath
   }
 
   async run(): Promise<Verification> {
@@ -94,6 +142,7 @@ class Verifier {
         hint: 'Start an engine with it first.',
       })
     }
+    this.#breath.of = states.reduce((sum, { checkpoint }) => sum + totalOf(checkpoint.counts), 0)
     let events = 0
     let total: Counts = noCounts()
     for (const state of states) {
@@ -148,7 +197,9 @@ class Verifier {
         if (!isPassed) continue
         await this.#account(record, letter, counts)
         events++
+        this.#breath.events++
       }
+      await this.#breath.take()
       if (page.through === after) break
       after = page.through
     }
@@ -241,6 +292,7 @@ class Verifier {
         if (expected !== show(row)) this.#differ({ kind: 'row', key: row.key, expected, actual: show(row) })
       }
       rows += page.length
+      await this.#breath.take()
       const last = page.at(-1)
       if (!last || page.length < rowsPerPage) break
       after = { value: last.key, key: last.key }

@@ -6,6 +6,7 @@ import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
 import { credit, engineOf, first, second, silent } from './bank.ts'
 import { RebuildProcess } from './child-process.ts'
 import { describeStores } from './stores.ts'
+import { systemRuntime } from '../../src/runtime/system.ts'
 
 const events = 20_000
 const accounts = 200
@@ -77,7 +78,7 @@ describeStores('a switch that is killed', (open) => {
     await expect.poll(async () => (await old.verify('balances')).events, { timeout: 30_000 }).toBe(head)
     const live = await old.verify('balances')
     expect(live.differences).toEqual([])
-    const kept = await verifySubscription(store, generationOf(rebuildableOf(second)))
+    const kept = await verifySubscription(store, generationOf(rebuildableOf(second)), systemRuntime)
     expect(kept.differences).toEqual([])
     expect(kept.ok).toBe(true)
   }, 90_000)

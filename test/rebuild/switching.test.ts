@@ -5,6 +5,7 @@ import { verifySubscription } from '../../src/engine/verify.ts'
 import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
 import { credit, engineOf, first, second, silent } from './bank.ts'
 import { describeStores } from './stores.ts'
+import { systemRuntime } from '../../src/runtime/system.ts'
 
 const accounts = 20
 
@@ -39,7 +40,7 @@ describeStores('two versions that change places again and again', (open) => {
     const head = await store.log.head()
     expect(live.differences).toEqual([])
     expect(live).toMatchObject({ ok: true, events: head, rows: accounts, counts: { applied: head } })
-    const kept = await verifySubscription(store, generationOf(rebuildableOf(second)))
+    const kept = await verifySubscription(store, generationOf(rebuildableOf(second)), systemRuntime)
     expect(kept.differences).toEqual([])
     expect(kept.ok).toBe(true)
   }, 60_000)

@@ -1,4 +1,4 @@
-import { type Command, InvalidArgumentError } from 'commander'
+import type { Command } from 'commander'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import { parseJson } from '../../event/parse.ts'
 import { diffRebuild } from '../../rebuild/diff.ts'
@@ -13,6 +13,7 @@ import {
   limitNumber,
   type Perform,
   positiveNumber,
+  shareNumber,
   withConfirmation,
   withReason,
 } from '../command.ts'
@@ -145,12 +146,6 @@ function addRebuild(group: Command, perform: Perform): void {
       ...(end === 'stopped' && { exit: 130 as const }),
     }
   })
-}
-
-function shareNumber(text: string): number {
-  const value = Number(text)
-  if (/^\d(\.\d{1,6})?$/.test(text) && value > 0 && value <= 1) return value
-  throw new InvalidArgumentError('Give a number above 0, up to 1.')
 }
 
 interface DiffFlags extends RevealFlags {

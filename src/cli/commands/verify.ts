@@ -1,8 +1,9 @@
 import type { Command } from 'commander'
 import { redact } from '../../dead-letter/redact.ts'
 import type { Difference, Verification } from '../../engine/verify.ts'
-import { action, type Perform, withReason } from '../command.ts'
+import { action, type Perform, shareNumber, withReason } from '../command.ts'
 import type { Output } from '../output/output.ts'
+import { Progress } from '../output/progress.ts'
 import { bold, dim, green, red, type Text } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { isOfOtherCode, liveVersions } from '../report.ts'
@@ -13,8 +14,9 @@ export function addVerify(program: Command, perform: Perform): void {
     .command('verify')
     .argument('[subscription]', 'all unless you say')
     .description('recompute every outcome and every row from the log, and compare; safe beside running engines')
+    .option('--load <share>', 'which part of its time it works, up to 1; 0.5 unless you say', shareNumber)
     .option('--reveal', 'show the rows that differ; the audit keeps who and why')
-  action<RevealFlags>(withReason(command), perform, async (ctx, [name], flags) => {
+  action<RevealFlags & { readonly load?: number }>(withReason(command), perform, async (ctx, [name], flags) => {
     const chosen = name === undefined ? await ctx.subscriptions() : [await ctx.subscription(name)]
     const stored = name === undefined ? await ctx.stored() : new Map([[name, await ctx.storedSubscription(name)]])
     const versions = await liveVersions(ctx, chosen, stored)
@@ -36,9 +38,11 @@ export function addVerify(program: Command, perform: Perform): void {
           why: `it reads from ${subscription.source.name}, which can't be read again`,
         })
       else {
-        ctx.out.status(`verifying ${subscription.name} …`)
-        results.push(await engine.verify(subscription.name))
-        ctx.out.status('')
+        const progress = new Progress(ctx.out, `verifying ${subscription.name}`)
+        const { load = 0.5 } = flags
+        const onProgress = ({ events, of }: { events: number; of: number }) => progress.at(events, of)
+        results.push(await engine.verify(subscription.name, { load, signal: ctx.signal, onProgress }))
+        progress.end()
       }
     }
     const verified = results.map((each) => ({
