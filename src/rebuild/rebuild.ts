@@ -27,7 +27,7 @@ export interface RebuildOptions extends Partial<Runtime>, Answerable {
   readonly name?: string
   /** How long a process that went silent keeps its partitions. '10s' unless you say otherwise. */
   readonly lease?: Duration
-  /** How much is taken at a time. 500 events and 1 MiB unless you say otherwise. */
+  /** How much is taken at a time. 250 events and 1 MiB unless you say otherwise. */
   readonly page?: { readonly events?: number; readonly bytes?: number }
   readonly logger?: Logger
 }
@@ -92,7 +92,7 @@ export async function rebuild(projection: Rebuildable, options: RebuildOptions):
     store: paced(store, pace),
     subscriptions: [generationOf(subscription)],
     lease: leaseMs,
-    page: { events: page.events ?? 500, bytes: page.bytes ?? 1_048_576 },
+    page: { events: page.events ?? 250, bytes: page.bytes ?? 1_048_576 },
     ...(options.name !== undefined && { name: options.name }),
     ...(options.logger && { logger: options.logger }),
   })
