@@ -17,7 +17,8 @@ describe.for(stores)('in $name', ({ url: server }) => {
   it('processes that are stopped past their lease, again and again, park nothing', patience, async () => {
     await using database = server === undefined ? undefined : await createDatabase({ url: server })
     await using scene = await createScene(['effects'], database?.url)
-    await askFor(scene, 240)
+    // So many that a process that is not stopped in time leaves something for the next.
+    await askFor(scene, 1_200)
     await using team = teamOf(scene, '500ms')
     const random = createRandom(seed)
     const members = [team.member(0), team.member(1)] as const
