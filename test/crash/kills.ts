@@ -57,6 +57,8 @@ export async function runKills(
     }
     await using store = await createSqliteStore({ file })
     const writer = createWriter(store, seed)
+    // On a slow machine so few events are written that chance alone might make none that fails.
+    await writer.append('below-zero', 100, -1_000_000_000, 100)
     const writing = keepWriting(writer, file)
     try {
       for (let kill = firstKills + 1; kill <= kills; kill++) {
