@@ -17,7 +17,11 @@ export type Result = Readonly<Record<Counter, number>> & {
 }
 
 /** Without these the run would have proved nothing. */
-const neededForProof = ['kills', 'fenced', 'unknownCommits', 'takeovers', 'applied', 'held'] as const
+const neededForProof = [
+  ...(['kills', 'stops', 'terminated', 'restarts', 'cuts', 'revokes'] as const),
+  ...(['fenced', 'unknownCommits', 'takeovers', 'applied', 'held'] as const),
+] as const
+export const unprovedBy = (tally: Tally) => neededForProof.filter((name) => tally.of(name) === 0)
 const violations = ['lost', 'twice', 'inverted', 'outageLetters'] as const
 
 export function resultOf(
@@ -30,8 +34,7 @@ export function resultOf(
     ...violations.filter((name) => tally.of(name) > 0).map((name) => `${tally.of(name)} events: ${name}.`),
     ...tally.problems,
   ]
-  const unproved = neededForProof.filter((name) => tally.of(name) === 0)
-  const problems = found.length > 0 ? found : unproved.map((name) => `The run proves nothing: ${name} is 0.`)
+  const problems = found.length > 0 ? found : unprovedBy(tally).map((name) => `The run proves nothing: ${name} is 0.`)
   const times = tally.takeoverMs.toSorted((a, b) => a - b)
   const percentile = (of: number) => Math.round(times[Math.ceil(times.length * of) - 1] ?? 0)
   return {

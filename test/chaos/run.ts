@@ -3,7 +3,7 @@ import { createRandom } from 'holdfast/testing'
 import type { Version } from '../postgres/binaries.ts'
 import { prepareGround } from './ground.ts'
 import { nemeses } from './nemeses/index.ts'
-import { type Result, resultOf } from './result.ts'
+import { type Result, resultOf, unprovedBy } from './result.ts'
 import { runRound } from './round.ts'
 import { schedule } from './schedule.ts'
 import { Tally } from './tally.ts'
@@ -20,6 +20,9 @@ export interface ChaosOptions {
 const cyclesPerRound = 200
 /** One cycle in so many is a kill whose take-over is measured. */
 const takeoverShare = 8
+/** A short run in which something never came about goes on by so many cycles at a time, up to so many times its length. */
+const moreCycles = 10
+const mostTimes = 4
 
 /** Engines, writers and a server of their own, and everything that can go wrong between them. */
 export async function runChaos({ engines, cycles, seed, version = 'newest', onCycle }: ChaosOptions): Promise<Result> {
@@ -36,8 +39,11 @@ export async function runChaos({ engines, cycles, seed, version = 'newest', onCy
       return reason === undefined
     })
     const plan = schedule(available, random)
-    for (let round = 1; tally.of('cycles') < cycles && !tally.isEnough; round++) {
-      const count = Math.min(cyclesPerRound, cycles - tally.of('cycles'))
+    const isOver = () =>
+      tally.isEnough ||
+      (tally.of('cycles') >= cycles && (unprovedBy(tally).length === 0 || tally.of('cycles') >= mostTimes * cycles))
+    for (let round = 1; !isOver(); round++) {
+      const count = Math.max(moreCycles, Math.min(cyclesPerRound, cycles - tally.of('cycles')))
       const takeovers = Math.ceil(count / takeoverShare)
       try {
         await runRound({
