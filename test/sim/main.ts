@@ -2,8 +2,8 @@
 // npm run -s sim -- --seed 7 --trace
 import { parseArgs } from 'node:util'
 import { lineOf } from '../../src/testing/simulation/history.ts'
-import { counterNames, simulatePlan } from './run.ts'
-import { planOf } from './swarm.ts'
+import { counterNames, simulateSwarm } from './run.ts'
+import { swarmOf } from './swarm.ts'
 
 const { values } = parseArgs({
   options: {
@@ -25,7 +25,7 @@ const failed: { seed: number; violations: readonly string[] }[] = []
 let [calls, steps, virtualMs] = [0, 0, 0]
 for (let seed = first; seed < first + count; seed++) {
   if (values.seed === undefined && seed % 100 === 0) console.error(`at ${seed}`)
-  const outcome = await simulatePlan(planOf(seed))
+  const outcome = await simulateSwarm(swarmOf(seed))
   if (values.trace) for (const happening of outcome.run.history.happenings) console.log(lineOf(happening))
   for (const name of counterNames) counters[name] += outcome.counters[name]
   calls += outcome.calls
@@ -35,7 +35,7 @@ for (let seed = first; seed < first + count; seed++) {
     failed.push({ seed, violations: outcome.violations })
     console.error(`seed ${seed}: ${outcome.violations.slice(0, 3).join('\n  ')}`)
   }
-  if (values.seed !== undefined) console.error(JSON.stringify(planOf(seed)), outcome.run.history.hash)
+  if (values.seed !== undefined) console.error(JSON.stringify(swarmOf(seed)), outcome.run.history.hash)
 }
 const seconds = (performance.now() - begun) / 1_000
 console.log(

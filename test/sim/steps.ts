@@ -60,10 +60,12 @@ export class StepsApp implements App {
   readonly effects: Effect[] = []
   readonly written = new Map<string, Step[]>()
   readonly #settings: StepsSettings
+  readonly #mostAppends: number
   #isMended = false
 
-  constructor(settings: StepsSettings) {
+  constructor(settings: StepsSettings, mostAppends: number) {
     this.#settings = settings
+    this.#mostAppends = mostAppends
   }
 
   heal(): void {
@@ -110,7 +112,7 @@ export class StepsApp implements App {
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[] {
     const { keys, events, flaws, flawed } = this.#settings
     const planned: PlannedAppend[] = []
-    for (let made = 0; made < events; ) {
+    for (let made = 0; made < events && planned.length < this.#mostAppends; ) {
       const key = `key-${chance.below(keys)}`
       const before = this.written.get(key) ?? []
       const own = Array.from({ length: 1 + chance.below(3) }, (_, i) => ({

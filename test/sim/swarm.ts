@@ -1,64 +1,38 @@
 import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
-import { type Conditions, calm } from '../../src/testing/simulation/conditions.ts'
+import { allFaults, drawPlan, type Plan } from '../../src/testing/simulation/plan.ts'
+import { simpler } from '../../src/testing/simulation/shrink.ts'
 import type { Flaw, StepsSettings } from './steps.ts'
 
-export interface Plan {
-  readonly seed: number
-  readonly store: 'sqlite'
-  readonly processes: number
-  readonly lease: number
-  readonly poll: number
-  readonly pageEvents: number
-  readonly conditions: Conditions
+/** What one seed of the swarm means: the world, and the app in it. */
+export interface Swarm {
+  readonly plan: Plan
   readonly steps: StepsSettings
-  readonly faultsMs: number
 }
 
 const flaws: readonly Flaw[] = ['fold', 'permanent', 'transient', 'deadly', 'hangs']
 
-/**
- * What a seed means. Most faults are left out of most runs, so that those that are there come together in ways in which they would be drowned by the
- * rest.
- */
-export function planOf(seed: number): Plan {
-  const chance = createChance(seed, 'swarm')
-  const sometimes = (share: number, value: () => number) => (chance.is(share) ? value() : 0)
-  const between = (least: number, most: number) => least + chance.below(most - least + 1)
-  const faultsMs = between(8, 20) * 1_000
-  return {
-    seed,
-    store: 'sqlite',
-    processes: between(1, 3),
-    lease: between(1, 6) * 1_000,
-    poll: between(2, 10) * 100,
-    pageEvents: chance.pick([1, 2, 3, 5, 10, 100]),
-    conditions: {
-      ...calm,
-      latencyMs: chance.pick([1, 5, 30]),
-      slow: sometimes(0.4, () => chance.pick([0.01, 0.1])),
-      slowMs: between(1, 40) * 100,
-      lostRequest: sometimes(0.4, () => chance.pick([0.005, 0.05])),
-      lostAnswer: sometimes(0.5, () => chance.pick([0.005, 0.05, 0.2])),
-      busy: sometimes(0.3, () => chance.pick([0.01, 0.1])),
-      lostHint: sometimes(0.4, () => chance.pick([0.1, 0.9])),
-      killEveryMs: sometimes(0.6, () => between(5, 50) * 100),
-      goneMs: between(1, 50) * 100,
-      pauseEveryMs: sometimes(0.4, () => between(10, 60) * 100),
-      pauseMs: between(10, 120) * 100,
-      outageEveryMs: sometimes(0.3, () => between(20, 80) * 100),
-      outageMs: between(1, 60) * 100,
-      crashEveryMs: sometimes(0.3, () => between(20, 100) * 100),
-      illnessEveryMs: sometimes(0.5, () => between(10, 60) * 100),
-      illnessMs: between(1, 80) * 100,
-      clockEveryMs: sometimes(0.3, () => between(10, 60) * 100),
-      clockMs: chance.pick([1_000, 60_000, 86_400_000]),
-    },
-    steps: stepsOf(chance, between),
-    faultsMs,
-  }
+export function swarmOf(seed: number): Swarm {
+  const chance = createChance(seed, 'steps')
+  return { plan: drawPlan(seed, ['file'], allFaults), steps: stepsOf(chance) }
 }
 
-function stepsOf(chance: Chance, between: (least: number, most: number) => number): StepsSettings {
+export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
+  const { partitions, concurrency } = steps
+  const lessSteps: StepsSettings[] = [
+    ...steps.flaws.map((flaw) => ({ ...steps, flaws: steps.flaws.filter((other) => other !== flaw) })),
+    ...(steps.breaker ? [{ ...steps, breaker: false }] : []),
+    ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
+    ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
+  ]
+  const known = { ...plan, appends: Math.min(plan.appends, steps.events) }
+  return [
+    ...simpler(known).map((one) => ({ plan: one, steps })),
+    ...lessSteps.map((one) => ({ plan: known, steps: one })),
+  ]
+}
+
+function stepsOf(chance: Chance): StepsSettings {
+  const between = (least: number, most: number) => least + chance.below(most - least + 1)
   return {
     keys: between(1, 8),
     events: between(10, 60),

@@ -1,4 +1,4 @@
-import { createEngine, type EngineOptions } from '../../engine/engine.ts'
+import { createEngine } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
 import { createLog } from '../../log/log.ts'
 import type { Clock } from '../../runtime/ports.ts'
@@ -9,20 +9,14 @@ import { createChance } from './chance.ts'
 import { type Conditions, calm } from './conditions.ts'
 import { History } from './history.ts'
 import { type CrashPoint, Network } from './network.ts'
+import type { Plan, StoreName } from './plan.ts'
 import { Process, serverClock } from './process.ts'
 import { Schedule } from './schedule.ts'
 
 export interface SimulationOptions {
-  readonly seed: number
+  readonly plan: Plan
   readonly app: App
-  readonly backend: (clock: Clock) => Promise<Backend>
-  /** How many processes run the app. */
-  readonly processes: number
-  readonly engine: Pick<EngineOptions, 'lease' | 'poll' | 'page' | 'cacheBytes'>
-  readonly conditions: Conditions
-  /** How long things go wrong, and how long everything may take to come right after that. */
-  readonly faultsMs: number
-  readonly healMs: number
+  readonly open: Readonly<Record<StoreName, (clock: Clock) => Promise<Backend>>>
   readonly crashPoints?: readonly CrashPoint[]
 }
 
@@ -39,6 +33,8 @@ export interface Run {
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const lookEveryMs = 500
 const redriveEveryMs = 3_000
+/** How long everything may take to come right when nothing goes wrong any more. */
+const healMs = 600_000
 
 /**
  * A world in virtual time: processes that run the real engine, a store, services, and everything that can go wrong between them. First it
@@ -48,13 +44,14 @@ export async function runSimulation(
   options: SimulationOptions,
   judge: (run: Run) => Promise<void> | void,
 ): Promise<void> {
-  const { seed, app, processes: count } = options
+  const { app, plan } = options
+  const { seed } = plan
   const schedule = new Schedule(createChance(seed, 'schedule'))
   const history = new History()
   const fate = createChance(seed, 'fate')
   const serverTime = serverClock(schedule)
-  const backend = await options.backend(serverTime)
-  let conditions = options.conditions
+  const backend = await options.open[plan.store](serverTime)
+  let conditions = plan.conditions
   let isStoreUp = true
   let isWell = true
   let launched = 0
@@ -76,8 +73,8 @@ export async function runSimulation(
     unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
   }
   try {
-    const writer = new Writer(options, open('writer'))
-    for (let slot = 0; slot < count; slot++) launch(slot)
+    const writer = new Writer(app, plan, open('writer'))
+    for (let slot = 0; slot < plan.processes; slot++) launch(slot)
     writer.begin(schedule)
     breakThings()
     const stuck = await live(writer).catch((error: unknown) => String(error))
@@ -117,7 +114,9 @@ export async function runSimulation(
       subscriptions: app.subscriptions(outside),
       name: process.name,
       logger: silent,
-      ...options.engine,
+      lease: `${plan.leaseMs}ms`,
+      poll: `${plan.pollMs}ms`,
+      page: { events: plan.pageEvents },
       ...process.runtime,
     })
     engine.start().catch((error: unknown) => tell(process.name, 'failed', String(error), error))
@@ -176,9 +175,9 @@ export async function runSimulation(
   }
 
   function every(fault: keyof Conditions, strike: () => void): void {
-    if (options.conditions[fault] === 0) return
-    schedule.in(fate.until(options.conditions[fault]), () => {
-      if (schedule.now >= options.faultsMs) return
+    if (plan.conditions[fault] === 0) return
+    schedule.in(fate.until(plan.conditions[fault]), () => {
+      if (schedule.now >= plan.faultsMs) return
       strike()
       every(fault, strike)
     })
@@ -195,13 +194,13 @@ export async function runSimulation(
   }
 
   async function live(writer: Writer): Promise<string | undefined> {
-    await schedule.run(options.faultsMs)
+    await schedule.run(plan.faultsMs)
     heal()
     return converge(writer)
   }
 
   async function converge(writer: Writer): Promise<string | undefined> {
-    const until = schedule.now + options.healMs
+    const until = schedule.now + healMs
     let redriveAt = schedule.now
     let left: string | undefined
     while (schedule.now < until) {
@@ -274,8 +273,12 @@ class Writer {
   readonly #append: (planned: PlannedAppend) => Promise<unknown>
   #done = 0
 
-  constructor({ app, seed, faultsMs }: SimulationOptions, { process, store }: { process: Process; store: Store }) {
-    this.#plan = app.appends(createChance(seed, 'workload'), faultsMs)
+  constructor(
+    app: App,
+    { seed, faultsMs, appends }: Plan,
+    { process, store }: { readonly process: Process; readonly store: Store },
+  ) {
+    this.#plan = app.appends(createChance(seed, 'workload'), faultsMs).slice(0, appends)
     const log = createLog({ store, events: app.events, ...process.runtime })
     this.#append = ({ key, drafts }) => log.append(key, drafts as never)
   }
