@@ -92,15 +92,15 @@ export async function judgeFinished({ log }: Store, { effects }: StepsApp, histo
   for (const [step, { kind, who, about }] of history.happenings.entries()) {
     if (kind !== 'effect') continue
     const { what, about: asked = [], value } = about as { what: string; about?: readonly unknown[]; value?: unknown }
-    if (what === 'subscriptions.claim' && (value as ClaimOutcome).outcome === 'claimed') {
+    if (what === 'subscriptions.claim' && (value as ClaimOutcome | undefined)?.outcome === 'claimed') {
       const { lease } = value as Extract<ClaimOutcome, { outcome: 'claimed' }>
       if (lease.subscription === 'calls') claimed.set(`${who}/${lease.partition}`, step)
     }
-    if (what === 'subscriptions.commit' && (value as CommitOutcome).outcome === 'committed') {
+    if (what === 'subscriptions.commit' && (value as CommitOutcome | undefined)?.outcome === 'committed') {
       const commit = asked[0] as Commit
       if (commit.lease.subscription === 'calls') finish(commit, step)
     }
-    if (what !== 'call') continue
+    if (what !== 'call' || !('value' in (about as object))) continue
     const { key, n } = effects[done++] as StepsApp['effects'][number]
     const { position, partition } = byId.get(`${key}-${n}`) as { position: number; partition: number }
     const since = finished.get(position)

@@ -1,4 +1,4 @@
-import { openSqlite } from '../../src/testing/simulation/backend.ts'
+import { openServer, openSqlite } from '../../src/testing/simulation/backend.ts'
 import { acceptedOf, checkCommits, effectsOf } from '../../src/testing/simulation/checks.ts'
 import type { CrashPoint } from '../../src/testing/simulation/network.ts'
 import { type Run, runSimulation } from '../../src/testing/simulation/simulation.ts'
@@ -32,7 +32,7 @@ export interface Outcome {
 export async function simulateSwarm({ plan, steps }: Swarm, crashPoints: readonly CrashPoint[] = []): Promise<Outcome> {
   const app = new StepsApp(steps, plan.appends)
   let outcome: Outcome | undefined
-  await runSimulation({ plan, app, open: { file: openSqlite, server: openSqlite }, crashPoints }, async (run) => {
+  await runSimulation({ plan, app, open: { file: openSqlite, server: openServer }, crashPoints }, async (run) => {
     const { history, witness, stuck } = run
     const accepted = acceptedOf(history)
     const violations = [

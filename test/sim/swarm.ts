@@ -13,7 +13,7 @@ const flaws: readonly Flaw[] = ['fold', 'permanent', 'transient', 'deadly', 'han
 
 export function swarmOf(seed: number): Swarm {
   const chance = createChance(seed, 'steps')
-  return { plan: drawPlan(seed, ['file'], allFaults), steps: stepsOf(chance) }
+  return { plan: drawPlan(seed, ['server'], allFaults), steps: stepsOf(chance) }
 }
 
 export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {

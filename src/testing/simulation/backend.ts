@@ -2,6 +2,7 @@ import { StoreError } from '../../errors.ts'
 import type { Clock } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { Link } from '../link.ts'
+import { createMemoryServer, type MemoryStore } from '../memory/store.ts'
 import { createTemporaryStore } from '../temporary-store.ts'
 import { linked } from './linked.ts'
 import type { Place } from './network.ts'
@@ -36,5 +37,34 @@ export async function openSqlite(clock: Clock): Promise<Backend> {
     disconnect: () => undefined,
     crash: () => undefined,
     close: () => store.close(),
+  }
+}
+
+/** A server that behaves like PostgreSQL: many processes, each of which can lose its connection at any statement. */
+export async function openServer(clock: Clock): Promise<Backend> {
+  const server = createMemoryServer({ clock })
+  const connected = new Map<Process, MemoryStore>()
+  const name = 'the server'
+  return {
+    place: {
+      name,
+      isLocal: false,
+      isReal: false,
+      unavailable: () => new StoreError('STORE_UNAVAILABLE', `The connection to ${name} was lost.`),
+    },
+    connect: (process, link) => {
+      const { timers, clock: own } = process.runtime
+      const store = server.connect({ link, timers, clock: own })
+      connected.set(process, store)
+      return store
+    },
+    witness: server.connect(),
+    disconnect: (process) => {
+      const store = connected.get(process)
+      connected.delete(process)
+      if (store) server.disconnect(store)
+    },
+    crash: () => server.crash(),
+    close: async () => undefined,
   }
 }
