@@ -49,9 +49,6 @@ export interface TestEngine<C> extends AsyncDisposable {
 }
 
 const optionNames = ['subscriptions', 'store', 'now', 'seed', 'page', 'cacheBytes', 'logger', 'retention']
-// How often an engine looks whether somebody asked for a redrive.
-const beatMs = 250
-const mostBeats = 100
 
 export async function createTestEngine<const S extends readonly (Consumer | Subscription)[]>(
   options: TestEngineOptions<S>,
@@ -104,27 +101,15 @@ export async function createTestEngine<const S extends readonly (Consumer | Subs
     }
     await process.stop((ms) => runtime.advance(ms))
     subscriptions = subscriptions.map((old) => fixed.find(({ name }) => name === old.name) ?? old)
-    const redrives = await Promise.all(fixed.map(({ name }) => letGo(name)))
+    for (const { name } of fixed) await letGo(name)
     process = begin()
     await process.settle()
-    for (const id of redrives) if (id !== undefined) await worked(id)
-    await process.settle()
   }
 
-  /** Undefined where nothing is parked. */
-  async function letGo(name: string): Promise<string | undefined> {
+  async function letGo(name: string): Promise<void> {
     const letters = await heldLetters(store, [name])
-    if (!letters.some(({ status }) => status === 'parked')) return undefined
-    const { redrive } = await operator().redrive(name, { filter: { status: 'parked' } }, { reason: 'new code' })
-    return redrive.id
-  }
-
-  async function worked(id: string): Promise<void> {
-    for (let i = 0; i < mostBeats && (await operator().findRedrive(id)).status === 'running'; i++)
-      await runtime.advance(beatMs)
-  }
-
-  function operator() {
-    return createOperator({ ...runtime, store, subscriptions, by: 'a test' })
+    if (!letters.some(({ status }) => status === 'parked')) return
+    const operator = createOperator({ ...runtime, store, subscriptions, by: 'a test' })
+    await operator.redrive(name, { filter: { status: 'parked' } }, { reason: 'new code' })
   }
 }
