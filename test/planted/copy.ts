@@ -1,11 +1,12 @@
-import { cp, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
+import { rmSync } from 'node:fs'
+import { cp, mkdtemp, realpath, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 
-export interface Copy extends AsyncDisposable {
+export interface Copy extends Disposable {
   readonly folder: string
 }
 
@@ -16,5 +17,14 @@ export async function copyProject(): Promise<Copy> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'holdfast-planted-')))
   await cp(root, folder, { recursive: true, filter: (path) => !leftOut.includes(basename(path)) })
   await symlink(await realpath(join(root, 'node_modules')), join(folder, 'node_modules'))
-  return { folder, [Symbol.asyncDispose]: () => rm(folder, { recursive: true, force: true }) }
+  const remove = () => rmSync(folder, { recursive: true, force: true })
+  // Also when somebody has lost patience.
+  process.once('exit', remove)
+  return {
+    folder,
+    [Symbol.dispose]: () => {
+      process.off('exit', remove)
+      remove()
+    },
+  }
 }

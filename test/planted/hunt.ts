@@ -1,8 +1,7 @@
-import type { Bug } from './bug.ts'
-import { plant } from './bug.ts'
+import { type Bug, plant } from './bug.ts'
 import { type Copy, copyProject } from './copy.ts'
 import { findBySimulation } from './simulation.ts'
-import { runSuite } from './suite.ts'
+import { runSuite, type Verdict } from './suite.ts'
 
 export interface Hunting {
   readonly bugs: readonly Bug[]
@@ -14,7 +13,7 @@ export interface Hunting {
 }
 
 export type Finding = { readonly name: string; readonly tells: string; readonly seconds: number } & (
-  | { readonly by: 'simulator'; readonly seeds: number }
+  | { readonly by: 'simulator'; readonly seeds: number; readonly violation: string }
   | { readonly by: 'suite'; readonly test: string }
   | { readonly by: null; readonly why: string }
 )
@@ -28,16 +27,14 @@ export interface Hunted {
   readonly bugs: readonly Finding[]
 }
 
-/** As many as there are copies of the project. */
-const atOnce = 2
-
-/** Plants each bug alone, and looks who finds it: the simulator, or else the tests that are named with it. */
+/** Plants each bug alone, two at a time, and looks who finds it: the simulator, or else the tests that are named with it. */
 export async function hunt(hunting: Hunting): Promise<Hunted> {
   const { bugs, tell } = hunting
-  await using first = await copyProject()
-  await using second = await copyProject()
-  const control = await inspect(first, hunting)
-  tell(`control: ${control.isGreen ? 'green' : control.why} (${control.seconds} s)`)
+  using first = await copyProject()
+  using second = await copyProject()
+  const copies = [first, second]
+  const control = await inspect(copies, hunting)
+  tell(`control: ${control.why ?? 'green'} (${control.seconds} s)`)
   const waiting = [...bugs.entries()]
   const findings: Finding[] = []
   const work = async (copy: Copy) => {
@@ -48,18 +45,24 @@ export async function hunt(hunting: Hunting): Promise<Hunted> {
       tell(`${i + 1} of ${bugs.length} ${bug.name}: ${words(finding)} (${finding.seconds} s)`)
     }
   }
-  if (control.isGreen) await Promise.all([first, second].slice(0, atOnce).map(work))
+  if (control.isGreen) await Promise.all(copies.map(work))
   const found = findings.filter(({ by }) => by !== null).length
   return { control, planted: bugs.length, found, missed: bugs.length - found, bugs: findings }
 }
 
 /** Whether the code is sound in the eyes of those who are to find the bugs. */
-async function inspect(copy: Copy, { bugs, by, seeds, servers }: Hunting): Promise<Hunted['control']> {
+async function inspect(copies: readonly Copy[], { bugs, by, seeds, servers }: Hunting): Promise<Hunted['control']> {
   const begun = performance.now()
   const files = [...new Set(bugs.flatMap(({ suite }) => suite))].toSorted()
-  const simulated = by === 'suite' ? undefined : await findBySimulation(copy.folder, seeds)
-  const tested = by === 'sim' ? undefined : await runSuite(copy.folder, files, servers)
-  const why = [simulated, tested].flatMap((one) => whyNot(one) ?? [])[0]
+  const verdicts = await Promise.all(
+    copies.map(async ({ folder }, turn): Promise<readonly (Verdict | undefined)[]> => {
+      const own = files.filter((_, i) => i % copies.length === turn)
+      const tested = by === 'sim' || own.length === 0 ? undefined : await runSuite(folder, own, servers)
+      const simulated = by === 'suite' || turn > 0 ? undefined : await findBySimulation(folder, seeds)
+      return [tested, simulated]
+    }),
+  )
+  const why = verdicts.flat().flatMap((verdict) => whyNot(verdict) ?? [])[0]
   return { isGreen: why === undefined, seconds: secondsSince(begun), ...(why !== undefined && { why }) }
 }
 
@@ -70,25 +73,23 @@ async function find(bug: Bug, { folder }: Copy, { by, seeds, servers }: Hunting)
   const takeOut = await plant(bug, folder)
   try {
     const simulated = by === 'suite' ? undefined : await findBySimulation(folder, seeds)
-    if (simulated?.verdict === 'red') return { ...about(), by: 'simulator', seeds: simulated.seeds }
+    if (simulated?.verdict === 'red')
+      return { ...about(), by: 'simulator', seeds: simulated.seeds, violation: simulated.test }
     const tested = by === 'sim' ? undefined : await runSuite(folder, suite, servers)
     if (tested?.verdict === 'red') return { ...about(), by: 'suite', test: tested.test }
-    const why = [simulated, tested].flatMap((one) => whyNot(one) ?? [])[0]
-    return { ...about(), by: null, why: why ?? 'nobody noticed' }
+    return { ...about(), by: null, why: whyNot(tested) ?? whyNot(simulated) ?? 'nobody noticed' }
   } finally {
     await takeOut()
   }
 }
 
-function whyNot(
-  verdict: Awaited<ReturnType<typeof runSuite>> | Awaited<ReturnType<typeof findBySimulation>>,
-): string | undefined {
+function whyNot(verdict: Verdict | undefined): string | undefined {
   if (verdict === undefined || verdict.verdict === 'green') return undefined
   return verdict.verdict === 'red' ? verdict.test : verdict.why
 }
 
 function words(finding: Finding): string {
-  if (finding.by === 'simulator') return `found by the simulator within ${finding.seeds} seeds`
+  if (finding.by === 'simulator') return `found by the simulator after ${finding.seeds} seeds: ${finding.violation}`
   return finding.by === 'suite' ? `found by ${finding.test}` : `MISSED, ${finding.why}`
 }
 

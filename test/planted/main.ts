@@ -27,6 +27,7 @@ if (
   process.exit(2)
 }
 
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 // Nobody pulls the plug here: a process that dies loses nothing that it gave to the kernel.
 await using server = by === 'sim' ? undefined : await startServer({ inMemory: true, settings: { fsync: 'off' } })
 const servers = server ? [{ name: `PostgreSQL ${server.version}`, url: server.url }] : []

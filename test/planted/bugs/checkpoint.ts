@@ -63,7 +63,7 @@ export const checkpointBugs: readonly Bug[] = [
     file: 'src/postgres/commit-sql.ts',
     find: `AND position = $5::bigint AND commits = coalesce($18::bigint, commits)`,
     replace: `AND position = $5::bigint AND commits >= coalesce($18::bigint, 0)`,
-    suite: ['src/postgres/commit.test.ts', 'src/postgres/contract.test.ts'],
+    suite: ['src/postgres/contract.test.ts'],
   },
   {
     name: 'no-count-of-commits-in-sqlite',
@@ -71,7 +71,7 @@ export const checkpointBugs: readonly Bug[] = [
     file: 'src/sqlite/commit.ts',
     find: `AND commits = coalesce(?, commits)`,
     replace: `AND commits >= coalesce(?, 0)`,
-    suite: ['src/sqlite/contract.test.ts', 'src/engine/handler-faults.test.ts'],
+    suite: ['src/sqlite/contract.test.ts'],
   },
   {
     name: 'checkpoint-goes-back',

@@ -23,7 +23,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/suspicion.ts',
     find: `    const alone = this.#trials.filter((trial) => trial.position === position).length`,
     replace: `    const alone = this.#trials.length`,
-    suite: ['src/engine/deaths.test.ts', 'src/engine/page-deaths.test.ts'],
+    suite: ['src/engine/deaths.test.ts'],
   },
   {
     name: 'living-processes-count-as-dead',
@@ -33,7 +33,7 @@ export const deathBugs: readonly Bug[] = [
     const acquit`,
     replace: `    if (!this.#loop?.mayHaveTrials || this.#wasClaimed) return
     const acquit`,
-    suite: ['src/engine/deaths.test.ts', 'src/engine/page-deaths.test.ts'],
+    suite: ['src/engine/deaths.test.ts'],
   },
   {
     name: 'begun-without-a-word',
@@ -41,7 +41,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/handling/permit.ts',
     find: `    return position <= this.#through || (position <= this.#ahead && now < this.#aheadUntil)`,
     replace: `    return position <= this.#through || position > 0`,
-    suite: ['src/engine/deaths.test.ts', 'src/engine/handler.test.ts', 'test/attacks/deaths.test.ts'],
+    suite: ['src/engine/deaths.test.ts'],
   },
   {
     name: 'not-alone-when-it-counts',

@@ -84,12 +84,4 @@ export const idempotencyBugs: readonly Bug[] = [
     replace: `      if (present.has(name) && hold === undefined) {`,
     suite: ['src/engine/gaps.test.ts'],
   },
-  {
-    name: 'commit-that-rolled-back-passes-for-made',
-    tells: 'A page whose transaction PostgreSQL has rolled back counts as applied.',
-    file: 'src/postgres/perform.ts',
-    find: `      if (command !== 'COMMIT') throw new StoreError(`,
-    replace: `      if (command === '') throw new StoreError(`,
-    suite: ['src/postgres/perform.test.ts'],
-  },
 ]

@@ -33,7 +33,7 @@ export const leaseBugs: readonly Bug[] = [
       WHERE \${ofLease} RETURNING 1`,
     replace: `lease_until = '-infinity', tried = NULL
       WHERE subscription = $1 AND partition = $2 AND epoch >= $3 AND length($4) > 0 RETURNING 1`,
-    suite: ['src/postgres/contract.test.ts', 'src/postgres/subscriptions.test.ts'],
+    suite: ['src/postgres/contract.test.ts'],
   },
   {
     name: 'lease-by-the-wall-clock',
@@ -52,7 +52,7 @@ export const leaseBugs: readonly Bug[] = [
     this.#renewedAt = at + clock.now() - clock.mono()
   }
   readonly #parts: WorkerParts`,
-    suite: ['test/attacks/liveness.test.ts', 'test/attacks/handlers.test.ts', 'src/engine/handler-faults.test.ts'],
+    suite: ['test/attacks/liveness.test.ts'],
   },
   {
     name: 'lease-not-renewed-while-idle',
@@ -63,7 +63,7 @@ export const leaseBugs: readonly Bug[] = [
     else this.lost(`,
     replace: `    this.renewedAt = runtime.clock.mono()
     if (leaseMs < 0) this.lost(`,
-    suite: ['src/engine/lifecycle.test.ts', 'src/engine/partitions.test.ts', 'src/engine/faults.test.ts'],
+    suite: ['src/engine/faults.test.ts'],
   },
   {
     name: 'loss-of-a-lease-not-noticed',
@@ -71,7 +71,7 @@ export const leaseBugs: readonly Bug[] = [
     file: 'src/engine/tenure.ts',
     find: `    else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))`,
     replace: `    else this.renewedAt = runtime.clock.mono()`,
-    suite: ['src/engine/faults.test.ts', 'src/engine/handler-faults.test.ts'],
+    suite: ['src/engine/handler-faults.test.ts'],
   },
   {
     name: 'handler-goes-on-when-its-lease-ran-out',
@@ -79,25 +79,25 @@ export const leaseBugs: readonly Bug[] = [
     file: 'src/engine/handling/attempts.ts',
     find: `    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()`,
     replace: `    if (this.#desk.isOver || parts.tenure.pause) return this.#comeForth()`,
-    suite: ['src/engine/handler-faults.test.ts', 'test/attacks/handlers.test.ts', 'test/attacks/handover.test.ts'],
-  },
-  {
-    name: 'results-of-a-fenced-owner-taken',
-    tells: 'What an owner of the past did is told as done, though its successor does it again.',
-    file: 'src/engine/handling/attempts.ts',
-    find: `    if (!running.delete(entry)) return
-    try {`,
-    replace: `    running.delete(entry)
-    try {`,
     suite: ['src/engine/handler-faults.test.ts'],
   },
   {
-    name: 'fenced-owner-runs-its-sql',
-    tells: 'The SQL of an owner of the past runs, waits and holds locks before it is taken back.',
+    name: 'attempts-of-a-fenced-owner-go-on',
+    tells:
+      'A call that is under way goes on, though the process lost its partition and its successor makes the call again.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)`,
+    replace: `    if (this.#isBarred) for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)`,
+    suite: ['src/engine/handler-faults.test.ts'],
+  },
+  {
+    name: 'sql-committed-without-its-checkpoint',
+    tells:
+      'What the SQL of a page wrote stays, although its checkpoint was refused, and is written again with the next try.',
     file: 'src/sqlite/perform.ts',
-    find: `        barred(guard.db, lease) ?? lost(guard.db, lease) ?? performing.finish(await work(performing), clock)`,
-    replace: `        barred(guard.db, lease) ?? performing.finish(await work(performing), clock)`,
-    suite: ['src/sqlite/contract.test.ts'],
+    find: `    if (outcome.outcome === 'committed') this.end()`,
+    replace: `    this.end()`,
+    suite: ['src/sqlite/contract.test.ts', 'src/sqlite/perform.test.ts'],
   },
   {
     name: 'paused-but-goes-on',
@@ -114,7 +114,7 @@ export const leaseBugs: readonly Bug[] = [
     file: 'src/sqlite/members.ts',
     find: `  return owner === null || until <= now || isGone(holder, self)`,
     replace: `  return owner === null || until <= now`,
-    suite: ['src/sqlite/members.test.ts', 'src/sqlite/sqlite.test.ts', 'test/crash/two-processes.test.ts'],
+    suite: ['src/sqlite/sqlite.test.ts'],
   },
   {
     name: 'nobody-looks-at-the-log',
@@ -122,6 +122,6 @@ export const leaseBugs: readonly Bug[] = [
     file: 'src/engine/lookout.ts',
     find: `      for (const runner of this.#runners) runner.wakeBelow(head ?? Number.POSITIVE_INFINITY)`,
     replace: `      if (head === undefined) for (const runner of this.#runners) runner.wake()`,
-    suite: ['src/engine/lifecycle.test.ts', 'src/engine/flow.test.ts', 'test/attacks/liveness.test.ts'],
+    suite: ['src/engine/lifecycle.test.ts'],
   },
 ]
