@@ -27,7 +27,7 @@ export const checkpointBugs: readonly Bug[] = [
     const none = { applied: 0, duplicate: 0, filtered: 0, held: 0, discarded: 0 }
     const rest = { rows: [], inbox: [], redriven: [], counts: none, commits: undefined }
     return subscriptions.commit({ ...commit, ...rest, from: commit.to.position })`,
-    suite: ['src/engine/faults.test.ts', 'src/engine/handler-faults.test.ts'],
+    suite: ['src/engine/handler-faults.test.ts'],
   },
   {
     name: 'letter-that-can-not-be-written-is-let-go',
@@ -87,7 +87,7 @@ export const checkpointBugs: readonly Bug[] = [
     file: 'src/engine/handling/window.ts',
     find: `    if (first < 0) return { position: this.#through`,
     replace: `    if (first !== 0) return { position: this.#through`,
-    suite: ['src/engine/handler.test.ts', 'src/engine/handler-faults.test.ts'],
+    suite: ['src/engine/handler-faults.test.ts'],
   },
   {
     name: 'marks-forgotten-by-the-second-owner',
@@ -104,7 +104,7 @@ export const checkpointBugs: readonly Bug[] = [
     find: `    if (isMarked(this.#marks, record.position)) entry.isDone = true
     else if (!reading)`,
     replace: `    if (!reading)`,
-    suite: ['src/engine/handler.test.ts', 'src/engine/handler-faults.test.ts'],
+    suite: ['src/engine/handler.test.ts'],
   },
   {
     name: 'unknown-commit-taken-for-failed',
@@ -141,7 +141,7 @@ export const checkpointBugs: readonly Bug[] = [
     file: 'src/engine/pages.ts',
     find: `    if (done !== 'refused') this.#partition = known`,
     replace: `    this.#partition = known`,
-    suite: ['src/engine/lifecycle.test.ts', 'src/engine/faults.test.ts', 'test/attacks/folds.test.ts'],
+    suite: ['src/engine/lifecycle.test.ts'],
   },
   {
     name: 'source-that-lost-events-is-accepted',

@@ -76,7 +76,7 @@ export const orderBugs: readonly Bug[] = [
     file: 'src/postgres/append.ts',
     find: `      SELECT pg_advisory_xact_lock_shared(\${appendLock}, \${schemaNumber(db.schema)}),`,
     replace: `      SELECT NULL,`,
-    suite: ['src/postgres/append.test.ts', 'src/postgres/log.test.ts', 'src/postgres/horizon.test.ts'],
+    suite: ['src/postgres/log.test.ts'],
   },
   {
     name: 'prepared-transactions-overlooked',
@@ -84,7 +84,7 @@ export const orderBugs: readonly Bug[] = [
     file: 'src/postgres/horizon.ts',
     find: `seen.has(one) || (mayBePrepared && isPrepared(one))`,
     replace: `seen.has(one) || (mayBePrepared && seen.has(one))`,
-    suite: ['src/postgres/horizon.test.ts', 'src/postgres/horizon-servers.test.ts'],
+    suite: ['src/postgres/horizon.test.ts'],
   },
   {
     name: 'another-server-taken-for-the-same',
@@ -92,7 +92,7 @@ export const orderBugs: readonly Bug[] = [
     file: 'src/postgres/horizon.ts',
     find: `    if (era === this.#era && era.server === server) return true`,
     replace: `    if (era === this.#era) return true`,
-    suite: ['src/postgres/horizon-servers.test.ts', 'src/postgres/horizon.test.ts', 'src/postgres/log.test.ts'],
+    suite: ['src/postgres/horizon.test.ts'],
   },
   {
     name: 'page-reaches-beyond-what-was-read',
@@ -100,7 +100,7 @@ export const orderBugs: readonly Bug[] = [
     file: 'src/postgres/page.ts',
     find: `  return isCut ? (events.at(-1)?.position ?? upTo) : upTo`,
     replace: `  return events.length === 0 || isCut ? upTo : upTo`,
-    suite: ['src/postgres/log.test.ts', 'src/postgres/contract.test.ts'],
+    suite: ['src/postgres/log.test.ts'],
   },
   {
     name: 'share-reaches-beyond-what-was-read',
@@ -108,6 +108,6 @@ export const orderBugs: readonly Bug[] = [
     file: 'src/sqlite/pages.ts',
     find: `  return { events, through: last && isCut ? last.position : until }`,
     replace: `  return { events, through: last && isCut ? until : until }`,
-    suite: ['src/sqlite/contract.test.ts', 'src/engine/partitions.test.ts'],
+    suite: ['src/engine/partitions.test.ts'],
   },
 ]

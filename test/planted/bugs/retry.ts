@@ -9,7 +9,7 @@ export const retryBugs: readonly Bug[] = [
     entry.tries++`,
     replace: `    const { clock } = parts.runtime
     entry.tries += 2`,
-    suite: ['src/engine/handler.test.ts', 'src/engine/handler-policy.test.ts'],
+    suite: ['src/engine/handler.test.ts'],
   },
   {
     name: 'tries-forgotten-by-the-store',
@@ -25,7 +25,7 @@ export const retryBugs: readonly Bug[] = [
     file: 'src/engine/handling/drains.ts',
     find: `        const tries = i === 0 ? headTries : 0`,
     replace: `        const tries = i === 0 ? Math.min(headTries, 0) : 0`,
-    suite: ['src/engine/handler.test.ts', 'src/engine/handler-policy.test.ts'],
+    suite: ['src/engine/handler.test.ts'],
   },
   {
     name: 'outage-burns-attempts',
@@ -41,7 +41,7 @@ export const retryBugs: readonly Bug[] = [
     file: 'src/failure/decide.ts',
     find: `        return { decision: 'stop', why: 'block', backoff: action.backoff }`,
     replace: `        return { decision: 'retry', delayMs: action.backoff.delayMs(tries, random) }`,
-    suite: ['src/failure/policy.test.ts', 'src/engine/outage.test.ts'],
+    suite: ['src/failure/policy.test.ts'],
   },
   {
     name: 'store-failure-blamed-on-the-event',
@@ -50,7 +50,7 @@ export const retryBugs: readonly Bug[] = [
     find: `      if (error instanceof StoreError) throw error
       if (way`,
     replace: `      if (way`,
-    suite: ['src/engine/sql.test.ts', 'test/regressions/engine-postgres.test.ts'],
+    suite: ['test/regressions/engine-postgres.test.ts'],
   },
   {
     name: 'jitter-down-to-nothing',
@@ -76,7 +76,7 @@ export const retryBugs: readonly Bug[] = [
     file: 'src/failure/decide.ts',
     find: `  if (leastMs === undefined) return decision`,
     replace: `  if (leastMs !== 0) return decision`,
-    suite: ['src/failure/policy.test.ts', 'src/engine/handler-policy.test.ts'],
+    suite: ['src/failure/policy.test.ts'],
   },
   {
     name: 'half-an-answer-is-an-error-of-the-program',
