@@ -1,6 +1,4 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import type { Database } from './database.ts'
-import { Growth } from './growth.ts'
 import type { Holder, Look } from './holders.ts'
 import { type Era, Horizon } from './horizon.ts'
 import type { Watcher } from './watch.ts'
@@ -119,11 +117,8 @@ describe('the safe horizon', () => {
 async function begin() {
   let watchers: Watcher[] = []
   let wakes = 0
-  const db = {
-    table: (name: string) => name,
-    query: () => Promise.resolve([{ server: 's', settled: 0 }]),
-  } as unknown as Database
-  const horizon = new Horizon(db, new Growth(), { add: (watcher) => void watchers.push(watcher) }, () => wakes++)
+  const beginning = async () => ({ server: 's', settled: 0 })
+  const horizon = new Horizon(beginning, { add: (watcher) => void watchers.push(watcher) }, () => wakes++)
   const era: Era = await horizon.now()
   const look = (top: number, holders: readonly Holder[], also: Partial<Look> = {}) => {
     const seen = { server: 's', isReplica: false, isFilled: false, top, holders: new Set(holders), ...also }
