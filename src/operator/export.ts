@@ -27,6 +27,7 @@ export async function* exportLetters(parts: OperatorParts, options: ExportOption
   const { subscription, after: from = 0, ...filter } = query
   await parts.partitionsOf(subscription)
   const details = { conditions: Object.keys(filter).join(' '), history }
+  // Before anything of it is given out: what was read can't be taken back, so there must be no reading without its entry.
   const deed = parts.deed({ act: 'letters.export', target: subscription, reason, details })
   await parts.store.audit.record(deed)
   yield line({ holdfast: 'letters', version: 1, subscription, at: new Date(deed.at).toISOString() })

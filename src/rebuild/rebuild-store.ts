@@ -85,7 +85,7 @@ export interface RebuildStore {
    */
   halt(subscription: string, forMs: number): Promise<void>
   /**
-   * In one transaction: all owners of both are fenced, and table, checkpoints, lanes, letters and version change places. Who reads by
+   * In one transaction, with its deed: all owners of both are fenced, and table, checkpoints, lanes, letters and version change places. Who reads by
    * the live name sees the one or the other, never a mixture. The one that was live stays as a generation until it is dropped, and can
    * be switched back to.
    */

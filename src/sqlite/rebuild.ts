@@ -1,4 +1,6 @@
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
 import type {
   BeginOutcome,
@@ -109,12 +111,7 @@ export function sqliteRebuilds(db: Database, clock: Clock, gate: WriteGate, bell
         db.run(sql, clock.now() + forMs, subscription)
       }),
     switch: (request) => transact(() => switchTo(db, request)),
-    drop: (subscription, version, deed) =>
-      transact(() => {
-        const outcome = drop(db, subscription, version)
-        if (outcome === 'dropped') writeDeed(db, deed)
-        return outcome
-      }),
+    drop: (subscription, version, deed) => transact(() => drop(db, subscription, version, deed)),
   }
 }
 
@@ -233,8 +230,9 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   db.run(reviseSql, subscription, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)
-  writeDeed(db, deed)
   const generation = toGeneration(db, find(db, subscription) as GenerationRow)
+  const before = pairs.map((pair) => pair.before)
+  writeDeed(db, withCounts(deed, switchCounts(live.version, before, generation.partitions)))
   return { outcome: 'switched', from: live.version, generation }
 }
 
@@ -329,11 +327,13 @@ function baseOf(table: string, version: number): string {
   return table.slice(0, -generationTableName('', version).length)
 }
 
-function drop(db: Database, subscription: string, version: number): DropOutcome {
+function drop(db: Database, subscription: string, version: number, deed: Deed | undefined): DropOutcome {
   if (liveOf(db, subscription).version === version) return 'live'
   const name = generationName(subscription, version)
   if (!find(db, name)) return 'unknown'
+  const states = partitionRows(db, name).map(toState)
   removeGeneration(db, name)
+  writeDeed(db, withCounts(deed, dropCounts(states)))
   return 'dropped'
 }
 

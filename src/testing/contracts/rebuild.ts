@@ -3,6 +3,7 @@ import type { Deed } from '../../audit/audit.ts'
 import { generationTable } from '../../rebuild/generation.ts'
 import type { BeginOutcome, SwitchOutcome } from '../../rebuild/rebuild-store.ts'
 import type { Store } from '../../store.ts'
+import { noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, Lease } from '../../subscription/subscription-store.ts'
 import {
   appended,
@@ -112,7 +113,10 @@ export const rebuildCases: Record<string, Case> = {
     const { live, rebuilt } = await level(store)
     const lane = { lane: 'p', status: 'parked', since: 1, done: undefined, head: 1, headPosition: 1 } as const
     const held = { ...commitOf(live), from: 3, to: at(3), held: [letter('p', 1, 'parked')] }
-    await committed(store, { ...held, lanes: [{ lane: 'p', hold: lane, done: undefined }] })
+    const counts = { ...noCounts(), applied: 3, held: 1 }
+    await committed(store, { ...held, counts, lanes: [{ lane: 'p', hold: lane, done: undefined }] })
+    const more = { ...commitOf(rebuilt), table: next, from: 3, to: at(3) }
+    await committed(store, { ...more, counts: { ...noCounts(), applied: 2 } })
     const outcome = await toSecond(store)
     assert.equal(outcome.outcome, 'switched')
     assert.equal(outcome.from, 1)
@@ -138,6 +142,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal(await store.subscriptions.load('s~2', 0), undefined)
     const [entry] = await store.audit.list(0, 10)
     assert.equal(entry?.act, 'projection.switch')
+    assert.deepEqual(entry.details, { from: 1, appliedBefore: 3, heldBefore: 1, appliedAfter: 2, heldAfter: 0 })
     assert.deepEqual(await toSecond(store), { outcome: 'live' })
   },
 
@@ -307,12 +312,14 @@ export const rebuildCases: Record<string, Case> = {
 
   'drops what is not live, and begins it anew with epochs of its own': async (store) => {
     const { rebuilt } = await level(store)
+    const counts = { ...noCounts(), applied: 2, held: 1 }
+    await committed(store, { ...commitOf(rebuilt), table: next, from: 3, to: at(3), counts })
     assert.equal(await store.rebuilds.drop('s', 1), 'live')
     assert.equal(await store.rebuilds.drop('s', 9), 'unknown')
     assert.equal(await store.rebuilds.drop('s', 2, { ...deed, act: 'projection.drop' }), 'dropped')
     assert.deepEqual(
-      (await store.audit.list(0, 10)).map(({ act }) => act),
-      ['projection.drop'],
+      (await store.audit.list(0, 10)).map(({ act, details }) => [act, details]),
+      [['projection.drop', { appliedBefore: 2, heldBefore: 1, appliedAfter: 0, heldAfter: 0 }]],
     )
     assert.equal((await store.rebuilds.list('s')).length, 1)
     assert.equal((await store.subscriptions.commit({ ...commitOf(rebuilt), from: 3, to: at(3) })).outcome, 'fenced')
