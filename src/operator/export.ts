@@ -67,7 +67,7 @@ async function* historyOf(
 }
 
 async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise<object> {
-  const { subscription, partition, lane, sequence, status, logged, event, attempts, revision } = letter
+  const { subscription, partition, lane, sequence, status, logged, event, attempts, attemptsTotal, revision } = letter
   const { heldAt, endedAt, endedBy, endedReason } = letter
   const name = { subscription, partition, position: event.position }
   return {
@@ -83,6 +83,7 @@ async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise
     endedBy,
     endedReason,
     attempts,
+    attemptsTotal,
     revisions: revision || status !== 'queued' ? await store.letters.revisions(name) : [],
     event: eventFields(event),
   }

@@ -50,8 +50,11 @@ const named = [
   'redrive_lanes',
 ] as const
 
+// A person left it out, or it was seen to elsewhere.
+const leftOut = `(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))`
+
 const decided = `
-  (l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR EXISTS (
+  (${leftOut} OR EXISTS (
     SELECT 1 FROM holdfast_revisions AS r
     WHERE r.subscription = l.subscription AND r.partition = l.partition AND r.position = l.position AND r.taken_back = 0))`
 
@@ -69,8 +72,7 @@ const straysSql = `
     WHERE o.subscription = ?2 AND o.partition = l.partition AND o.position = l.position AND o.taken_back = 0)) AND CASE
     WHEN g.position IS NULL THEN 1
     WHEN g.ended_at IS NULL THEN 0
-    WHEN l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL)
-      THEN g.status <> 'discarded' AND g.ended_reason IS NULL
+    WHEN ${leftOut} THEN g.status <> 'discarded' AND g.ended_reason IS NULL
     ELSE json_extract(g.revision, '$.body') IS NOT json_extract(l.revision, '$.body')
   END`
 
@@ -87,6 +89,18 @@ const reviseSql = `
     ON g.subscription = ?2 AND g.partition = r.partition AND g.position = r.position AND g.ended_at IS NULL
   WHERE r.subscription = ?1 AND NOT EXISTS (
     SELECT 1 FROM holdfast_revisions AS o WHERE o.subscription = ?2 AND o.partition = r.partition AND o.position = r.position)`
+
+// What they left out is left out there too. That is the owner's to do, in the order of the lane; here it is only written down.
+const leaveOutSql = `
+  UPDATE holdfast_letters AS g SET ended_by = coalesce(l.ended_by, ''), ended_reason = l.ended_reason FROM holdfast_letters AS l
+  WHERE g.subscription = ?2 AND g.ended_at IS NULL AND l.subscription = ?1 AND l.partition = g.partition AND l.position = g.position
+    AND ${leftOut}`
+const dueSql = `
+  UPDATE holdfast_lanes AS h SET status = 'retrying', due_at = NULL WHERE h.subscription = ?1 AND h.status = 'parked' AND EXISTS (
+    SELECT 1 FROM holdfast_letters AS g WHERE g.subscription = ?1 AND g.partition = h.partition AND g.position = h.head_position
+      AND g.ended_at IS NULL AND g.ended_by IS NOT NULL)`
+const dueHeadsSql = `
+  UPDATE holdfast_letters AS g SET status = 'retrying' WHERE g.subscription = ?1 AND g.status = 'parked' AND g.ended_by IS NOT NULL`
 
 const betweenSql = `
   SELECT 1 FROM holdfast_events WHERE position > ? AND position <= ? AND holdfast_slot(key) % ? = ? LIMIT 1`
@@ -228,6 +242,9 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became the live one', at)
   db.run(unreviseSql, subscription, next.name)
   db.run(reviseSql, subscription, next.name)
+  db.run(leaveOutSql, subscription, next.name)
+  db.run(dueSql, next.name)
+  db.run(dueHeadsSql, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)
   const generation = toGeneration(db, find(db, subscription) as GenerationRow)

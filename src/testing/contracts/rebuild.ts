@@ -13,6 +13,7 @@ import {
   claimBy,
   claimed,
   commitOf,
+  hold,
   leaseMs,
   letter,
   newEvent,
@@ -289,6 +290,55 @@ export const rebuildCases: Record<string, Case> = {
     assert.deepEqual(await store.rebuilds.strays('s', 2, 10), { count: 1, positions: [position] })
     assert.deepEqual(await toSecond(store), { outcome: 'strays', strays: 1 })
     assert.equal((await toSecond(store, 1)).outcome, 'switched')
+  },
+
+  'carries what people left out in the live one over to what the other holds': async (store) => {
+    const live = await begin(store.subscriptions)
+    const held = [
+      letter('p', 1, 'parked'),
+      letter('q', 1, 'parked'),
+      letter('q', 2, 'queued'),
+      letter('r', 1, 'parked'),
+    ]
+    const [p = 0, , q2 = 0, r = 0] = held.map(({ event }) => event.position)
+    const lanes = held.filter(({ status }) => status === 'parked').map((one) => hold(one, 1))
+    const counts = { ...noCounts(), held: 4 }
+    await committed(store, { ...commitOf(live), to: at(r), held, lanes, counts })
+    const rebuilt = await secondLease(store)
+    await committed(store, { ...commitOf(rebuilt), table: next, to: at(r), held, lanes, counts })
+    await committed(store, {
+      ...commitOf(live),
+      from: r,
+      to: at(r),
+      letters: [
+        { change: 'discarded', position: p, ending: { by: 'ada', reason: 'twice' } },
+        { change: 'resolved', position: q2, by: 'bob', reason: 'by hand' },
+        // What went through in the live one is not decided.
+        { change: 'resolved', position: r, by: 'engine' },
+      ],
+    })
+    assert.equal((await toSecond(store)).outcome, 'switched')
+    assert.deepEqual(
+      (await store.letters.list({ subscription: 's' })).map(({ status, endedAt, endedBy, endedReason }) => [
+        status,
+        endedAt,
+        endedBy,
+        endedReason,
+      ]),
+      [
+        ['retrying', undefined, 'ada', 'twice'],
+        ['parked', undefined, undefined, undefined],
+        ['queued', undefined, 'bob', 'by hand'],
+        ['parked', undefined, undefined, undefined],
+      ],
+    )
+    assert.deepEqual((await store.letters.heldLanes('s', 0)).map(({ lane, status }) => [lane, status]).toSorted(), [
+      ['p', 'retrying'],
+      ['q', 'parked'],
+      ['r', 'parked'],
+    ])
+    const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs, versions: { s: 2 } })
+    assert.equal(view?.partitions[0]?.isDue, true)
   },
 
   'has no stray where the generation decided alike': async (store) => {
