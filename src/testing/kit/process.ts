@@ -78,24 +78,22 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
     for (const wake of wakers) wake()
     await turns()
     const ending = new AbortController()
-    let end: { readonly error?: unknown } | undefined
-    const draining = engine.drain({ signal: ending.signal }).then(
-      () => void (end = {}),
-      (error: unknown) => void (end = { error }),
-    )
+    const draining = watchEnd(engine.drain({ signal: ending.signal }))
     const patience = new Patience()
-    try {
-      while (!end && !isOver()) {
-        const before = activity
-        await turns()
-        if (activity !== before) patience.renew()
-        else if (!end && running.size === 0 && (await isStanding())) return
-        if (patience.isOver && running.size > 0) throw hanging([...running.values()])
+    // Whoever is dead answers nothing any more: nothing of it is awaited without asking whether it is over.
+    while (!draining.end && !isOver()) {
+      const before = activity
+      await turns()
+      if (activity !== before) patience.renew()
+      else if (!draining.end && running.size === 0) {
+        const standing = watchEnd(isStanding())
+        while (!standing.end && !isOver()) await turns(1)
+        if (standing.end?.value === true) break
       }
-    } finally {
-      ending.abort()
-      await draining
+      if (patience.isOver && running.size > 0) throw hanging([...running.values()])
     }
+    const { end } = draining
+    ending.abort()
     if (end?.error !== undefined && !isOver() && !isPaused(end.error)) throw end.error
   }
 
@@ -125,6 +123,16 @@ function heeding(store: Store, wakers: Set<() => void>): Store {
     }
   }
   return { ...store, subscriptions: { ...subscriptions, onRelease } }
+}
+
+/** A promise that can be looked at. It may never end, and nobody need be waiting when it does. */
+function watchEnd<T>(promise: Promise<T>): { readonly end?: { readonly value?: T; readonly error?: unknown } } {
+  const watched: { end?: { readonly value?: T; readonly error?: unknown } } = {}
+  promise.then(
+    (value) => void (watched.end = { value }),
+    (error: unknown) => void (watched.end = { error }),
+  )
+  return watched
 }
 
 function isMoving(state: string): boolean {
