@@ -1,5 +1,13 @@
 export { createMemoryBreakerStore } from './breaker-store.ts'
 export { type ContractOptions, storeContract } from './contracts/store.ts'
+export type { MemoryHandle } from './memory/handle.ts'
+export {
+  type ConnectOptions,
+  createMemoryServer,
+  createMemoryStore,
+  type MemoryServer,
+  type MemoryStore,
+} from './memory/store.ts'
 export type { TestEvent } from './kit/events.ts'
 export type { ExpectedError } from './kit/expected-error.ts'
 export { given } from './kit/given.ts'
