@@ -1,5 +1,6 @@
+import { DatabaseSync } from 'node:sqlite'
 import { defineHandler, defineProjection, definePolicy, failure, fixed, park, retry } from 'holdfast'
-import { createTestEngine } from 'holdfast/testing'
+import { createTemporaryStore, createTestEngine } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, credited, debited, Post, receipts } from './shop.ts'
 
@@ -88,6 +89,41 @@ describe('a test engine', () => {
     await app.advance('10s')
     await app.settle()
     expect((await app.engine.status()).subscriptions.map(({ state }) => state.state)).toEqual(['live', 'live'])
+  })
+
+  it('runs SQL of your own on a store that can', async () => {
+    const sums = defineProjection('sums', {
+      events: bank,
+      on: {
+        Credited: ({ key, data }, tx: DatabaseSync) => {
+          tx.exec('CREATE TABLE IF NOT EXISTS sums (key TEXT PRIMARY KEY, sum REAL)')
+          const sql = 'INSERT INTO sums VALUES (?, ?) ON CONFLICT DO UPDATE SET sum = sum + excluded.sum'
+          tx.prepare(sql).run(key, data.amount)
+        },
+      },
+    })
+    let file = ''
+    await using app = await createTestEngine({
+      subscriptions: [sums],
+      store: async ({ clock }) => {
+        const store = await createTemporaryStore({ clock })
+        file = store.file
+        return store
+      },
+    })
+    await app.append([credited('anna', 1), credited('anna', 2)])
+    await app.settle()
+    using db = new DatabaseSync(file)
+    expect(db.prepare('SELECT sum FROM sums').all()).toEqual([{ sum: 3 }])
+  })
+
+  it('says who it waits for, when something hangs', async () => {
+    const hangs = defineHandler('hangs', { events: bank, on: { Credited: () => new Promise(() => undefined) } })
+    await using app = await createTestEngine({ subscriptions: [hangs] })
+    await app.append([credited('anna', 1)])
+    await expect(app.settle()).rejects.toThrow(
+      'Nothing goes on: hangs at anna Credited waits for something that does not come. Let time go on',
+    )
   })
 
   it('refuses what it does not know', async () => {

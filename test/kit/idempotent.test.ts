@@ -4,7 +4,7 @@ import { expectIdempotent } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { draw } from '../../src/testing/kit/seed.ts'
 import { failureOf } from './failure-of.ts'
-import { balances, bank, careless, credited, debited, type Mail, Post, receipts } from './shop.ts'
+import { balances, bank, careless, credited, debited, type Mail, Post, receipts, remembering } from './shop.ts'
 
 const events = [credited('anna', 1), debited('anna', 1), credited('bob', 2), credited('anna', 3)]
 
@@ -131,6 +131,9 @@ describe('a handler', () => {
     await expect(expectIdempotent(receipts(new Post()), events)).rejects.toThrow('Give world: () =>')
     const closed = () => ({ observe: () => () => undefined })
     await expect(expectIdempotent(receipts(new Post()), events, { world: closed })).rejects.toThrow("can't be kept")
+    const sql = defineProjection('sql', { events: bank, on: {} })
+    // @ts-expect-error -- nobody can see what it wrote
+    await expect(expectIdempotent(sql, [])).rejects.toThrow('of a fold, of a handler')
   })
 
   it('is tried at so many points as wanted, drawn by a seed', async () => {
@@ -160,6 +163,14 @@ describe('a projection', () => {
     })
     const { message } = await failureOf(expectIdempotent(counting, events))
     expect(message).toContain('counting does something else each time')
+  })
+
+  it('that knows its rows by more than what is in them does not, either', async () => {
+    const { message } = await failureOf(expectIdempotent(remembering(), [credited('anna', 1), credited('anna', 2)]))
+    expect(message).toContain(
+      'remembering does not survive a restart: anna came out differently.\n  once   { changes: 2 }',
+    )
+    expect(message).toContain('what is only in memory is gone')
   })
 
   it('must not ask for the time', async () => {

@@ -2,7 +2,7 @@ import { defineProjection } from 'holdfast'
 import { expectRebuildEqual } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { failureOf } from './failure-of.ts'
-import { balances, bank, credited, debited } from './shop.ts'
+import { balances, bank, credited, debited, remembering } from './shop.ts'
 
 const events = [credited('anna', 1), credited('bob', 2), debited('anna', 1), debited('bob', 3), credited('bob', 1)]
 
@@ -34,6 +34,19 @@ describe('a projection', () => {
       /^The rows of counting depend on how they are made: anna\.events is \d, and should be 3\.\n {2}one fold from the beginning {2}\{ anna: \{ events: 3 \} \}\n {2}rebuilt beside the live one/,
     )
     expect(error.stack).toContain('rebuild-equal.test.ts')
+  })
+
+  it('that knows its rows by more than what is in them does not survive a restart', async () => {
+    const two = [credited('anna', 1), credited('anna', 2)]
+    const { message } = await failureOf(expectRebuildEqual(remembering(), two))
+    expect(message).toBe(
+      [
+        'The rows of remembering depend on how they are made: anna.changes is 1, and should be 2.',
+        '  one fold from the beginning  { anna: { changes: 2 } }',
+        '  as they came, one at a time, with a restart after each  { anna: { changes: 1 } }',
+        'A row may depend on nothing but the row before it and the event: what a fold keeps elsewhere is not there the next time.',
+      ].join('\n'),
+    )
   })
 
   it('must not draw from chance', async () => {

@@ -52,8 +52,17 @@ export async function expectIdempotent<C extends EventCatalog, D = undefined>(
 
 /** A handler whose effects can't be seen would pass whatever it does. */
 export function worldFor<D>(subject: unknown, world: (() => World<D>) | undefined): (() => World<D>) | undefined {
-  const isFold = typeof subject === 'object' && subject !== null && (subject as { kind?: unknown }).kind === 'fold'
-  if (world || isFold) return world
+  const kind = typeof subject === 'function' ? 'handler' : (subject as { kind?: unknown } | null)?.kind
+  if (kind !== 'fold' && kind !== 'handler') {
+    throw new HoldfastError(
+      'OPTION_INVALID',
+      'This can be asked of a fold, of a handler, or of what makes a handler.',
+      {
+        hint: 'For SQL of your own, use createTestEngine with a store that runs it.',
+      },
+    )
+  }
+  if (world || kind === 'fold') return world
   throw new HoldfastError('OPTION_INVALID', 'What a handler does to the outside can only be seen there.', {
     hint: 'Give world: () => ({ dependencies, observe }), where observe(key) tells what the key has come to.',
   })

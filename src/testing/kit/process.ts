@@ -144,7 +144,7 @@ function isPaused(error: unknown): boolean {
 }
 
 // Both must be over: a machine that stood still for a while has taken no turns.
-const patientMs = 4_000
+const patientMs = 3_000
 const patientRounds = 1_000
 
 /** Ends what would otherwise end when the test runner gives up, without a word about why. It decides nothing else. */
