@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { defineHandler, defineProjection, definePolicy, failure, fixed, park, retry } from 'holdfast'
+import { createOperator, defineHandler, defineProjection, definePolicy, failure, fixed, park, retry } from 'holdfast'
 import { createTemporaryStore, createTestEngine } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, credited, debited, Post, receipts } from './shop.ts'
@@ -41,6 +41,27 @@ describe('a test engine', () => {
     await app.settle()
     expect(await app.rows(generous)).toEqual({ anna: { balance: 0 } })
     await expect(app.fix(receipts(new Post()))).rejects.toThrow('no subscription "receipts" to fix. It has balances.')
+  })
+
+  it('hears at once what a person asks for', async () => {
+    let isBroken = true
+    const handler = defineHandler('notify', {
+      events: bank,
+      on: {
+        Credited: () => {
+          if (isBroken) throw failure.permanent('broken')
+        },
+      },
+    })
+    await using app = await createTestEngine({ subscriptions: [handler] })
+    await app.append([credited('anna', 1)])
+    await app.settle()
+    expect(await app.letters('notify')).toMatchObject([{ status: 'parked' }])
+    isBroken = false
+    const operator = createOperator({ ...app.runtime, store: app.store, subscriptions: [handler], by: 'a test' })
+    await operator.redrive('notify', { all: true }, { reason: 'mended' })
+    await app.settle()
+    expect(await app.letters('notify')).toEqual([])
   })
 
   it('lets time go on, and only when it is told to', async () => {

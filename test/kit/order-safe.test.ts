@@ -47,7 +47,35 @@ describe('a handler', () => {
     await expectOrderSafe(receipts, [credited('anna', 1), credited('bob', 2), credited('anna', 3)], { world })
   })
 
-  it('that shares a variable between its lanes does not, when answers are late', async () => {
+  it('that takes what answers last does not, when answers are late', async () => {
+    const racing = (post: Post) =>
+      defineHandler('racing', {
+        events: bank,
+        on: {
+          Credited: async ({ key }) => {
+            let last = 0
+            const ask = (number: number) => post.send({ to: 'log', amount: number }).then(() => (last = number))
+            await Promise.all([ask(1), ask(2)])
+            await post.send({ to: key, amount: last })
+          },
+        },
+      })
+    const { message } = await failureOf(expectOrderSafe(racing, [credited('anna', 1)], { world }))
+    expect(message).toBe(
+      [
+        'racing depends on when others answer: anna came out differently.',
+        '  in the order  anna Credited',
+        "  it is         [ { to: 'anna', amount: 2 } ]",
+        '  in the order  anna Credited (with late answers)',
+        "  it is         [ { to: 'anna', amount: 1 } ]",
+        '  [0].amount is 1, and should be 2.',
+        'Only the events of one key come in order: let the outcome of a key depend on nothing but its own events.',
+        'HOLDFAST_SEED=1 tries the same orders again.',
+      ].join('\n'),
+    )
+  })
+
+  it('that shares a variable between its lanes does not', async () => {
     const mixing = (post: Post) => {
       let amount = 0
       return defineHandler('mixing', {

@@ -2,7 +2,6 @@ import { createEngine, type Engine, type EngineOptions } from '../../engine/engi
 import type { Traced } from '../../engine/events.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'
-import type { Store } from '../../store.ts'
 
 /** An engine in virtual time, with what it is at. */
 export interface TestProcess {
@@ -27,12 +26,11 @@ export interface TestProcess {
 
 export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-// Nobody else is on the store, and whoever appends says so: a day of virtual time should not be a day of looking.
+// Nobody else is on the store, and whoever appends or asks for something says so: a day of virtual time should not be a day of looking.
 const calm = { poll: '10m', lease: '30m', beat: '10m' } as const
 
 export function createProcess(options: EngineOptions & Runtime): TestProcess {
-  const wakers = new Set<() => void>()
-  const engine = createEngine({ logger: silent, ...calm, ...options, store: heeding(options.store, wakers) })
+  const engine = createEngine({ logger: silent, ...calm, ...options })
   const attempts = new Map<number, number>()
   const running = new Map<number, Traced>()
   const unwritten = new Set<number>()
@@ -74,9 +72,6 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
 
   async function settle(isOver: () => boolean = () => false): Promise<void> {
     await start()
-    // Somebody may have asked for something, and the next beat is far.
-    for (const wake of wakers) wake()
-    await turns()
     const ending = new AbortController()
     const draining = watchEnd(engine.drain({ signal: ending.signal }))
     const patience = new Patience()
@@ -109,20 +104,6 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
     if (running.size > 0) await advance(10_000)
     await stopping
   }
-}
-
-/** The same store, which can be made to call whoever wants to hear of releases. */
-function heeding(store: Store, wakers: Set<() => void>): Store {
-  const { subscriptions } = store
-  const onRelease = (wake: () => void) => {
-    const forget = subscriptions.onRelease(wake)
-    wakers.add(wake)
-    return () => {
-      wakers.delete(wake)
-      forget()
-    }
-  }
-  return { ...store, subscriptions: { ...subscriptions, onRelease } }
 }
 
 /** A promise that can be looked at. It may never end, and nobody need be waiting when it does. */
