@@ -135,7 +135,7 @@ export async function judgeFinished({ log }: Store, { effects }: StepsApp, histo
       const commit = asked[0] as Commit
       if (commit.lease.subscription === 'calls') finish(commit, step)
     }
-    if (what !== 'call' || !('value' in (about as object))) continue
+    if (what !== 'outside.call' || !('value' in (about as object))) continue
     const { key, n } = effects[done++] as StepsApp['effects'][number]
     const { position, partition } = byId.get(`${key}-${n}`) as { position: number; partition: number }
     const since = finished.get(position)

@@ -13,7 +13,9 @@ export interface Outside {
    * Calls a service. The effect happens there, once for every request that arrives; the answer can get lost, and while the service is ill it
    * refuses. Ended by the signal, as a request would be.
    */
-  call<T>(what: string, effect: () => T, signal?: AbortSignal): Promise<T>
+  call<T>(what: string, effect: () => T | Promise<T>, signal?: AbortSignal): Promise<T>
+  /** The same thing, whose methods are calls of a service. */
+  reach<D extends object>(dependency: D): D
   /** Kills the process. It never resolves. */
   die(): Promise<never>
 }

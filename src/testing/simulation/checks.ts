@@ -8,7 +8,8 @@ export interface Accepted {
   readonly who: string
 }
 
-interface Effect {
+/** What a call did. */
+export interface StoreEffect {
   readonly what: string
   readonly about: readonly unknown[] | undefined
   readonly value?: unknown
@@ -20,13 +21,13 @@ export function effectsOf<Value>(
 ): { about: readonly unknown[]; value: Value; happening: Happening }[] {
   return history.happenings.flatMap((happening) => {
     if (happening.kind !== 'effect') return []
-    const { what: called, about = [], value } = happening.about as Effect
+    const { what: called, about = [], value } = happening.about as StoreEffect
     return called === what && value !== undefined ? [{ about, value: value as Value, happening }] : []
   })
 }
 
 /** By itself, or at the end of a transaction that ran the user's statements. */
-function isAccepted(effect: Effect): boolean {
+export function isAccepted(effect: StoreEffect): boolean {
   if (effect.what === 'subscriptions.commit')
     return (effect.value as CommitOutcome | undefined)?.outcome === 'committed'
   return effect.what === 'perform.commit' && !('error' in effect)
@@ -35,8 +36,8 @@ function isAccepted(effect: Effect): boolean {
 /** All outcomes that the store took, in the order in which it did. */
 export function acceptedOf(history: History): Accepted[] {
   return history.happenings.flatMap(({ kind, about, atMs, who }) => {
-    if (kind !== 'effect' || !isAccepted(about as Effect)) return []
-    return [{ commit: (about as Effect).about?.[0] as Commit, atMs, who }]
+    if (kind !== 'effect' || !isAccepted(about as StoreEffect)) return []
+    return [{ commit: (about as StoreEffect).about?.[0] as Commit, atMs, who }]
   })
 }
 
@@ -51,9 +52,9 @@ export function checkCommits(history: History): string[] {
   const held = new Map<string, Set<string>>()
   for (const { kind, about, atMs, who } of history.happenings) {
     if (kind !== 'effect') continue
-    const { what, about: asked = [], value } = about as Effect
+    const { what, about: asked = [], value } = about as StoreEffect
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
-    if (isAccepted(about as Effect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
+    if (isAccepted(about as StoreEffect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
   }
   return problems
 

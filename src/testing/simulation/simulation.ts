@@ -19,6 +19,8 @@ export interface SimulationOptions {
   readonly app: App
   readonly open: Readonly<Record<StoreName, (runtime: Runtime) => Promise<Backend>>>
   readonly crashPoints?: readonly CrashPoint[]
+  /** What is parked in the end may be: nobody has mended the code. */
+  readonly mayStayParked?: boolean
 }
 
 interface Running {
@@ -116,10 +118,12 @@ export async function runSimulation(
     const { process, store } = open(`engine-${slot}.${++launched}`)
     tell(process.name, 'start')
     const services = network.link(process, servicePlace)
+    const call: Outside['call'] = (what, effect, signal) => orAborted(services.call(`outside.${what}`, effect), signal)
     const outside: Outside = {
       name: process.name,
       nowMs: () => schedule.now,
-      call: (what, effect, signal) => orAborted(services.call(what, effect), signal),
+      call,
+      reach: (dependency) => reached(dependency, call),
       die: () => {
         kill(process)
         return new Promise(() => undefined)
@@ -220,8 +224,11 @@ export async function runSimulation(
     isStoreUp = true
     isWell = true
     app.heal?.()
-    // The code is mended: everybody begins anew with it.
-    for (const { process } of [...running.values()]) kill(process)
+    // The code is mended: everybody begins anew with it, and ends as they did before.
+    for (const found of [...running]) {
+      if (plan.conditions.killEveryMs > 0) kill(found[1].process)
+      else if (app.heal) replace(found)
+    }
   }
 
   async function live(writer: Writer): Promise<string | undefined> {
@@ -283,7 +290,10 @@ export async function runSimulation(
         if (checkpoint.position < end) return `${name}/${partition} is at ${checkpoint.position} of ${end}`
       }
       const held = await letters.summary(name, 1)
-      if (held.lanes > 0) return `${held.lanes} lanes of ${name} are held (${JSON.stringify(held.byStatus)})`
+      const isLeft =
+        !options.mayStayParked ||
+        Object.keys(held.byStatus).some((status) => status !== 'parked' && status !== 'queued')
+      if (held.lanes > 0 && isLeft) return `${held.lanes} lanes of ${name} are held (${JSON.stringify(held.byStatus)})`
     }
     return undefined
   }
@@ -314,6 +324,7 @@ export async function runSimulation(
       name: 'nobody',
       nowMs: () => schedule.now,
       call: async (_what, effect) => effect(),
+      reach: (dependency) => dependency,
       die: () => new Promise(() => undefined),
     }
     return app.subscriptions(outside)
@@ -373,6 +384,16 @@ class Writer {
       this.#done++
     }
   }
+}
+
+function reached<D extends object>(dependency: D, call: Outside['call']): D {
+  return new Proxy(dependency, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => call(String(name), () => Reflect.apply(value, target, args) as unknown)
+    },
+  })
 }
 
 function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
