@@ -20,6 +20,15 @@ export type { ExpectedOutcome, Outcome, OutcomeName } from './kit/outcomes.ts'
 export { expectRebuildEqual } from './kit/rebuild-equal.ts'
 export { createTestEngine, type TestEngine, type TestEngineOptions } from './kit/test-engine.ts'
 export type { Subject, World } from './kit/world.ts'
+export type { Outside } from './simulation/app.ts'
+export { allFaults, type Fault } from './simulation/plan.ts'
+export {
+  type SimulatedApp,
+  type SimulatedEnd,
+  type SimulateOptions,
+  type SimulationReport,
+  simulate,
+} from './simulation/simulate.ts'
 export { createScriptedSource, type ScriptedEvent, type ScriptedSource } from './source.ts'
 export { createTemporaryStore } from './temporary-store.ts'
 export { createRandom, createVirtualRuntime, type VirtualRuntime } from './virtual.ts'
