@@ -25,7 +25,7 @@ export function memoryBreakers(connection: Connection): BreakerStore {
         write()
         return true
       }
-      if (!deed) return connection.query('breakers.save', save)
+      if (!deed) return connection.query('breakers.save', save, [breaker])
       return connection.transact('breakers.save', (tx) => {
         const saveIn = (): Step<boolean> => {
           if (!isCurrent(name, revision)) {

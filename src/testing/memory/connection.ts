@@ -44,13 +44,12 @@ export class Connection {
   }
 
   /** A statement by itself. It may run again from the start. */
-  query<T>(what: string, statement: (session: Session) => Step<T>): Promise<T> {
-    return this.retry(() =>
-      this.#call(what, () => {
-        const session = this.#present()
-        return this.server.run(session, undefined, () => statement(session), this.#patience)
-      }),
-    )
+  query<T>(what: string, statement: (session: Session) => Step<T>, about?: readonly unknown[]): Promise<T> {
+    const effect = () => {
+      const session = this.#present()
+      return this.server.run(session, undefined, () => statement(session), this.#patience)
+    }
+    return this.retry(() => this.#call(what, effect, about))
   }
 
   /** All of it or nothing, in two requests: what `work` finds stays so until the second. It may run again from the start. */
@@ -91,9 +90,9 @@ export class Connection {
     return this.#call('sql.rollback', () => this.server.rollbackTo(tx, savepoint))
   }
 
-  async commit(tx: Tx, what: string): Promise<void> {
+  async commit(tx: Tx, what: string, about?: readonly unknown[]): Promise<void> {
     try {
-      await this.#call(what, () => this.server.commit(tx))
+      await this.#call(what, () => this.server.commit(tx), about)
     } catch (error) {
       // If it did not get there, others would wait for it until the server finds out.
       await this.rollback(tx)
@@ -179,10 +178,10 @@ export class Connection {
     return this.#session
   }
 
-  async #call<T>(what: string, effect: () => T | Promise<T>): Promise<T> {
+  async #call<T>(what: string, effect: () => T | Promise<T>, about?: readonly unknown[]): Promise<T> {
     if (this.signal.aborted) throw closedError()
     try {
-      return await this.#link.call(what, effect)
+      return await this.#link.call(what, effect, about)
     } catch (error) {
       const told = this.told(error)
       if (told instanceof StoreError && told.code === 'STORE_UNAVAILABLE') for (const react of this.#mourners) react()

@@ -22,7 +22,7 @@ export async function perform(
     if (begun.value) return { done: begun.value }
     return performing(connection, begun.tx, work, async (page) => {
       const outcome = await connection.within(begun.tx, 'perform.write', () => commitIn(server, begun.tx, page))
-      if (outcome.outcome === 'committed') await connection.commit(begun.tx, 'perform.commit')
+      if (outcome.outcome === 'committed') await connection.commit(begun.tx, 'perform.commit', [page])
       return outcome
     })
   })

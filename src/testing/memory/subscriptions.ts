@@ -57,7 +57,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
       }),
     partitions: (subscription) =>
       connection.query('subscriptions.partitions', () => statesOf(server.state, subscription)),
-    commit: (page) => connection.query('subscriptions.commit', (session) => commit(server, session, page)),
+    commit: (page) => connection.query('subscriptions.commit', (session) => commit(server, session, page), [page]),
     perform: (lease, work) => perform(connection, lease, work),
     pause: (subscription, pause, deed) => setPause('subscriptions.pause', subscription, pause, deed),
     resume: (subscription, deed) => setPause('subscriptions.resume', subscription, undefined, deed),
