@@ -19,6 +19,8 @@ export interface OpenPair {
   readonly of: Map<string, Open>
   readonly keys: Set<string>
   readonly positions: number[]
+  /** Whoever has tried to append holds readers up, whatever came of it. */
+  isAppending: boolean
 }
 
 export interface LetterKnown {
@@ -56,7 +58,7 @@ export class Knowledge {
   readonly redrives: string[] = []
   readonly open: OpenPair[] = []
   readonly rowVersions = new Map<string, number>()
-  /** A position was given up while others were open: how far readers are now is a matter of when they looked. */
+  /** One that appended has ended while others were open: how far readers are now is a matter of when they looked. */
   isLoose = false
   time = 1
   ids = 0
@@ -65,6 +67,10 @@ export class Knowledge {
 
   constructor(seed: number) {
     this.random = createRandom(seed)
+  }
+
+  get isAppending(): boolean {
+    return this.open.some((pair) => pair.isAppending)
   }
 
   below(limit: number): number {
@@ -96,7 +102,14 @@ export class Knowledge {
   }
 
   deed(act: string): Deed {
-    return { by: this.pick(['ann', 'bob']), act, target: 's', reason: `because of ${act}`, at: this.time++, details: {} }
+    return {
+      by: this.pick(['ann', 'bob']),
+      act,
+      target: 's',
+      reason: `because of ${act}`,
+      at: this.time++,
+      details: {},
+    }
   }
 
   /** Undefined half of the time: then nothing is said about who did it. */

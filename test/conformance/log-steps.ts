@@ -34,7 +34,7 @@ function isHeld(knowledge: Knowledge, key: string): boolean {
 }
 
 /** Whatever was appended is read again, so that both are known to have the same. */
-async function learnEvents(knowledge: Knowledge, side: Side): Promise<void> {
+export async function learnEvents(knowledge: Knowledge, side: Side): Promise<void> {
   const all = await side.clients[0].snapshot((moment) => moment.log.readAll(0, limits))
   knowledge.events.splice(0, knowledge.events.length, ...all.events)
 }
@@ -57,7 +57,7 @@ export function append(knowledge: Knowledge): Step | undefined {
 
 export function begin(knowledge: Knowledge): Step | undefined {
   if (knowledge.open.length === 2) return undefined
-  const pair: OpenPair = { of: new Map(), keys: new Set(), positions: [] }
+  const pair: OpenPair = { of: new Map(), keys: new Set(), positions: [], isAppending: false }
   knowledge.open.push(pair)
   return {
     name: 'begin a transaction',
@@ -75,6 +75,7 @@ export function appendWithin(knowledge: Knowledge): Step | undefined {
   const client = knowledge.client()
   const other = knowledge.open.some((one) => one !== pair && one.keys.has(key))
   if (!pair || other) return undefined
+  pair.isAppending = true
   return {
     name: `append in a transaction ${key} ${events.map(({ id }) => id).join()} ${expected}`,
     run: (side) => side.clients[client].log.append(key, events, expected, pair.of.get(side.name)?.handle),
@@ -91,7 +92,7 @@ export function end(knowledge: Knowledge): Step | undefined {
   if (!pair) return undefined
   const how = knowledge.pick(['commit', 'rollback'] as const)
   knowledge.open.splice(knowledge.open.indexOf(pair), 1)
-  if (how === 'rollback' && pair.positions.length > 0) knowledge.isLoose = true
+  if (pair.isAppending && knowledge.isAppending) knowledge.isLoose = true
   return {
     name: `${how} a transaction`,
     run: (side) => ended(knowledge, side, pair, how),
@@ -109,9 +110,11 @@ export function collide(knowledge: Knowledge): Step | undefined {
   const key = knowledge.pick(keys)
   const [first, second] = [newEvents(knowledge), newEvents(knowledge)]
   const expected = expectation(knowledge, key)
-  const hows = [knowledge.pick(['commit', 'rollback'] as const), knowledge.pick(['commit', 'rollback'] as const)] as const
+  const hows = [
+    knowledge.pick(['commit', 'rollback'] as const),
+    knowledge.pick(['commit', 'rollback'] as const),
+  ] as const
   const mustWait = isInTheWay(knowledge, key, expected, second)
-  knowledge.isLoose = true
   return {
     name: `collide at ${key}: ${first.map(({ id }) => id).join()} ${hows[0]}, ${second.map(({ id }) => id).join()} ${expected} ${hows[1]}`,
     run: async (side) => {
@@ -144,7 +147,8 @@ function isInTheWay(
 
 /** Only where it does not depend on when a reader looked. */
 async function settled(knowledge: Knowledge, side: Side): Promise<void> {
-  if (knowledge.open.length > 0) return
+  if (knowledge.isAppending) return
+  knowledge.isLoose = false
   for (const { log } of side.clients) {
     const top = await log.end()
     while ((await log.head()) < top) await new Promise((resolve) => setTimeout(resolve, 1))
@@ -154,9 +158,11 @@ async function settled(knowledge: Knowledge, side: Side): Promise<void> {
 /** However far a reader got: nothing that may still be filled is below, and nothing is left out. */
 function checkSafe(knowledge: Knowledge, { events, through }: LogPage, after: number): void {
   const missing = knowledge.open.flatMap(({ positions }) => positions).filter((position) => position > after)
-  if (missing.some((position) => position <= through)) throw new Error(`read through ${through}, past ${missing.join()}`)
+  if (missing.some((position) => position <= through))
+    throw new Error(`read through ${through}, past ${missing.join()}`)
   const there = knowledge.events.filter(({ position }) => position > after && position <= through)
-  if (events.some((event, i) => event.id !== there[i]?.id)) throw new Error('read what is not there, or left something out')
+  if (events.some((event, i) => event.id !== there[i]?.id))
+    throw new Error('read what is not there, or left something out')
 }
 
 export function readAll(knowledge: Knowledge): Step {
@@ -171,7 +177,6 @@ export function readAll(knowledge: Knowledge): Step {
     run: async (side) => {
       await settled(knowledge, side)
       const { log } = side.clients[client]
-      if (knowledge.open.length === 0) knowledge.isLoose = false
       const all = await readOn(side, client, after, most, share)
       checkSafe(knowledge, await log.readAll(0, limits), 0)
       return knowledge.isLoose ? undefined : all

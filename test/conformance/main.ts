@@ -29,6 +29,13 @@ for (let i = 0; i < Number(values.sequences); i++) {
   console.error(`Seed ${seed + i} differs.\n${sequence.difference}`)
 }
 const sorted = Object.fromEntries(Object.entries(outcomes).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-const result = { postgres: server.version, seed, sequences: Number(values.sequences), calls, differing, outcomes: sorted }
+const result = {
+  postgres: server.version,
+  seed,
+  sequences: Number(values.sequences),
+  calls,
+  differing,
+  outcomes: sorted,
+}
 console.log(JSON.stringify(result, null, values.json ? undefined : 2))
 if (differing.length > 0) process.exitCode = 1

@@ -12,6 +12,7 @@ import type {
   Transaction,
 } from '../../src/subscription/subscription-store.ts'
 import { type Knowledge, keys, leaseMs, owners, type Step, subscriptions, table } from './knowledge.ts'
+import { learnEvents } from './log-steps.ts'
 import type { Side } from './sides.ts'
 
 /** `s` is a fold, `t` is SQL, `h` is a handler. */
@@ -67,8 +68,7 @@ export function claim(knowledge: Knowledge): Step {
   const version = knowledge.pick([undefined, undefined, 1, 2])
   return {
     name: `${owner} claims ${subscription}/${partition}`,
-    run: ({ clients }) =>
-      clients[client].subscriptions.claim({ subscription, partition, owner, leaseMs, version }),
+    run: ({ clients }) => clients[client].subscriptions.claim({ subscription, partition, owner, leaseMs, version }),
     learn: (outcome: ClaimOutcome) => {
       if (outcome.outcome === 'claimed') knowledge.leases.unshift(outcome.lease)
     },
@@ -78,7 +78,9 @@ export function claim(knowledge: Knowledge): Step {
 /** The newest lease of a partition mostly, and now and then one of the past. */
 function leaseOf(knowledge: Knowledge): Lease | undefined {
   if (knowledge.oneIn(6)) return knowledge.maybe(knowledge.leases)
-  const newest = new Map(knowledge.leases.toReversed().map((lease) => [`${lease.subscription}/${lease.partition}`, lease]))
+  const newest = new Map(
+    knowledge.leases.toReversed().map((lease) => [`${lease.subscription}/${lease.partition}`, lease]),
+  )
   return knowledge.maybe([...newest.values()])
 }
 
@@ -161,7 +163,6 @@ export async function perform(knowledge: Knowledge, side: Side): Promise<Step | 
   const attempts = numbers.map(() => knowledge.oneIn(3))
   const key = knowledge.oneIn(3) && knowledge.open.length === 0 ? knowledge.pick(keys) : undefined
   const id = `event-${++knowledge.ids}`
-  if (key) knowledge.isLoose = true
   return {
     name: `perform ${lease.subscription}/${lease.partition} ${lease.epoch}: ${numbers.join()} ${key ?? ''}`,
     run: async (on) => {
@@ -177,6 +178,7 @@ export async function perform(knowledge: Knowledge, side: Side): Promise<Step | 
         return page
       }
       const outcome = await store.perform(lease, work).catch((error: unknown) => error)
+      if (on.name === 'memory') await learnEvents(knowledge, on)
       return [outcome, await on.notes()]
     },
     learn: ([outcome]: [CommitOutcome | Error]) => {
@@ -219,7 +221,13 @@ async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Promise<C
     trial: knowledge.oneIn(4) ? { position: target + 1, instance: knowledge.pick(['p1', 'p2']) } : undefined,
     endedTrials: knowledge.oneIn(4) ? [target, target + 1] : undefined,
     inbox: knowledge.oneIn(4)
-      ? [{ key: knowledge.pick(['x', 'y', '{"a"}']), result: knowledge.pick([null, '1']), until: knowledge.pick([undefined, 50]) }]
+      ? [
+          {
+            key: knowledge.pick(['x', 'y', '{"a"}']),
+            result: knowledge.pick([null, '1']),
+            until: knowledge.pick([undefined, 50]),
+          },
+        ]
       : undefined,
     redriven: knowledge.oneIn(2) ? progress(knowledge, known) : undefined,
     evenPaused: knowledge.oneIn(6) ? true : undefined,
@@ -232,7 +240,11 @@ function rows(knowledge: Knowledge, subscription: string): RowWrite[] {
     const before = knowledge.rowVersions.get(`${subscription} ${key}`) ?? 0
     // Now and then one that is there already, which must not happen.
     const version = knowledge.oneIn(20) ? before : before + 1
-    const columns = [knowledge.below(5) - 2, knowledge.pick([null, 'x', 'y', 'ü', `${key}-own`]), knowledge.pick([null, true, false])]
+    const columns = [
+      knowledge.below(5) - 2,
+      knowledge.pick([null, 'x', 'y', 'ü', `${key}-own`]),
+      knowledge.pick([null, true, false]),
+    ]
     return { key, version, position: version, json: `{ "v":${version} }`, columns }
   })
 }
@@ -265,50 +277,69 @@ function letters(knowledge: Knowledge, { subscription, partition }: Lease): NewL
 type Known = { readonly lane: string; readonly sequence: number; readonly position: number }
 
 function lanes(knowledge: Knowledge, held: readonly NewLetter[], known: readonly Known[]): LaneWrite[] {
-  const heads: Known[] = [...held.map(({ lane, sequence, event }) => ({ lane, sequence, position: event.position })), ...known]
-  return heads.filter(() => knowledge.oneIn(3)).slice(0, 3).map(({ lane, sequence, position }): LaneWrite => {
-    const done = knowledge.oneIn(2) ? knowledge.below(5) : undefined
-    if (knowledge.oneIn(4)) return { lane, hold: undefined, done }
-    const status = knowledge.pick(['parked', 'parked', 'retrying', 'waiting'] as const)
-    const hold: HeldLane = {
-      lane,
-      status,
-      since: knowledge.time++,
-      done,
-      head: sequence,
-      headPosition: position,
-      dueAt: knowledge.pick([undefined, 1_000]),
-      tries: knowledge.pick([undefined, 0, 2]),
-      breaker: knowledge.pick([undefined, undefined, 'mail']),
-      redrive: knowledge.maybe([undefined, ...knowledge.redrives]),
-    }
-    return { lane, hold, done }
-  })
+  const heads: Known[] = [
+    ...held.map(({ lane, sequence, event }) => ({ lane, sequence, position: event.position })),
+    ...known,
+  ]
+  return heads
+    .filter(() => knowledge.oneIn(3))
+    .slice(0, 3)
+    .map(({ lane, sequence, position }): LaneWrite => {
+      const done = knowledge.oneIn(2) ? knowledge.below(5) : undefined
+      if (knowledge.oneIn(4)) return { lane, hold: undefined, done }
+      const status = knowledge.pick(['parked', 'parked', 'retrying', 'waiting'] as const)
+      const hold: HeldLane = {
+        lane,
+        status,
+        since: knowledge.time++,
+        done,
+        head: sequence,
+        headPosition: position,
+        dueAt: knowledge.pick([undefined, 1_000]),
+        tries: knowledge.pick([undefined, 0, 2]),
+        breaker: knowledge.pick([undefined, undefined, 'mail']),
+        redrive: knowledge.maybe([undefined, ...knowledge.redrives]),
+      }
+      return { lane, hold, done }
+    })
 }
 
 function changes(knowledge: Knowledge, known: readonly Known[]): LetterChange[] {
-  return known.filter(() => knowledge.oneIn(4)).slice(0, 3).map(({ position }): LetterChange => {
-    const change = knowledge.pick(['resolved', 'discarded', 'failed', 'status'] as const)
-    switch (change) {
-      case 'resolved':
-        return knowledge.oneIn(2) ? { change, position, by: 'engine' } : { change, position, by: 'ann', reason: 'by hand' }
-      case 'discarded':
-        return { change, position, ending: { by: 'ann', reason: 'twice' } }
-      case 'failed':
-        return { change, position, status: knowledge.pick(['parked', 'retrying']), failure: knowledge.failure() }
-      case 'status':
-        return { change, position, status: knowledge.pick(['retrying', 'waiting', 'queued']) }
-      default:
-        return change satisfies never
-    }
-  })
+  return known
+    .filter(() => knowledge.oneIn(4))
+    .slice(0, 3)
+    .map(({ position }): LetterChange => {
+      const change = knowledge.pick(['resolved', 'discarded', 'failed', 'status'] as const)
+      switch (change) {
+        case 'resolved':
+          return knowledge.oneIn(2)
+            ? { change, position, by: 'engine' }
+            : { change, position, by: 'ann', reason: 'by hand' }
+        case 'discarded':
+          return { change, position, ending: { by: 'ann', reason: 'twice' } }
+        case 'failed':
+          return { change, position, status: knowledge.pick(['parked', 'retrying']), failure: knowledge.failure() }
+        case 'status':
+          return { change, position, status: knowledge.pick(['retrying', 'waiting', 'queued']) }
+        default:
+          return change satisfies never
+      }
+    })
 }
 
 function progress(knowledge: Knowledge, known: readonly Known[]): RedriveProgress[] {
   const redrive = knowledge.maybe(knowledge.redrives)
   if (!redrive) return []
   // From an end there is no way back: another redrive may have the lane.
-  return known.filter(() => knowledge.oneIn(3)).slice(0, 2).map(({ lane }) => {
-    return { redrive, lane, letters: knowledge.below(3), state: knowledge.pick(['done', 'failed', 'passed'] as const) }
-  })
+  return known
+    .filter(() => knowledge.oneIn(3))
+    .slice(0, 2)
+    .map(({ lane }) => {
+      return {
+        redrive,
+        lane,
+        letters: knowledge.below(3),
+        state: knowledge.pick(['done', 'failed', 'passed'] as const),
+      }
+    })
 }

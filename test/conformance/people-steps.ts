@@ -38,7 +38,11 @@ export function letters(knowledge: Knowledge): Step {
 export function heldLanes(knowledge: Knowledge): Step {
   const name = knowledge.pick(subscriptions)
   const partition = knowledge.below(2)
-  const most = { events: knowledge.pick([1, 3, 100]), bytes: knowledge.pick([1, 40, 1_000_000]), perLane: knowledge.pick([1, 100]) }
+  const most = {
+    events: knowledge.pick([1, 3, 100]),
+    bytes: knowledge.pick([1, 40, 1_000_000]),
+    perLane: knowledge.pick([1, 100]),
+  }
   const asked = lanes.filter(() => knowledge.oneIn(2))
   const refs = knowledge.letters.slice(-5).map(({ lane, sequence, eventId }) => ({ lane, sequence, eventId }))
   return {
@@ -148,7 +152,13 @@ export function rebuild(knowledge: Knowledge): Step {
       const act = async () => {
         switch (kind) {
           case 'begin':
-            return store.begin({ subscription: 's', version, kind: 'fold', table: generationTable(table, version), deed })
+            return store.begin({
+              subscription: 's',
+              version,
+              kind: 'fold',
+              table: generationTable(table, version),
+              deed,
+            })
           case 'switch': {
             const { count } = await store.strays('s', version, 10)
             return [count, await store.switch({ subscription: 's', version, at, strays: count, deed })]

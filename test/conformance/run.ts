@@ -78,7 +78,9 @@ export async function runSequence(url: string, schema: string, seed: number, ste
   }
   for (const pair of knowledge.open) for (const open of pair.of.values()) await open.end('rollback')
   const [ours = [], theirs = []] = await Promise.all(sides.map(({ clients }) => everythingIn(clients[1])))
-  const at = Array.from({ length: Math.max(ours.length, theirs.length) }, (_, i) => i).find((i) => ours[i] !== theirs[i])
+  const at = Array.from({ length: Math.max(ours.length, theirs.length) }, (_, i) => i).find(
+    (i) => ours[i] !== theirs[i],
+  )
   const difference =
     at === undefined ? undefined : differs(`in the end\nmemory:     ${ours[at]}\nPostgreSQL: ${theirs[at]}`)
   return { calls: steps, outcomes, difference }

@@ -70,7 +70,8 @@ export async function postgresSide(url: string, schema: string): Promise<Side> {
     note: async (handle, n) => {
       await (handle as Client).query(`INSERT INTO ${schema}.notes (n) VALUES ($1)`, [n])
     },
-    notes: async () => (await user.query<{ n: number }>(`SELECT n FROM ${schema}.notes ORDER BY n`)).rows.map(({ n }) => n),
+    notes: async () =>
+      (await user.query<{ n: number }>(`SELECT n FROM ${schema}.notes ORDER BY n`)).rows.map(({ n }) => n),
     [Symbol.asyncDispose]: async () => {
       await Promise.all(clients.map((store) => store.close()))
       // With whatever transactions are open there.
