@@ -7,9 +7,10 @@ import { createAppendWithin } from './append-within.ts'
 import { createAppender } from './appender.ts'
 import type { Database } from './database.ts'
 import { Growth } from './growth.ts'
-import { describeHolders } from './holders.ts'
-import { type Era, Horizon } from './horizon.ts'
+import { describeHolders, lookAtHolders } from './holders.ts'
+import { type Era, Horizon, readBeginning } from './horizon.ts'
 import type { Listener } from './listener.ts'
+import { nap } from './nap.ts'
 import { createPages, scanOf, throughOf } from './page.ts'
 import { Tail } from './tail.ts'
 import { createWatch } from './watch.ts'
@@ -22,11 +23,16 @@ const freshMs = 20
 const firstWindow = 1_000
 const mostWindow = 64_000
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
+const watchTime = { sleep: nap, mono: () => performance.now() }
 
 export function postgresLog(db: Database, listener: Listener, growth = new Growth()): LogStore {
   const pages = createPages(db, (statement, values) => db.query(statement, values), growth)
-  const watch = createWatch(() => horizon.look(), listener.signal)
-  const horizon = new Horizon(db, growth, watch, () => listener.wake('append'))
+  const watch = createWatch(() => lookAtHolders(db, growth, horizon.next), watchTime, listener.signal)
+  const horizon = new Horizon(
+    () => readBeginning(db),
+    watch,
+    () => listener.wake('append'),
+  )
   const statement = createAppend(db, growth, listener)
   const append = createAppender(db, statement)
   const announce = (position: number) => {

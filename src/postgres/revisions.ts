@@ -92,7 +92,7 @@ function statements(db: Database) {
   }
 }
 
-function checkBody(body: string): void {
+export function checkBody(body: string): void {
   if (isStorable(body)) return
   throw new HoldfastError('OPTION_INVALID', 'The revision has a character that can not be stored.', {
     hint: 'In JSON, U+0000 and halves of surrogate pairs can be written as \\u0000 and \\ud800.',

@@ -113,6 +113,7 @@ export class Verdicts {
     const failure = deadly(deaths)
     this.#desk.tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
+    this.#desk.suspicion.blame(entry.record.position)
   }
 
   /** Its breaker is open: it waits, and nothing else about it changes. */

@@ -40,9 +40,12 @@ export const auditCases: Record<string, Case> = {
     assert.match(hash, /^[0-9a-f]{64}$/)
     assert.deepEqual(await store.audit.list(3, 10), entries.slice(3))
     assert.deepEqual(await store.audit.list(0, 2), entries.slice(0, 2))
-    // Whoever changes one is found out.
-    const changed = entries.map((entry, i) => (i === 1 ? { ...entry, by: 'bob' } : entry))
-    assert.deepEqual(flawsOf(changed), ['entry 2 was changed'])
+    // Whoever changes anything of one is found out.
+    const other = { by: 'bob', act: 'x', target: 't', reason: 'a better one', at: 6, details: { lanes: 3 } }
+    for (const [field, value] of Object.entries(other)) {
+      const changed = entries.map((entry, i) => (i === 1 ? { ...entry, [field]: value } : entry))
+      assert.deepEqual(flawsOf(changed), ['entry 2 was changed'])
+    }
     assert.deepEqual(flawsOf(entries.slice(0, 1).concat(entries.slice(2))), ['entry 2 is missing'])
   },
 
