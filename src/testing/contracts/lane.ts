@@ -9,7 +9,7 @@ import {
   claimBy,
   claimed,
   commitOf,
-  hold,
+  hold as holdOf,
   letter,
   limits,
   newEvent,
@@ -143,7 +143,7 @@ export const laneCases: Record<string, Case> = {
     const failureOf = (n: number) => failures[n] as Failure
     const held = { ...letter('a', 1, 'parked'), failure: failureOf(0) }
     const { position } = held.event
-    await store.subscriptions.commit({ ...commitOf(lease), at: 0, held: [held], lanes: [hold(held, 1)] })
+    await store.subscriptions.commit({ ...commitOf(lease), at: 0, held: [held], lanes: [holdOf(held, 1)] })
     for (let n = 1; n <= 60; n++) {
       const change = { change: 'failed', position, status: 'parked', failure: failureOf(n) } as const
       await store.subscriptions.commit({ ...commitOf(lease), at: n, letters: [change] })
