@@ -17,6 +17,14 @@ interface Report {
 const firstSeeds = 20
 const factor = 10
 
+/** The simulator has a store of its own, which has of the others only what tells when a gap is settled. */
+const isApart = /^src\/(?:sqlite|postgres)\/(?!horizon)/
+
+/** Whether the code of a file is a part of what is simulated. */
+export function isSimulated(file: string): boolean {
+  return !isApart.test(file)
+}
+
 /** Undefined where the project has no simulator. */
 export async function findBySimulation(folder: string, mostSeeds: number): Promise<Simulated | undefined> {
   const { scripts } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as {
