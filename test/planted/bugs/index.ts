@@ -3,6 +3,7 @@ import { auditBugs } from './audit.ts'
 import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
 import { deathBugs } from './deaths.ts'
+import { failureBugs } from './failures.ts'
 import { idempotencyBugs } from './idempotency.ts'
 import { leaseBugs } from './leases.ts'
 import { letterBugs } from './letters.ts'
@@ -18,6 +19,7 @@ export const bugs: readonly Bug[] = [
   ...deathBugs,
   ...orderBugs,
   ...retryBugs,
+  ...failureBugs,
   ...breakerBugs,
   ...idempotencyBugs,
   ...redriveBugs,
