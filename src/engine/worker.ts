@@ -25,6 +25,7 @@ export interface WorkerSettings {
   readonly instance: string
   readonly leaseMs: number
   readonly pollMs: number
+  readonly beatMs: number
   readonly pageEvents: number
   readonly pageBytes: number
   readonly cacheBytes: number

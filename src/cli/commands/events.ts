@@ -271,18 +271,8 @@ function addAppend(group: Command, perform: Perform): void {
     const store = await ctx.store()
     const log = createLog({ store, ...(events && { events }) })
     const { expectedVersion: expected } = flags
-    const done = await log.append(key, [draft], expected === undefined ? {} : { expectedVersion: expected })
-    if (!done.repeated) {
-      const details = { type, version: done.version }
-      await store.audit.record({
-        by,
-        act: 'event.append',
-        target: `log/${done.position}`,
-        reason,
-        at: ctx.clock.now(),
-        details,
-      })
-    }
+    const deed = { by, act: 'event.append', target: `log/${key}`, reason, at: ctx.clock.now(), details: { type } }
+    const done = await log.append(key, [draft], { deed, ...(expected !== undefined && { expectedVersion: expected }) })
     return {
       json: { dryRun, key, type, ...done },
       show: (out) => {

@@ -61,7 +61,7 @@ export const performCases: Record<string, Case> = {
   'appends in the transaction of a page: there when it commits, gone when it does not': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
-    const append = (tx: Transaction, id: string) => store.log.append('k', [newEvent(id)], 'any', tx.handle)
+    const append = (tx: Transaction, id: string) => store.log.append('k', [newEvent(id)], 'any', { tx: tx.handle })
     const failing = store.subscriptions.perform(lease, async (tx) => {
       await tx.run(() => append(tx, '1'))
       throw new TypeError('no')
@@ -83,7 +83,7 @@ export const performCases: Record<string, Case> = {
       events.map(({ id, version }) => [id, version]),
       [['3', 1]],
     )
-    await assert.rejects(store.log.append('k', [newEvent('4')], 'any', {}), { code: 'TRANSACTION_INVALID' })
+    await assert.rejects(store.log.append('k', [newEvent('4')], 'any', { tx: {} }), { code: 'TRANSACTION_INVALID' })
   },
 
   'writes nothing of the SQL of an owner of the past': async (store, { notes, elapse }) => {

@@ -31,6 +31,7 @@ export async function openSqlite(clock: Clock): Promise<Backend> {
       isLocal: true,
       isReal: true,
       unavailable: () => new StoreError('STORE_UNAVAILABLE', `${name} can't be written.`),
+      busy: () => new StoreError('STORE_BUSY', `${name} is locked.`),
     },
     connect: (_process, link) => linked(store, link),
     witness: store,
@@ -51,6 +52,7 @@ export async function openServer(clock: Clock): Promise<Backend> {
       isLocal: false,
       isReal: false,
       unavailable: () => new StoreError('STORE_UNAVAILABLE', `The connection to ${name} was lost.`),
+      busy: () => new StoreError('STORE_BUSY', `${name} is busy.`),
     },
     connect: (process, link) => {
       const { timers, clock: own } = process.runtime

@@ -71,6 +71,7 @@ export async function runSimulation(
     isReal: false,
     isUp: () => isWell,
     unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
+    busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
   }
   try {
     const writer = new Writer(app, plan, open('writer'))

@@ -1,0 +1,171 @@
+import { createEngine, type Engine, type EngineOptions } from '../../engine/engine.ts'
+import type { Traced } from '../../engine/events.ts'
+import { HoldfastError } from '../../errors.ts'
+import type { Runtime } from '../../runtime/ports.ts'
+import type { Store } from '../../store.ts'
+
+/** An engine in virtual time, with what it is at. */
+export interface TestProcess {
+  readonly engine: Engine
+  /** How often a handler was begun with the event at a position, in this process. */
+  readonly attempts: ReadonlyMap<number, number>
+  /** Handled, but not yet in the store. */
+  readonly unwritten: ReadonlySet<number>
+  /** In the store. */
+  readonly written: ReadonlySet<number>
+  /** Passed over, with the reason. */
+  readonly skipped: ReadonlyMap<number, string>
+  start(): Promise<void>
+  /**
+   * Resolves when everything has its outcome, or when only time can bring that about: what stands still waits for its next try. `isOver`
+   * ends it sooner.
+   */
+  settle(isOver?: () => boolean): Promise<void>
+  /** Without letting time go on, unless something hangs. */
+  stop(advance: (ms: number) => Promise<void>): Promise<void>
+}
+
+export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+// Nobody else is on the store, and whoever appends says so: a day of virtual time should not be a day of looking.
+const calm = { poll: '10m', lease: '30m', beat: '10m' } as const
+
+export function createProcess(options: EngineOptions & Runtime): TestProcess {
+  const wakers = new Set<() => void>()
+  const engine = createEngine({ logger: silent, ...calm, ...options, store: heeding(options.store, wakers) })
+  const attempts = new Map<number, number>()
+  const running = new Map<number, Traced>()
+  const unwritten = new Set<number>()
+  const written = new Set<number>()
+  const skipped = new Map<number, string>()
+  let activity = 0
+  let hasStarted = false
+  const ended = ({ position }: Traced) => {
+    activity++
+    running.delete(position)
+  }
+  engine.on('handler.started', (event) => {
+    activity++
+    running.set(event.position, event)
+    attempts.set(event.position, (attempts.get(event.position) ?? 0) + 1)
+  })
+  engine.on('handler.completed', (event) => {
+    ended(event)
+    unwritten.add(event.position)
+  })
+  engine.on('handler.failed', ended)
+  engine.on('handler.skipped', (event) => {
+    ended(event)
+    skipped.set(event.position, event.reason)
+  })
+  engine.on('message.acked', ({ position }) => {
+    unwritten.delete(position)
+    written.add(position)
+  })
+  engine.on('page.committed', () => activity++)
+  engine.on('subscription.state', () => activity++)
+
+  return { engine, attempts, unwritten, written, skipped, start, settle, stop }
+
+  async function start(): Promise<void> {
+    if (!hasStarted) await engine.start()
+    hasStarted = true
+  }
+
+  async function settle(isOver: () => boolean = () => false): Promise<void> {
+    await start()
+    // Somebody may have asked for something, and the next beat is far.
+    for (const wake of wakers) wake()
+    await turns()
+    const ending = new AbortController()
+    let end: { readonly error?: unknown } | undefined
+    const draining = engine.drain({ signal: ending.signal }).then(
+      () => void (end = {}),
+      (error: unknown) => void (end = { error }),
+    )
+    const patience = new Patience()
+    try {
+      while (!end && !isOver()) {
+        const before = activity
+        await turns()
+        if (activity !== before) patience.renew()
+        else if (!end && running.size === 0 && (await isStanding())) return
+        if (patience.isOver && running.size > 0) throw hanging([...running.values()])
+      }
+    } finally {
+      ending.abort()
+      await draining
+    }
+    if (end?.error !== undefined && !isOver() && !isPaused(end.error)) throw end.error
+  }
+
+  /** Whether none of the subscriptions does anything until its time comes. */
+  async function isStanding(): Promise<boolean> {
+    const { subscriptions } = await engine.status()
+    const states = subscriptions.map(({ state }) => state.state)
+    return states.some((state) => state === 'blocked' || state === 'paused') && !states.some(isMoving)
+  }
+
+  async function stop(advance: (ms: number) => Promise<void>): Promise<void> {
+    const stopping = engine.stop({ timeout: '10s' })
+    if (running.size > 0) await advance(10_000)
+    await stopping
+  }
+}
+
+/** The same store, which can be made to call whoever wants to hear of releases. */
+function heeding(store: Store, wakers: Set<() => void>): Store {
+  const { subscriptions } = store
+  const onRelease = (wake: () => void) => {
+    const forget = subscriptions.onRelease(wake)
+    wakers.add(wake)
+    return () => {
+      wakers.delete(wake)
+      forget()
+    }
+  }
+  return { ...store, subscriptions: { ...subscriptions, onRelease } }
+}
+
+function isMoving(state: string): boolean {
+  return state === 'starting' || state === 'catching-up'
+}
+
+function isPaused(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'SUBSCRIPTION_PAUSED'
+}
+
+// Both must be over: a machine that stood still for a while has taken no turns.
+const patientMs = 4_000
+const patientRounds = 1_000
+
+/** Ends what would otherwise end when the test runner gives up, without a word about why. It decides nothing else. */
+class Patience {
+  #since = performance.now()
+  #rounds = 0
+
+  renew(): void {
+    this.#since = performance.now()
+    this.#rounds = 0
+  }
+
+  get isOver(): boolean {
+    return ++this.#rounds > patientRounds && performance.now() - this.#since > patientMs
+  }
+}
+
+function hanging(running: readonly Traced[]): HoldfastError {
+  const names = running.map(({ subscription, key, eventType }) => `${subscription} at ${key} ${eventType}`)
+  return new HoldfastError(
+    'ENGINE_STATE',
+    `Nothing goes on: ${names.join(', ')} waits for something that does not come.`,
+    {
+      hint: 'Let time go on until its timeout, with .after(…) or advance(…); or let what it calls answer.',
+    },
+  )
+}
+
+/** Enough turns of the loop for what is ready to come to its next wait. */
+export async function turns(count = 20): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+}
