@@ -7,6 +7,8 @@ import type { Chance } from './chance.ts'
 export interface Outside {
   /** The name of the process. */
   readonly name: string
+  /** Milliseconds since the beginning, for what happens outside by itself. */
+  nowMs(): number
   /**
    * Calls a service. The effect happens there, once for every request that arrives; the answer can get lost, and while the service is ill it
    * refuses. Ended by the signal, as a request would be.

@@ -25,11 +25,19 @@ export function effectsOf<Value>(
   })
 }
 
+/** By itself, or at the end of a transaction that ran the user's statements. */
+function isAccepted(effect: Effect): boolean {
+  if (effect.what === 'subscriptions.commit')
+    return (effect.value as CommitOutcome | undefined)?.outcome === 'committed'
+  return effect.what === 'perform.commit' && !('error' in effect)
+}
+
 /** All outcomes that the store took, in the order in which it did. */
 export function acceptedOf(history: History): Accepted[] {
-  return effectsOf<CommitOutcome>(history, 'subscriptions.commit').flatMap(({ about, value, happening }) =>
-    value.outcome === 'committed' ? [{ commit: about[0] as Commit, atMs: happening.atMs, who: happening.who }] : [],
-  )
+  return history.happenings.flatMap(({ kind, about, atMs, who }) => {
+    if (kind !== 'effect' || !isAccepted(about as Effect)) return []
+    return [{ commit: (about as Effect).about?.[0] as Commit, atMs, who }]
+  })
 }
 
 /**
@@ -45,8 +53,7 @@ export function checkCommits(history: History): string[] {
     if (kind !== 'effect') continue
     const { what, about: asked = [], value } = about as Effect
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
-    if (what === 'subscriptions.commit' && (value as CommitOutcome | undefined)?.outcome === 'committed')
-      committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
+    if (isAccepted(about as Effect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
   }
   return problems
 
