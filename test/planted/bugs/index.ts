@@ -1,4 +1,5 @@
 import type { Bug } from '../bug.ts'
+import { actBugs } from './acts.ts'
 import { auditBugs } from './audit.ts'
 import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
@@ -25,4 +26,5 @@ export const bugs: readonly Bug[] = [
   ...redriveBugs,
   ...rebuildBugs,
   ...auditBugs,
+  ...actBugs,
 ]
