@@ -24,7 +24,7 @@ export function memoryLog(connection: Connection): LogStore {
   connection.onLost(() => horizon.forget())
 
   return {
-    append: (key, events, expected, tx) => {
+    append: (key, events, expected, { tx } = {}) => {
       const request = { key, events, expected }
       return tx === undefined ? inOrder(request) : appendWithin(tx, request)
     },
