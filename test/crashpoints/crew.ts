@@ -91,4 +91,9 @@ async function tryAll(course: Course, all: readonly (readonly CrashPoint[])[]): 
   return { runs: all.length, calls: 0, failed }
 }
 
-if (import.meta.main) process.on('message', async (job: Job) => process.send?.(await work(job)))
+// What is thrown ends the process, and whoever waits for it hears of that.
+if (import.meta.main) process.on('message', (job: Job) => void answer(job))
+
+async function answer(job: Job): Promise<void> {
+  process.send?.(await work(job))
+}

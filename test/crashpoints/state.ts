@@ -37,9 +37,9 @@ function linesOf(part: ArchivePart, rank: Rank, redriveOf: (id: string) => numbe
     case 'subscription': {
       const { name, kind, partitions, version, generationOf, retiredAt } = part.subscription
       return [
-        line('subscription', name, { kind, version, generationOf, isRetired: retiredAt !== undefined }),
+        told('subscription', name, { kind, version, generationOf, isRetired: retiredAt !== undefined }),
         ...partitions.map(({ partition, checkpoint, pause, marks, trials }) =>
-          line('partition', `${name}/${partition}`, {
+          told('partition', `${name}/${partition}`, {
             position: rank(checkpoint.position),
             counts: checkpoint.counts,
             pause: pause?.reason,
@@ -52,17 +52,17 @@ function linesOf(part: ArchivePart, rank: Rank, redriveOf: (id: string) => numbe
     case 'events':
       // Not by position: whoever has to append again comes later than others.
       return part.events.map(({ id, key, version, type, body }) =>
-        line('event', `${key}/${version}`, { id, type, body: String(body) }),
+        told('event', `${key}/${version}`, { id, type, body: String(body) }),
       )
     case 'rows':
       return part.rows.map(({ key, version, json, columns }) =>
-        line('row', `${part.subscription} ${key}`, { version, json, columns }),
+        told('row', `${part.subscription} ${key}`, { version, json, columns }),
       )
     case 'lanes':
       return part.lanes
         .filter(({ hold, done }) => hold !== undefined || done !== undefined)
         .map(({ lane, partition, done, hold }) =>
-          line('lane', `${part.subscription} ${laneOf(lane, rank)}`, {
+          told('lane', `${part.subscription} ${laneOf(lane, rank)}`, {
             partition,
             done,
             hold: hold && { status: hold.status, head: rank(hold.headPosition), breaker: hold.breaker },
@@ -70,7 +70,7 @@ function linesOf(part: ArchivePart, rank: Rank, redriveOf: (id: string) => numbe
         )
     case 'letters':
       return part.letters.map(({ partition, event, lane, status, attempts, endedBy, endedReason, revision }) =>
-        line('letter', `${part.subscription} ${partition} ${rank(event.position)}`, {
+        told('letter', `${part.subscription} ${partition} ${rank(event.position)}`, {
           id: event.id,
           lane: laneOf(lane, rank),
           status,
@@ -83,31 +83,31 @@ function linesOf(part: ArchivePart, rank: Rank, redriveOf: (id: string) => numbe
       )
     case 'revisions':
       return part.revisions.map(({ partition, position, number, body, by, isTakenBack }) =>
-        line('revision', `${part.subscription} ${partition} ${rank(position)} ${number}`, { body, by, isTakenBack }),
+        told('revision', `${part.subscription} ${partition} ${rank(position)} ${number}`, { body, by, isTakenBack }),
       )
     case 'incidents':
       return part.incidents.map(({ fingerprint, letters }) =>
-        line('incident', `${part.subscription} ${fingerprint}`, { letters }),
+        told('incident', `${part.subscription} ${fingerprint}`, { letters }),
       )
     case 'redrive': {
       const { id, act, filter, by, reason, status, lanes, stages, maxFailures } = part.redrive
-      return [line('redrive', String(redriveOf(id)), { act, filter, by, reason, status, lanes, stages, maxFailures })]
+      return [told('redrive', String(redriveOf(id)), { act, filter, by, reason, status, lanes, stages, maxFailures })]
     }
     case 'redrive-lanes':
       return part.lanes.map(({ redrive, lane, position, state, letters }) =>
-        line('redrive-lane', `${redriveOf(redrive)} ${laneOf(lane, rank)}`, {
+        told('redrive-lane', `${redriveOf(redrive)} ${laneOf(lane, rank)}`, {
           position: rank(position),
           state,
           letters,
         }),
       )
     case 'inbox':
-      return part.marks.map(({ key, result }) => line('mark', `${part.subscription} ${key}`, { result }))
+      return part.marks.map(({ key, result }) => told('mark', `${part.subscription} ${key}`, { result }))
     case 'breakers':
-      return part.breakers.map(({ name, state }) => line('breaker', name, { state: state.state }))
+      return part.breakers.map(({ name, state }) => told('breaker', name, { state: state.state }))
     case 'audit':
       return part.entries.map(({ by, act, target, reason }) =>
-        line('deed', act, { by, target: target.replace(/\d+$/, (position) => `#${rank(Number(position))}`), reason }),
+        told('deed', act, { by, target: target.replace(/\d+$/, (position) => `#${rank(Number(position))}`), reason }),
       )
     default:
       return part satisfies never
@@ -124,6 +124,6 @@ function withoutIds(text: string): string {
   return text.replace(/[\da-f]{8}-[\da-f]{4}-7[\da-f]{3}-[\da-f]{4}-[\da-f]{12}/g, 'made up')
 }
 
-function line(kind: string, name: string, about: object): string {
+function told(kind: string, name: string, about: object): string {
   return `${kind} ${name} ${JSON.stringify(about)}`
 }

@@ -6,7 +6,7 @@ import { checkCommits } from '../../src/testing/simulation/checks.ts'
 import { calm } from '../../src/testing/simulation/conditions.ts'
 import { History } from '../../src/testing/simulation/history.ts'
 import { type CrashPoint, Network } from '../../src/testing/simulation/network.ts'
-import { Process, serverClock } from '../../src/testing/simulation/process.ts'
+import { Process } from '../../src/testing/simulation/process.ts'
 import { Schedule } from '../../src/testing/simulation/schedule.ts'
 import { judgeEffects, judgeVerified } from './judge.ts'
 import { type Scenario, Scene, type Stage, type StoreName } from './scene.ts'
@@ -39,7 +39,7 @@ export async function play(
 ): Promise<Finished> {
   const schedule = new Schedule(createChance(seed, 'schedule'))
   const history = new History()
-  const backend = await open[storeName](serverClock(schedule))
+  const backend = await open[storeName](new Process('store', schedule, createChance(seed, 'store')).runtime)
   const { witness } = backend
   const running = new Map<number, { readonly process: Process; readonly engine: Engine }>()
   const wanted = new Set<number>()
@@ -64,7 +64,9 @@ export async function play(
     unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
     busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
   }
+  const everywhere: Pick<Outside, 'nowMs' | 'reach'> = { nowMs: () => schedule.now, reach: (dependency) => dependency }
   const nobody: Outside = {
+    ...everywhere,
     name: 'nobody',
     call: () => new Promise(() => undefined),
     die: () => new Promise(() => undefined),
@@ -110,7 +112,12 @@ export async function play(
         ...history.happenings.filter(({ kind }) => kind === 'failed').map(({ who, text }) => `${who}: ${text}`),
         ...(scenario.isBegunAnew ? [] : checkCommits(history)),
         ...judgeEffects(scene, stage.consumers(0)),
-        ...(stuck === undefined ? await judgeVerified(witness, slots.flatMap(stage.consumers)) : []),
+        ...(stuck === undefined
+          ? await judgeVerified(
+              witness,
+              slots.flatMap((slot) => stage.consumers(slot)),
+            )
+          : []),
         ...(await judgeAudit()),
       ],
     }
@@ -120,20 +127,14 @@ export async function play(
   }
 
   async function live(): Promise<string | undefined> {
-    let isOver = false
-    let failed: unknown
-    scenario.script(scene).then(
-      () => {
-        isOver = true
-      },
-      (error: unknown) => {
-        isOver = true
-        failed = error
-      },
+    let ended: string | undefined
+    const told = scenario.script(scene).then(
+      () => '',
+      (error: unknown) => `the script: ${String(error)}`,
     )
-    await schedule.run(longestMs, () => isOver)
-    if (failed !== undefined) return `the script: ${String(failed)}`
-    if (!isOver) return 'the script did not come to its end'
+    void told.then((text) => (ended = text))
+    await schedule.run(longestMs, () => ended !== undefined)
+    if (ended !== '') return ended ?? 'the script did not come to its end'
     const until = schedule.now + healMs
     for (;;) {
       const left = await leftToDo()
@@ -172,6 +173,7 @@ export async function play(
     const { process, store } = connect(`engine-${slot}.${++born}`)
     const services = network.link(process, servicePlace)
     const outside: Outside = {
+      ...everywhere,
       name: process.name,
       call: (what, effect) => services.call(what, effect),
       die: () => {
