@@ -136,6 +136,7 @@ export async function runSimulation(
       logger: silent,
       lease: `${plan.leaseMs}ms`,
       poll: `${plan.pollMs}ms`,
+      beat: `${plan.beatMs}ms`,
       page: { events: plan.pageEvents },
       ...process.runtime,
     })
