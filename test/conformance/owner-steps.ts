@@ -212,10 +212,10 @@ async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Promise<C
     at: knowledge.time++,
     counts: { applied: 1, duplicate: 0, filtered: 0, held: held.length, discarded: 0 },
     table: isFold ? table : undefined,
-    rows: isFold ? rows(knowledge, subscription) : [],
+    rows: isFold ? rowsOf(knowledge, subscription) : [],
     lanes: lanes(knowledge, held, known),
     held,
-    letters: knowledge.oneIn(2) ? changes(knowledge, known) : [],
+    letters: knowledge.oneIn(2) ? changesOf(knowledge, known) : [],
     marks: knowledge.oneIn(4) ? [[target + 1, target + 1 + knowledge.below(3)]] : undefined,
     tried: knowledge.oneIn(4) ? target + 5 : undefined,
     trial: knowledge.oneIn(4) ? { position: target + 1, instance: knowledge.pick(['p1', 'p2']) } : undefined,
@@ -234,7 +234,7 @@ async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Promise<C
   }
 }
 
-function rows(knowledge: Knowledge, subscription: string): RowWrite[] {
+function rowsOf(knowledge: Knowledge, subscription: string): RowWrite[] {
   const chosen = keys.filter(() => knowledge.oneIn(4))
   return chosen.map((key) => {
     const before = knowledge.rowVersions.get(`${subscription} ${key}`) ?? 0
@@ -304,7 +304,7 @@ function lanes(knowledge: Knowledge, held: readonly NewLetter[], known: readonly
     })
 }
 
-function changes(knowledge: Knowledge, known: readonly Known[]): LetterChange[] {
+function changesOf(knowledge: Knowledge, known: readonly Known[]): LetterChange[] {
   return known
     .filter(() => knowledge.oneIn(4))
     .slice(0, 3)
