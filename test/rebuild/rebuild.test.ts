@@ -11,7 +11,7 @@ import {
 } from 'holdfast'
 import { expect, it } from 'vitest'
 import { bank } from '../fixtures.ts'
-import { credit, engineOf, first, second, silent } from './bank.ts'
+import { credit, engineOf, first, second, silent, liveWith } from './bank.ts'
 import { describeStores } from './stores.ts'
 
 describeStores('a projection is rebuilt beside the live one', (open) => {
@@ -112,10 +112,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('goes on where it was stopped, shared by several, and says how far it is', async () => {
     await using place = await open()
     const { store } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 2_000)
-    await old.drain()
+    await using _old = await liveWith(store, 2_000)
     const stop = new AbortController()
     const seen: RebuildProgress[] = []
     const page = { events: 50 }
@@ -148,10 +145,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('refuses to switch to what is behind, what is live and what is not there, and says so', async () => {
     await using place = await open()
     const { store } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 20)
-    await old.drain()
+    await using old = await liveWith(store, 20)
     await expect(switchRebuild(second, { store })).rejects.toMatchObject({ code: 'REBUILD_UNKNOWN' })
     await expect(rebuild(first, { store })).rejects.toMatchObject({ code: 'REBUILD_LIVE' })
     await rebuild(second, { store, logger: silent })
@@ -312,10 +306,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('says what a reset costs, and ends a rebuild with it', async () => {
     await using place = await open()
     const { store } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 30)
-    await old.drain()
+    await using old = await liveWith(store, 30)
     await rebuild(second, { store, logger: silent })
 
     const { events } = await old.reset('balances')
@@ -330,10 +321,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('ends a rebuild elsewhere when its version is dropped or switched to', async () => {
     await using place = await open()
     const { store } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 30)
-    await old.drain()
+    await using _old = await liveWith(store, 30)
     const following = rebuild(second, { store, logger: silent, follow: true })
     await expect.poll(async () => (await store.rebuilds.list('balances'))[1]?.partitions.length).toBeGreaterThan(0)
     await dropRebuild('balances', { store, version: 2 })
@@ -348,10 +336,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('lets views of a user read the one that is live', async () => {
     await using place = await open()
     const { store, user } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 30)
-    await old.drain()
+    await using _old = await liveWith(store, 30)
     await user('CREATE VIEW $schema.accounts AS SELECT key, version, data FROM $schema.balances')
     await rebuild(second, { store, logger: silent })
 
