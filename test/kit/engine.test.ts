@@ -1,5 +1,6 @@
-import { defineHandler, defineProjection, definePolicy, failure, fixed, park, retry } from 'holdfast'
-import { createTestEngine } from 'holdfast/testing'
+import { DatabaseSync } from 'node:sqlite'
+import { createOperator, defineHandler, defineProjection, definePolicy, failure, fixed, park, retry } from 'holdfast'
+import { createTemporaryStore, createTestEngine } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, credited, debited, Post, receipts } from './shop.ts'
 
@@ -40,6 +41,27 @@ describe('a test engine', () => {
     await app.settle()
     expect(await app.rows(generous)).toEqual({ anna: { balance: 0 } })
     await expect(app.fix(receipts(new Post()))).rejects.toThrow('no subscription "receipts" to fix. It has balances.')
+  })
+
+  it('hears at once what a person asks for', async () => {
+    let isBroken = true
+    const handler = defineHandler('notify', {
+      events: bank,
+      on: {
+        Credited: () => {
+          if (isBroken) throw failure.permanent('broken')
+        },
+      },
+    })
+    await using app = await createTestEngine({ subscriptions: [handler] })
+    await app.append([credited('anna', 1)])
+    await app.settle()
+    expect(await app.letters('notify')).toMatchObject([{ status: 'parked' }])
+    isBroken = false
+    const operator = createOperator({ ...app.runtime, store: app.store, subscriptions: [handler], by: 'a test' })
+    await operator.redrive('notify', { all: true }, { reason: 'mended' })
+    await app.settle()
+    expect(await app.letters('notify')).toEqual([])
   })
 
   it('lets time go on, and only when it is told to', async () => {
@@ -88,6 +110,41 @@ describe('a test engine', () => {
     await app.advance('10s')
     await app.settle()
     expect((await app.engine.status()).subscriptions.map(({ state }) => state.state)).toEqual(['live', 'live'])
+  })
+
+  it('runs SQL of your own on a store that can', async () => {
+    const sums = defineProjection('sums', {
+      events: bank,
+      on: {
+        Credited: ({ key, data }, tx: DatabaseSync) => {
+          tx.exec('CREATE TABLE IF NOT EXISTS sums (key TEXT PRIMARY KEY, sum REAL)')
+          const sql = 'INSERT INTO sums VALUES (?, ?) ON CONFLICT DO UPDATE SET sum = sum + excluded.sum'
+          tx.prepare(sql).run(key, data.amount)
+        },
+      },
+    })
+    let file = ''
+    await using app = await createTestEngine({
+      subscriptions: [sums],
+      store: async ({ clock }) => {
+        const store = await createTemporaryStore({ clock })
+        file = store.file
+        return store
+      },
+    })
+    await app.append([credited('anna', 1), credited('anna', 2)])
+    await app.settle()
+    using db = new DatabaseSync(file)
+    expect(db.prepare('SELECT sum FROM sums').all()).toEqual([{ sum: 3 }])
+  })
+
+  it('says who it waits for, when something hangs', async () => {
+    const hangs = defineHandler('hangs', { events: bank, on: { Credited: () => new Promise(() => undefined) } })
+    await using app = await createTestEngine({ subscriptions: [hangs] })
+    await app.append([credited('anna', 1)])
+    await expect(app.settle()).rejects.toThrow(
+      'Nothing goes on: hangs at anna Credited waits for something that does not come. Let time go on',
+    )
   })
 
   it('refuses what it does not know', async () => {

@@ -1,18 +1,8 @@
-import { AssertionError } from 'node:assert'
 import { defineHandler, defineProjection, definePolicy, failure, fixed, park, retry, skip } from 'holdfast'
 import { given } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
+import { failureOf } from './failure-of.ts'
 import { accounts, balances, bank, closed, credited, debited, Post, receipts } from './shop.ts'
-
-/** What a claim fails with. */
-async function failureOf(claim: Promise<void>): Promise<AssertionError> {
-  const error: unknown = await claim.then(
-    () => new Error('it holds'),
-    (thrown: unknown) => thrown,
-  )
-  if (!(error instanceof AssertionError)) throw error
-  return error
-}
 
 describe('a projection', () => {
   it('is given, is told, and then has rows', async () => {

@@ -77,3 +77,19 @@ export const careless = (post: Post) =>
     events: bank,
     on: { Credited: ({ key, data }) => post.send({ to: key, amount: data.amount }) },
   })
+
+/** It keeps beside each row how often it was changed, as long as the row is the same object. */
+export function remembering() {
+  const changes = new WeakMap<object, number>()
+  return defineProjection('remembering', {
+    events: bank,
+    initial: () => ({ changes: 0 }),
+    on: {
+      Credited: (row) => {
+        const next = { changes: (changes.get(row) ?? 0) + 1 }
+        changes.set(next, next.changes)
+        return next
+      },
+    },
+  })
+}

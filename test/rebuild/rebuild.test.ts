@@ -112,7 +112,10 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('goes on where it was stopped, shared by several, and says how far it is', async () => {
     await using place = await open()
     const { store } = place
-    await using _old = await liveWith(store, 2_000)
+    await using old = engineOf(store, [first])
+    await old.start()
+    await credit(store, 2_000)
+    await old.drain()
     const stop = new AbortController()
     const seen: RebuildProgress[] = []
     const page = { events: 50 }
@@ -321,7 +324,10 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('ends a rebuild elsewhere when its version is dropped or switched to', async () => {
     await using place = await open()
     const { store } = place
-    await using _old = await liveWith(store, 30)
+    await using old = engineOf(store, [first])
+    await old.start()
+    await credit(store, 30)
+    await old.drain()
     const following = rebuild(second, { store, logger: silent, follow: true })
     await expect.poll(async () => (await store.rebuilds.list('balances'))[1]?.partitions.length).toBeGreaterThan(0)
     await dropRebuild('balances', { store, version: 2 })
@@ -336,7 +342,10 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('lets views of a user read the one that is live', async () => {
     await using place = await open()
     const { store, user } = place
-    await using _old = await liveWith(store, 30)
+    await using old = engineOf(store, [first])
+    await old.start()
+    await credit(store, 30)
+    await old.drain()
     await user('CREATE VIEW $schema.accounts AS SELECT key, version, data FROM $schema.balances')
     await rebuild(second, { store, logger: silent })
 

@@ -1,7 +1,7 @@
-import { lineOf } from '../../src/testing/simulation/history.ts'
-import { counterNames, type Counters, type Outcome, simulateSwarm } from './run.ts'
+import { type Counters, counterNames } from './counters.ts'
+import { type Outcome, simulateSwarm } from './run.ts'
 import { type Swarm, swarmOf } from './swarm.ts'
-import { divergence } from '../../src/testing/simulation/history.ts'
+import { divergence, lineOf } from '../../src/testing/simulation/history.ts'
 
 /** What came of some seeds. */
 export interface Tally {
@@ -46,7 +46,7 @@ export async function runSeed(seed: number): Promise<Tally> {
     seeds: 1,
     failed: violations.length > 0 ? [{ seed, violations }] : [],
     counters: outcome.counters,
-    ioCalls: outcome.calls,
+    ioCalls: outcome.run.network.calls,
     steps: outcome.run.steps,
     virtualMs: outcome.run.virtualMs,
   }

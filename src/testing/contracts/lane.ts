@@ -50,6 +50,7 @@ export const laneCases: Record<string, Case> = {
       (await queueOf(store, 's', 0, 'a', { events, bytes: 1_000 })).letters.map(({ sequence }) => sequence)
     assert.deepEqual(await sequences(10), [3, 4, 5])
     assert.deepEqual(await sequences(2), [3, 4])
+    assert.deepEqual(await sequences(1), [3])
     const some = await queueOf(store, 's', 0, 'a', { events: 10, bytes: 20 })
     assert.deepEqual([some.letters.length, some.next?.sequence], [1, 4])
     assert.equal((await queueOf(store, 's', 0, 'a', { events: 3, bytes: 1_000 })).next, undefined)

@@ -82,8 +82,11 @@ function notice(call: string, caller: (...args: never[]) => unknown): void {
   Error.captureStackTrace(here, caller)
   Error.stackTraceLimit = stackTraceLimit
   const frames = here.stack.split('\n').filter((line) => line.trim().startsWith('at '))
+  const [first = ''] = frames
   // The engine itself, on the way from the user's code to the user's code.
-  if (frames[0] !== undefined && originOf(frames[0]) === 'holdfast') return
+  if (originOf(first) === 'holdfast') return
+  // What Node does for a call that was seen itself, such as fetch.
+  if (kinds.has(call) && /\bnode:/.test(first)) return
   const own = frames.find((frame) => originOf(frame) === undefined)
   watch.calls.push({ call, place: own === undefined ? undefined : placeOf(own) })
 }

@@ -2,7 +2,6 @@ import { createEngine, type Engine, type EngineOptions } from '../../engine/engi
 import type { Traced } from '../../engine/events.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'
-import type { Store } from '../../store.ts'
 
 /** An engine in virtual time, with what it is at. */
 export interface TestProcess {
@@ -27,12 +26,11 @@ export interface TestProcess {
 
 export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-// Nobody else is on the store, and whoever appends says so: a day of virtual time should not be a day of looking.
+// Nobody else is on the store, and whoever appends or asks for something says so: a day of virtual time should not be a day of looking.
 const calm = { poll: '10m', lease: '30m', beat: '10m' } as const
 
 export function createProcess(options: EngineOptions & Runtime): TestProcess {
-  const wakers = new Set<() => void>()
-  const engine = createEngine({ logger: silent, ...calm, ...options, store: heeding(options.store, wakers) })
+  const engine = createEngine({ logger: silent, ...calm, ...options })
   const attempts = new Map<number, number>()
   const running = new Map<number, Traced>()
   const unwritten = new Set<number>()
@@ -74,28 +72,23 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
 
   async function settle(isOver: () => boolean = () => false): Promise<void> {
     await start()
-    // Somebody may have asked for something, and the next beat is far.
-    for (const wake of wakers) wake()
-    await turns()
     const ending = new AbortController()
-    let end: { readonly error?: unknown } | undefined
-    const draining = engine.drain({ signal: ending.signal }).then(
-      () => void (end = {}),
-      (error: unknown) => void (end = { error }),
-    )
+    const draining = watchEnd(engine.drain({ signal: ending.signal }))
     const patience = new Patience()
-    try {
-      while (!end && !isOver()) {
-        const before = activity
-        await turns()
-        if (activity !== before) patience.renew()
-        else if (!end && running.size === 0 && (await isStanding())) return
-        if (patience.isOver && running.size > 0) throw hanging([...running.values()])
+    // Whoever is dead answers nothing any more: nothing of it is awaited without asking whether it is over.
+    while (!draining.end && !isOver()) {
+      const before = activity
+      await turns()
+      if (activity !== before) patience.renew()
+      else if (!draining.end && running.size === 0) {
+        const standing = watchEnd(isStanding())
+        while (!standing.end && !isOver()) await turns(1)
+        if (standing.end?.value === true) break
       }
-    } finally {
-      ending.abort()
-      await draining
+      if (patience.isOver && running.size > 0) throw hanging([...running.values()])
     }
+    const { end } = draining
+    ending.abort()
     if (end?.error !== undefined && !isOver() && !isPaused(end.error)) throw end.error
   }
 
@@ -113,18 +106,14 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
   }
 }
 
-/** The same store, which can be made to call whoever wants to hear of releases. */
-function heeding(store: Store, wakers: Set<() => void>): Store {
-  const { subscriptions } = store
-  const onRelease = (wake: () => void) => {
-    const forget = subscriptions.onRelease(wake)
-    wakers.add(wake)
-    return () => {
-      wakers.delete(wake)
-      forget()
-    }
-  }
-  return { ...store, subscriptions: { ...subscriptions, onRelease } }
+/** A promise that can be looked at. It may never end, and nobody need be waiting when it does. */
+function watchEnd<T>(promise: Promise<T>): { readonly end?: { readonly value?: T; readonly error?: unknown } } {
+  const watched: { end?: { readonly value?: T; readonly error?: unknown } } = {}
+  promise.then(
+    (value) => void (watched.end = { value }),
+    (error: unknown) => void (watched.end = { error }),
+  )
+  return watched
 }
 
 function isMoving(state: string): boolean {
@@ -136,7 +125,7 @@ function isPaused(error: unknown): boolean {
 }
 
 // Both must be over: a machine that stood still for a while has taken no turns.
-const patientMs = 4_000
+const patientMs = 3_000
 const patientRounds = 1_000
 
 /** Ends what would otherwise end when the test runner gives up, without a word about why. It decides nothing else. */

@@ -115,7 +115,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     row.presence = session.number
     row.leaseUntil = server.clock.now() + leaseMs
     const lease = { subscription, partition, owner, epoch: row.epoch }
-    return { outcome: 'claimed', lease, state: toState(row), isInherited }
+    return { outcome: 'claimed', lease, state: toState(row), isInherited, now: server.clock.now() }
   }
 
   function setPause(what: string, subscription: string, pause: Pause | undefined, deed: Deed | undefined) {

@@ -40,6 +40,10 @@ export const faultConditions = {
   illness: ['illnessEveryMs'],
   /** Somebody sets the wall clock of a process. */
   clock: ['clockEveryMs'],
+  /** A process ends as it should, and another one takes its place. */
+  deploy: ['deployEveryMs'],
+  /** A person pauses and resumes subscriptions, lets parked lanes go, and discards what is parked. */
+  act: ['actEveryMs'],
 } as const satisfies Record<string, readonly (keyof Conditions)[]>
 
 export type Fault = keyof typeof faultConditions
@@ -89,6 +93,8 @@ export function drawPlan(seed: number, stores: readonly StoreName[], faults: rea
       illnessMs: between(1, 80) * 100,
       clockEveryMs: sometimes(0.3, () => between(10, 60) * 100),
       clockMs: chance.pick([1_000, 60_000, 86_400_000]),
+      deployEveryMs: sometimes(0.3, () => between(10, 60) * 100),
+      actEveryMs: sometimes(0.4, () => between(5, 40) * 100),
     },
   }
   return allFaults.filter((fault) => !faults.includes(fault)).reduce(without, plan)
