@@ -12,6 +12,7 @@ import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { systemChannel, systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
+import { emptierOf } from '../subscription/begin-anew.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
@@ -171,24 +172,9 @@ export function createEngine(options: EngineOptions): Engine {
     },
     reset: async (name) => {
       const { subscription } = runnerOf(name)
-      const { consumer } = subscription
-      if (consumer.kind === 'handler') {
-        throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
-          hint: 'For that, define it under another name.',
-        })
-      }
-      if (consumer.kind === 'sql' && !consumer.reset) {
-        throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
-          hint: 'Give defineProjection a reset.',
-        })
-      }
-      if (subscription.source) {
-        throw new HoldfastError('OPTION_INVALID', `${name} reads from ${subscription.source.name}, not from the log.`, {
-          hint: 'Only what reads the log can begin anew.',
-        })
-      }
+      const empty = emptierOf(subscription)
       await refuseOtherVersion(store, subscription)
-      await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
+      await store.subscriptions.reset(name, empty)
       attendance.look()
       return { events: await eventsBehind(name) }
     },

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
+import { emptierOf } from '../subscription/begin-anew.ts'
 import type { ResetReport } from '../subscription/subscription-store.ts'
 import { type OperatorParts, whole } from './parts.ts'
 
@@ -34,27 +35,11 @@ export async function resume(parts: OperatorParts, subscription: string, given: 
 
 export async function reset(parts: OperatorParts, name: string, given: string): Promise<ResetReport> {
   const reason = parts.reasonOf(given)
-  const subscription = parts.subscriptionOf(name)
-  const { consumer, source } = subscription
-  if (consumer.kind === 'handler') {
-    throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
-      hint: 'For that, define it under another name.',
-    })
-  }
-  if (consumer.kind === 'sql' && !consumer.reset) {
-    throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
-      hint: 'Give defineProjection a reset.',
-    })
-  }
-  if (source) {
-    throw new HoldfastError('OPTION_INVALID', `${name} reads from ${source.name}, not from the log.`, {
-      hint: 'Only what reads the log can begin anew.',
-    })
-  }
+  const empty = emptierOf(parts.subscriptionOf(name))
   await parts.liveOf(name)
   await parts.partitionsOf(name)
   const deed = parts.deed({ act: 'subscription.reset', target: name, reason, details: {} })
-  return parts.store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined, deed)
+  return parts.store.subscriptions.reset(name, empty, deed)
 }
 
 const perPurge = 1_000

@@ -46,7 +46,7 @@ export function rebuildStatements(db: Database) {
       INSERT INTO ${partitions} (subscription, partition, epoch, start, position)
       SELECT $1, partition, $2, start, start FROM ${partitions} WHERE subscription = $3`),
     decisions: fresh(`
-      SELECT l.position, ${leftOut} AS is_left_out, l.ended_by AS by, l.ended_reason AS reason, ${revisionOf(
+      SELECT l.position, ${leftOut} AS "isLeftOut", l.ended_by AS by, l.ended_reason AS reason, ${revisionOf(
         db,
         'l',
         `json_build_object('number', r.number, 'body', r.body, 'by', r.by, 'reason', r.reason, 'at', r.at)`,

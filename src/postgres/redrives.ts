@@ -1,13 +1,7 @@
 import { checkDeed, type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
-import type {
-  AskOutcome,
-  Redrive,
-  RedriveLane,
-  RedriveLaneState,
-  RedriveRequest,
-  RedriveTask,
-} from '../redrive/redrive.ts'
+import type { AskOutcome, Redrive, RedriveLane, RedriveRequest, RedriveTask } from '../redrive/redrive.ts'
+import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
@@ -17,18 +11,6 @@ import { redriveLock, schemaNumber } from './locks.ts'
 import { freezeStatement, redriveStatements } from './redrive-sql.ts'
 import { isStorable } from './rows.ts'
 import type { Query } from './statement.ts'
-
-interface RedriveRow
-  extends Omit<Redrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'byState' | 'endedAt' | 'endedReason'> {
-  /** Three in JSON. */
-  readonly filter: string
-  readonly stages: string
-  readonly byState: string
-  readonly rate: number | null
-  readonly maxFailures: number | null
-  readonly endedAt: number | null
-  readonly endedReason: string | null
-}
 
 interface OverRow {
   readonly id: string
@@ -166,19 +148,4 @@ function whyNot(lanes: number, busy: number, expected: number | undefined): AskO
 
 function unknown(subscription: string): HoldfastError {
   return new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
-}
-
-const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
-
-function toRedrive(row: RedriveRow): Redrive {
-  return {
-    ...row,
-    filter: JSON.parse(row.filter) as Redrive['filter'],
-    stages: JSON.parse(row.stages) as number[],
-    byState: { ...noStates, ...(JSON.parse(row.byState) as Partial<Record<RedriveLaneState, number>>) },
-    rate: row.rate ?? undefined,
-    maxFailures: row.maxFailures ?? undefined,
-    endedAt: row.endedAt ?? undefined,
-    endedReason: row.endedReason ?? undefined,
-  }
 }

@@ -1,12 +1,13 @@
 import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import { pauseCounts } from '../subscription/deed.ts'
+import { toPartitionState } from '../subscription/partition-row.ts'
 import type { ClaimOutcome, ClaimRequest, Lease, Pause, SubscriptionStore } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import { postgresCommits } from './commit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import { postgresMembers } from './members.ts'
-import { type PartitionRow, partitionColumns, partitionReader, toState } from './partitions.ts'
+import { type PartitionRow, partitionColumns, partitionReader } from './partitions.ts'
 import { performIn, rehearseIn } from './perform.ts'
 import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
@@ -82,7 +83,13 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
         // committed since; from now on nobody else does.
         const trials = await readTrials(query, subscription, partition)
         const lease = { subscription, partition, owner, epoch: row.epoch }
-        return { outcome: 'claimed', lease, state: toState(row, trials), isInherited: row.is_inherited, now: row.now }
+        return {
+          outcome: 'claimed',
+          lease,
+          state: toPartitionState(row, trials),
+          isInherited: row.is_inherited,
+          now: row.now,
+        }
       }
       if (version !== undefined && row.version !== version) return { outcome: 'version', version: row.version }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.

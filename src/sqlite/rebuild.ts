@@ -2,18 +2,28 @@ import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
+import {
+  type GenerationRow as CommonRow,
+  type DecisionRow,
+  liveTableName,
+  namedTables,
+  type Pair,
+  pairsOf,
+  refuseOther,
+  toDecision,
+  toGap,
+  toGeneration,
+} from '../rebuild/generation-row.ts'
 import type {
   BeginOutcome,
   BeginRequest,
-  Decision,
   DropOutcome,
-  Gap,
   RebuildStore,
   SwitchOutcome,
   SwitchRequest,
 } from '../rebuild/rebuild-store.ts'
 import type { Clock } from '../runtime/ports.ts'
-import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
+import type { PartitionState } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import type { Bell } from './bell.ts'
 import type { Database } from './database.ts'
@@ -22,33 +32,12 @@ import { quote } from './identifier.ts'
 import { partitionRows, toState } from './partitions.ts'
 import { columnsText, kindSql, makeTable } from './registration.ts'
 
-interface GenerationRow {
-  readonly name: string
-  readonly kind: SubscriptionKind
-  readonly table_name: string | null
-  readonly columns: string
+interface GenerationRow extends CommonRow {
   readonly created_at: number
-  readonly version: number
-  readonly generation_of: string | null
-  readonly epochs: number
-  readonly retired_at: number | null
 }
 
 const generationsSql = `
   SELECT name, ${kindSql}, table_name, columns, created_at, version, generation_of, epochs, retired_at FROM holdfast_subscriptions`
-
-/** Everything that is kept by the name of a subscription. */
-const named = [
-  'partitions',
-  'lanes',
-  'letters',
-  'revisions',
-  'incidents',
-  'trials',
-  'inbox',
-  'redrives',
-  'redrive_lanes',
-] as const
 
 // A person left it out, or it was seen to elsewhere.
 const leftOut = `(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))`
@@ -59,7 +48,7 @@ const decided = `
     WHERE r.subscription = l.subscription AND r.partition = l.partition AND r.position = l.position AND r.taken_back = 0))`
 
 const decisionsSql = `
-  SELECT l.position, l.status, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
+  SELECT l.position, ${leftOut} AS isLeftOut, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
   WHERE l.subscription = ? AND l.position > ? AND l.position <= ? AND l.partition = ? AND ${decided} ORDER BY l.position`
 
 // What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
@@ -141,23 +130,14 @@ function liveOf(db: Database, subscription: string): GenerationRow {
   })
 }
 
-function toGeneration(db: Database, row: GenerationRow): Generation {
-  return {
-    subscription: row.generation_of ?? row.name,
-    version: row.version,
-    isLive: row.generation_of === null,
-    name: row.name,
-    kind: row.kind,
-    table: row.table_name ?? undefined,
-    retiredAt: row.retired_at ?? undefined,
-    partitions: partitionRows(db, row.name).map(toState),
-  }
+function generationOf(db: Database, row: GenerationRow): Generation {
+  return toGeneration(row, partitionRows(db, row.name).map(toState))
 }
 
 function list(db: Database, subscription: string): Generation[] {
   const sql = `${generationsSql} WHERE (name = ?1 AND generation_of IS NULL) OR generation_of = ?1
     ORDER BY generation_of IS NOT NULL, version`
-  return db.all<GenerationRow>(sql, subscription).map((row) => toGeneration(db, row))
+  return db.all<GenerationRow>(sql, subscription).map((row) => generationOf(db, row))
 }
 
 function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
@@ -167,8 +147,8 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
   const name = generationName(subscription, version)
   const known = find(db, name)
   if (known) {
-    refuseOther(request, known)
-    return { outcome: 'begun', isNew: false, generation: toGeneration(db, known) }
+    refuseOther(kind, columnsText(table?.columns ?? []), known)
+    return { outcome: 'begun', isNew: false, generation: generationOf(db, known) }
   }
   if (table) makeTable(db, table)
   db.run(
@@ -190,30 +170,7 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
     subscription,
   )
   writeDeed(db, deed)
-  return { outcome: 'begun', isNew: true, generation: toGeneration(db, find(db, name) as GenerationRow) }
-}
-
-function refuseOther({ kind, table }: BeginRequest, known: GenerationRow): void {
-  if (kind === known.kind && columnsText(table?.columns ?? []) === known.columns) return
-  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
-    hint: 'Drop that version and begin it anew, or raise the version.',
-  })
-}
-
-interface DecisionRow {
-  readonly position: number
-  readonly status: string
-  readonly by: string | null
-  readonly reason: string | null
-  /** In JSON. */
-  readonly revision: string | null
-}
-
-function toDecision({ position, status, by, reason, revision }: DecisionRow): Decision {
-  // One that was revised and then discarded is not applied at all.
-  if (status === 'discarded' || (status === 'resolved' && reason !== null) || revision === null)
-    return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
-  return { decision: 'revised', position, revision: JSON.parse(revision) }
+  return { outcome: 'begun', isNew: true, generation: generationOf(db, find(db, name) as GenerationRow) }
 }
 
 function strays(db: Database, subscription: string, version: number, limit: number) {
@@ -233,7 +190,7 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   if (live.version === version) return { outcome: 'live' }
   const next = find(db, generationName(subscription, version))
   if (!next) return { outcome: 'unknown' }
-  const pairs = pairsOf(db, subscription, next.name)
+  const pairs = pairsOf(partitionRows(db, subscription).map(toState), partitionRows(db, next.name).map(toState))
   const gaps = pairs.filter((pair) => isBehind(db, pair, pairs.length)).map(toGap)
   if (gaps.length > 0) return { outcome: 'behind', gaps }
   const { count } = strays(db, subscription, version, 0)
@@ -247,30 +204,16 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   db.run(dueHeadsSql, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)
-  const generation = toGeneration(db, find(db, subscription) as GenerationRow)
+  const generation = generationOf(db, find(db, subscription) as GenerationRow)
   const before = pairs.map((pair) => pair.before)
   writeDeed(db, withCounts(deed, switchCounts(live.version, before, generation.partitions)))
   return { outcome: 'switched', from: live.version, generation }
-}
-
-interface Pair {
-  readonly before: PartitionState
-  readonly after: PartitionState
-}
-
-function pairsOf(db: Database, live: string, next: string): Pair[] {
-  const rebuilt = partitionRows(db, next).map(toState)
-  return partitionRows(db, live).map((row, i) => ({ before: toState(row), after: rebuilt[i] as PartitionState }))
 }
 
 /** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
 function isBehind(db: Database, { before, after }: Pair, of: number): boolean {
   const [from, to] = [after.checkpoint.position, before.checkpoint.position]
   return from < to && db.get(betweenSql, from, to, of, before.partition) !== undefined
-}
-
-function toGap({ before, after }: Pair): Gap {
-  return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
 }
 
 function fence(db: Database, live: string, next: string, before: PartitionState, after: PartitionState): void {
@@ -301,7 +244,7 @@ export function endRedrives(db: Database, subscription: string, reason: string, 
 function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, old: string, at: number): void {
   const base = live.table_name
   const kept = base === null ? null : generationTableName(base, live.version)
-  const taken = next.table_name === null ? null : baseOf(next.table_name, next.version)
+  const taken = next.table_name === null ? null : liveTableName(next.table_name, next.version)
   db.run(
     `INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at, version, generation_of, retired_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -318,7 +261,8 @@ function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, ol
     [live.name, old],
     [next.name, live.name],
   ] as const) {
-    for (const table of named) db.run(`UPDATE holdfast_${table} SET subscription = ? WHERE subscription = ?`, to, from)
+    for (const table of namedTables)
+      db.run(`UPDATE holdfast_${table} SET subscription = ? WHERE subscription = ?`, to, from)
   }
   db.run('DELETE FROM holdfast_subscriptions WHERE name = ?', next.name)
   db.run(
@@ -340,10 +284,6 @@ function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, ol
   }
 }
 
-function baseOf(table: string, version: number): string {
-  return table.slice(0, -generationTableName('', version).length)
-}
-
 function drop(db: Database, subscription: string, version: number, deed: Deed | undefined): DropOutcome {
   if (liveOf(db, subscription).version === version) return 'live'
   const name = generationName(subscription, version)
@@ -363,7 +303,7 @@ export function removeGeneration(db: Database, name: string): void {
     name,
     row.generation_of,
   )
-  for (const table of named) db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, name)
+  for (const table of namedTables) db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, name)
   db.run('DELETE FROM holdfast_members WHERE subscription = ?', name)
   db.run('DELETE FROM holdfast_subscriptions WHERE name = ?', name)
   if (row.table_name !== null) db.exec(`DROP TABLE ${quote(row.table_name)}`)

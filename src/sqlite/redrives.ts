@@ -4,11 +4,11 @@ import type {
   AskOutcome,
   Redrive,
   RedriveLane,
-  RedriveLaneState,
   RedriveProgress,
   RedriveRequest,
   RedriveTask,
 } from '../redrive/redrive.ts'
+import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { writeDeed } from './audit.ts'
@@ -16,18 +16,6 @@ import type { Bell } from './bell.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import { conditionsOf } from './letter-filter.ts'
-
-interface RedriveRow
-  extends Omit<Redrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'byState' | 'endedAt' | 'endedReason'> {
-  /** Three in JSON. */
-  readonly filter: string
-  readonly stages: string
-  readonly byState: string
-  readonly rate: number | null
-  readonly maxFailures: number | null
-  readonly endedAt: number | null
-  readonly endedReason: string | null
-}
 
 const columns = `
   r.id, r.subscription, r.act, r.filter, r.by, r.reason, r.at, r.rate, r.stages, r.max_failures AS maxFailures, r.lanes, r.admitted,
@@ -244,19 +232,4 @@ function end(
 
 export function writeRedriven(db: Database, redriven: readonly RedriveProgress[]): void {
   for (const { redrive, lane, letters, state } of redriven) db.run(progressSql, state, letters, redrive, lane)
-}
-
-const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
-
-function toRedrive(row: RedriveRow): Redrive {
-  return {
-    ...row,
-    filter: JSON.parse(row.filter) as Redrive['filter'],
-    stages: JSON.parse(row.stages) as number[],
-    byState: { ...noStates, ...(JSON.parse(row.byState) as Partial<Record<RedriveLaneState, number>>) },
-    rate: row.rate ?? undefined,
-    maxFailures: row.maxFailures ?? undefined,
-    endedAt: row.endedAt ?? undefined,
-    endedReason: row.endedReason ?? undefined,
-  }
 }
