@@ -90,6 +90,8 @@ const calledWrongly = new Set([
   'REDRIVE_UNKNOWN',
   'REDRIVE_NOTHING',
   'REVISION_NONE',
+  'REBUILD_UNKNOWN',
+  'REBUILD_BESIDE',
   'STATE_NEEDS_FOLD',
 ])
 
@@ -106,9 +108,9 @@ export function toTold(error: unknown): Told {
   const { code, message, hint } = (typeof error === 'object' && error !== null ? error : {}) as Record<string, unknown>
   if (error instanceof Error && typeof code === 'string' && /^[A-Z]+(_[A-Z]+)*$/.test(code) && 'hint' in error) {
     const said = typeof hint === 'string' ? hint : undefined
-    const whole = withoutSecrets(String(message))
+    const whole = String(message)
     const what = said !== undefined && whole.endsWith(` ${said}`) ? whole.slice(0, -said.length - 1) : whole
-    return { code: code as ErrorCode, message: what, hint: said, exit: exitOf(code), more: undefined }
+    return { code: code as ErrorCode, message: withoutSecrets(what), hint: said, exit: exitOf(code), more: undefined }
   }
   const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
   const next = 'It is not an error of the kind we know. HOLDFAST_DEBUG=1 shows where it comes from.'

@@ -17,6 +17,8 @@ import { acquitStatement, trialReader } from './trials.ts'
 interface ClaimedRow extends PartitionRow {
   readonly is_taken: boolean
   readonly is_inherited: boolean
+  /** Of the server. */
+  readonly now: number
   /** The live one. */
   readonly version: number
 }
@@ -80,7 +82,7 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
         // committed since; from now on nobody else does.
         const trials = await readTrials(query, subscription, partition)
         const lease = { subscription, partition, owner, epoch: row.epoch }
-        return { outcome: 'claimed', lease, state: toState(row, trials), isInherited: row.is_inherited }
+        return { outcome: 'claimed', lease, state: toState(row, trials), isInherited: row.is_inherited, now: row.now }
       }
       if (version !== undefined && row.version !== version) return { outcome: 'version', version: row.version }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
@@ -106,6 +108,9 @@ function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   }
 }
 
+/** In milliseconds since 1970. */
+const serverTime = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
 function statements(db: Database) {
   const partitions = db.table('holdfast_partitions')
   const ofLease = 'subscription = $1 AND partition = $2 AND epoch = $3 AND owner = $4'
@@ -128,9 +133,9 @@ function statements(db: Database) {
         FROM before WHERE subscription = $1 AND partition = $2
         RETURNING is_inherited, ${partitionColumns}
       )
-      SELECT true AS is_taken, is_inherited, (SELECT version FROM live) AS version, ${partitionColumns} FROM taken
+      SELECT true AS is_taken, is_inherited, (SELECT version FROM live) AS version, ${serverTime} AS now, ${partitionColumns} FROM taken
       UNION ALL
-      SELECT false, false, (SELECT version FROM live), ${partitionColumns} FROM ${partitions}
+      SELECT false, false, (SELECT version FROM live), ${serverTime}, ${partitionColumns} FROM ${partitions}
       WHERE subscription = $1 AND partition = $2 AND NOT EXISTS (SELECT FROM taken)`),
     renew: prepared(`
       UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6

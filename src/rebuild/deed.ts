@@ -24,7 +24,7 @@ export function deedOf(
   })
 }
 
-type States = readonly PartitionState[]
+type States = readonly Pick<PartitionState, 'checkpoint'>[]
 
 /** What the transaction of a switch counts for its deed: of the one that was live, and of the one that is. */
 export function switchCounts(from: number, before: States, after: States): Deed['details'] {

@@ -149,7 +149,7 @@ function take(
   )
   const state = loadPartition(db, subscription, partition) as PartitionState
   const lease: Lease = { subscription, partition, owner, epoch: state.epoch }
-  return { outcome: 'claimed', lease, state, isInherited }
+  return { outcome: 'claimed', lease, state, isInherited, now }
 }
 
 function mustExist(subscription: string, changed: number): void {

@@ -92,6 +92,11 @@ export type ClaimOutcome =
       readonly state: PartitionState
       /** Whoever had it before did not give it back: it may have died over what it was doing. */
       readonly isInherited: boolean
+      /**
+       * The store's own time, in milliseconds since 1970. What is kept for whoever comes next, such as when a lane is due, is told by it: the
+       * clocks of two processes may be days apart.
+       */
+      readonly now: number
     }
   | { readonly outcome: 'owned'; readonly owner: string }
   /** Another version is live: this process must not write into its table. */

@@ -61,12 +61,13 @@ it.for([-3, 3])('a wall clock that is set by %i hours costs nobody a lease', asy
   let skewMs = 0
   const skewed = { now: () => clock.now() + skewMs, mono: () => clock.mono() }
   const first = noting(world)
-  const engine = world.engine([first.handler], { name: 'first', clock: skewed })
+  const engine = world.engine([first.handler], { name: 'zoe', clock: skewed })
   await run(world, engine, 1_000)
   skewMs = hours * 3_600_000
+  // If nobody had it, it would be hers: where all else is equal the name decides.
   const second = noting(world)
-  await run(world, world.engine([second.handler], { name: 'second' }), 120_000)
-  expect(await world.store.subscriptions.load('notify', 0)).toMatchObject({ owner: 'first', epoch: 1 })
+  await run(world, world.engine([second.handler], { name: 'ada' }), 120_000)
+  expect(await world.store.subscriptions.load('notify', 0)).toMatchObject({ owner: 'zoe', epoch: 1 })
   await fill(world, ['a'], 2)
   await world.runtime.advance(1_000)
   expect([first.callsOf('a'), second.callsOf('a')]).toEqual([[1, 2], []])

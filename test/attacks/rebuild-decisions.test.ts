@@ -101,6 +101,24 @@ describeStores('what people decide beside a rebuild', (open) => {
     expect(await young.verify('balances')).toMatchObject({ ok: true, counts: { applied: 3, held: 0, discarded: 1 } })
   })
 
+  it('is about the live one: letters of the other are only looked at', async () => {
+    await using place = await open()
+    const { store } = place
+    await heldOnce(store)
+    await rebuild(strict, { store, logger: silent })
+    const operator = createOperator({ store, subscriptions: [strict], by: 'ada' })
+    const name = 'balances~2'
+    expect(await operator.letters({ subscription: name })).toHaveLength(2)
+    const refused = { code: 'REBUILD_BESIDE' }
+    for (const act of ['redrive', 'discard', 'resolve', 'skip'] as const)
+      await expect(operator[act](name, { all: true }, { reason: 'x' })).rejects.toMatchObject(refused)
+    await expect(operator.dryRun(name, { all: true })).rejects.toMatchObject(refused)
+    const held = { subscription: name, position: 2 }
+    await expect(operator.revise(held, { data: { amount: 1 } }, 'x')).rejects.toMatchObject(refused)
+    await expect(operator.unrevise(held, 'x')).rejects.toMatchObject(refused)
+    expect(await operator.audit()).toEqual([])
+  })
+
   it('is nothing any more when it was taken back', async () => {
     await using place = await open()
     const { store } = place

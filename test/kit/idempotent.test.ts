@@ -138,6 +138,8 @@ describe('a handler', () => {
 
   it('is tried at so many points as wanted, drawn by a seed', async () => {
     await expectIdempotent(receipts, events, { world, most: 2, seed: 7 })
+    const { message } = await failureOf(expectIdempotent(careless, events, { world, most: 2, seed: 7 }))
+    expect(message).toMatch(/\nHOLDFAST_SEED=7 draws the same 2 of \d+ points again\.$/)
     const points = Array.from({ length: 40 }, (_, i) => i)
     expect(draw(points, 40, 1)).toEqual(points)
     const some = draw(points, 5, 1)

@@ -1,5 +1,5 @@
 import { rmSync } from 'node:fs'
-import { cp, mkdtemp, realpath, symlink } from 'node:fs/promises'
+import { cp, mkdtemp, realpath, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,6 +17,8 @@ export async function copyProject(): Promise<Copy> {
   const folder = await realpath(await mkdtemp(join(tmpdir(), 'holdfast-planted-')))
   await cp(root, folder, { recursive: true, filter: (path) => !leftOut.includes(basename(path)) })
   await symlink(await realpath(join(root, 'node_modules')), join(folder, 'node_modules'))
+  // It would mend what is installed, which is not the copy's own.
+  await writeFile(join(folder, 'scripts/ready.mjs'), '')
   const remove = () => rmSync(folder, { recursive: true, force: true })
   // Also when somebody has lost patience.
   process.once('exit', remove)

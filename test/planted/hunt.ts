@@ -1,6 +1,6 @@
 import { type Bug, plant } from './bug.ts'
 import { type Copy, copyProject } from './copy.ts'
-import { findBySimulation } from './simulation.ts'
+import { findBySimulation, isSimulated } from './simulation.ts'
 import { runSuite, type Verdict } from './suite.ts'
 
 export interface Hunting {
@@ -72,7 +72,8 @@ async function find(bug: Bug, { folder }: Copy, { by, seeds, servers }: Hunting)
   const about = () => ({ name, tells, seconds: secondsSince(begun) })
   const takeOut = await plant(bug, folder)
   try {
-    const simulated = by === 'suite' ? undefined : await findBySimulation(folder, seeds)
+    const isAttacked = by !== 'suite' && isSimulated(bug.file)
+    const simulated = isAttacked ? await findBySimulation(folder, seeds) : undefined
     if (simulated?.verdict === 'red')
       return { ...about(), by: 'simulator', seeds: simulated.seeds, violation: simulated.test }
     const tested = by === 'sim' ? undefined : await runSuite(folder, suite, servers)

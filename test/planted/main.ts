@@ -11,7 +11,7 @@ const { values } = parseArgs({
     json: { type: 'boolean', default: false },
     only: { type: 'string' },
     by: { type: 'string', default: 'both' },
-    seeds: { type: 'string', default: '1000' },
+    seeds: { type: 'string', default: '200' },
   },
 })
 const names = values.only?.split(',')

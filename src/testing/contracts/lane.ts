@@ -9,7 +9,7 @@ import {
   claimBy,
   claimed,
   commitOf,
-  hold,
+  hold as holdOf,
   letter,
   limits,
   newEvent,
@@ -50,6 +50,7 @@ export const laneCases: Record<string, Case> = {
       (await queueOf(store, 's', 0, 'a', { events, bytes: 1_000 })).letters.map(({ sequence }) => sequence)
     assert.deepEqual(await sequences(10), [3, 4, 5])
     assert.deepEqual(await sequences(2), [3, 4])
+    assert.deepEqual(await sequences(1), [3])
     const some = await queueOf(store, 's', 0, 'a', { events: 10, bytes: 20 })
     assert.deepEqual([some.letters.length, some.next?.sequence], [1, 4])
     assert.equal((await queueOf(store, 's', 0, 'a', { events: 3, bytes: 1_000 })).next, undefined)
@@ -143,7 +144,7 @@ export const laneCases: Record<string, Case> = {
     const failureOf = (n: number) => failures[n] as Failure
     const held = { ...letter('a', 1, 'parked'), failure: failureOf(0) }
     const { position } = held.event
-    await store.subscriptions.commit({ ...commitOf(lease), at: 0, held: [held], lanes: [hold(held, 1)] })
+    await store.subscriptions.commit({ ...commitOf(lease), at: 0, held: [held], lanes: [holdOf(held, 1)] })
     for (let n = 1; n <= 60; n++) {
       const change = { change: 'failed', position, status: 'parked', failure: failureOf(n) } as const
       await store.subscriptions.commit({ ...commitOf(lease), at: n, letters: [change] })

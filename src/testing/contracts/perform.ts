@@ -101,6 +101,19 @@ export const performCases: Record<string, Case> = {
     }
   },
 
+  'keeps nothing of the SQL of a user when the checkpoint is not where the page began': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    await store.subscriptions.commit({ ...commitOf(lease), to: at(5) })
+    const outcome = await store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      return to(lease, 1)
+    })
+    assert.equal(outcome.outcome, 'fenced')
+    assert.deepEqual(await notes.all(), [])
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 5)
+  },
+
   'writes nothing of the SQL of a user while the subscription is paused': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()

@@ -46,7 +46,10 @@ export async function expectIdempotent<C extends EventCatalog, D = undefined>(
   for (const point of draw(points, most, seed)) {
     const expected = point.come === 'at once' ? whole : single
     const played = await play({ ...given, ...point })
-    if (!isSame(expected, played)) deny(claim, events, expected, played, point.death)
+    if (isSame(expected, played)) continue
+    const drawn =
+      points.length > most ? [`HOLDFAST_SEED=${seed} draws the same ${most} of ${points.length} points again.`] : []
+    deny(claim, events, expected, played, point.death, drawn)
   }
 }
 
@@ -88,7 +91,14 @@ export async function twice<D>(claim: Claim, given: Play<D>): Promise<Played> {
   )
 }
 
-function deny(claim: Claim, events: readonly TestEvent[], expected: Played, played: Played, death: Death): never {
+function deny(
+  claim: Claim,
+  events: readonly TestEvent[],
+  expected: Played,
+  played: Played,
+  death: Death,
+  drawn: readonly string[],
+): never {
   const key = differingKey(expected, played) ?? ''
   const [before, after] = [madeOf(expected, key), madeOf(played, key)]
   const which = played.repeated.map((index) => titleOf(events, index)).join(', ')
@@ -108,6 +118,7 @@ function deny(claim: Claim, events: readonly TestEvent[], expected: Played, play
       ...(which === ''
         ? ['What it knows must be in the rows or with others: what is only in memory is gone.']
         : ['Hand ctx.idempotencyKey on to whoever is called: it is the same each time. Or do what can be done twice.']),
+      ...drawn,
       ...explain(played.outside),
     ],
     { expected: before, actual: after },

@@ -4,6 +4,7 @@ import type { EventCatalog } from '../../event/catalog.ts'
 import type { Handler } from '../../handler/handler.ts'
 import type { Projection } from '../../projection/projection.ts'
 import type { Store } from '../../store.ts'
+import { defineSubscription } from '../../subscription/subscription.ts'
 import { Mortality } from '../mortal.ts'
 import { createVirtualRuntime, type VirtualRuntime } from '../virtual.ts'
 import { appendAll, type PlacedEvent, type TestEvent } from './events.ts'
@@ -79,7 +80,8 @@ export async function play<D>(options: Play<D>): Promise<Played> {
       ...runtime,
       timers: mortality.timers(runtime.timers),
       store: mortality.guard(told(store, committing)),
-      subscriptions: [consumer],
+      // As one, whatever the store would cut it into: the order of the events is what is played with.
+      subscriptions: [defineSubscription(consumer, { partitions: 1 })],
       lease: leaseMs,
     })
     return { consumer, process, mortality }

@@ -2,6 +2,7 @@ import type { Handler } from '../../handler/handler.ts'
 import type { Projection } from '../../projection/projection.ts'
 import { type Duration, toMs } from '../../runtime/duration.ts'
 import type { Store } from '../../store.ts'
+import { defineSubscription } from '../../subscription/subscription.ts'
 import { createVirtualRuntime } from '../virtual.ts'
 import { appendAll, type PlacedEvent, type TestEvent } from './events.ts'
 import { createProcess, type TestProcess, turns } from './process.ts'
@@ -38,7 +39,9 @@ export async function playScenario<T>(
 ): Promise<T> {
   const runtime = createVirtualRuntime()
   await using store = await createKitStore(runtime.clock)
-  const process = createProcess({ ...runtime, store, subscriptions: [consumer] })
+  // As one, whatever the store would cut it into: what happens is then in the order of the events.
+  const subscription = defineSubscription(consumer, { partitions: 1 })
+  const process = createProcess({ ...runtime, store, subscriptions: [subscription] })
   const when: PlacedEvent[] = []
   try {
     const given = await appendAll(store, runtime, [consumer], past)

@@ -4,6 +4,7 @@ import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
 import { addCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, Trial } from '../../subscription/subscription-store.ts'
 import { checkInserts, writeLetters } from './letter-writes.ts'
+import { missingColumn } from './rows.ts'
 import type { Server } from './server.ts'
 import type { Lane, Partition, Row, RowTable, State, Subscribed } from './state.ts'
 import { compareText } from './state.ts'
@@ -50,6 +51,11 @@ export function commitIn(server: Server, tx: Tx, page: Commit): CommitOutcome {
 function judge(state: State, page: Commit, writes: Writes): CommitOutcome {
   const { lease, from, commits, evenPaused } = page
   const row = partitionOf(state, lease)
+  // The table went elsewhere with a switch, or was dropped: that is found out before anything else is.
+  const flaw = page.table && page.rows.length > 0 ? flawOf(state, page.table) : undefined
+  const elsewhere = flaw && barredBy(row, lease)
+  if (elsewhere) return elsewhere
+  if (flaw) throw flaw
   const why = barredBy(evenPaused && row ? { ...row, pause: undefined } : row, lease)
   if (why) return why
   const { checkpoint } = row as Partition
@@ -61,9 +67,17 @@ function judge(state: State, page: Commit, writes: Writes): CommitOutcome {
   return { outcome: 'committed' }
 }
 
+function flawOf({ tables }: State, { name, columns }: TableSpec): ServerError | undefined {
+  const table = tables.get(name)
+  if (!table) return new ServerError('42P01', `relation "${name}" does not exist`, name)
+  return missingColumn(
+    table,
+    columns.map((column) => column.name),
+  )
+}
+
 function judgeRows(state: State, { name, columns }: TableSpec, rows: readonly RowWrite[]): CommitOutcome | undefined {
-  const table = state.tables.get(name)
-  if (!table) throw new ServerError('42P01', `relation "${name}" does not exist`, name)
+  const table = state.tables.get(name) as RowTable
   for (const [i, row] of rows.entries()) {
     for (const [c, column] of columns.entries()) {
       if (!table.unique.has(column.name) || !isTaken(table, column.name, c, rows, i)) continue

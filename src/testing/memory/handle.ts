@@ -83,6 +83,11 @@ export class Handle {
     this.#trouble = undefined
   }
 
+  /** What failed was taken back. */
+  recover(): void {
+    this.#failure = undefined
+  }
+
   close(): void {
     this.#isOver = true
   }

@@ -118,7 +118,8 @@ class Performing implements Transaction {
     try {
       await this.run(work)
     } catch (error) {
-      await this.#own(() => this.#connection.rollbackTo(this.#tx, savepoint), error)
+      await this.#own(() => this.#connection.rollbackTo(tx, savepoint), error)
+      this.#handle.recover()
       throw error
     }
     await this.#own(() => this.#connection.within(this.#tx, 'sql.release', () => undefined))

@@ -48,10 +48,10 @@ export function keptTable(table: TableSpec | undefined): TableSpec | undefined {
   return table && { name: table.name, columns: JSON.parse(columnsText(table)) as TableSpec['columns'] }
 }
 
-export function makeTable({ tables }: State, { name }: TableSpec): void {
+export function makeTable({ tables }: State, { name, columns }: TableSpec): void {
   if (tables.has(name)) {
     const message = `The store in memory has a ${name} already, which is not of this projection.`
     throw new HoldfastError('PROJECTION_TABLE_TAKEN', message, { hint: 'Give the projection another name.' })
   }
-  tables.set(name, { rows: new Map(), unique: new Set() })
+  tables.set(name, { columns: columns.map((column) => column.name), rows: new Map(), unique: new Set() })
 }

@@ -2,6 +2,7 @@ import { HoldfastError } from '../../errors.ts'
 import { castOf } from '../../postgres/list.ts'
 import type { ColumnValue, Condition, ListedRow, RowQuery, RowStore, TableSpec } from '../../projection/row-store.ts'
 import { compareText, type Read, type Row, type RowTable, type State } from './state.ts'
+import { ServerError } from './transaction.ts'
 
 export function memoryRows(read: Read): RowStore {
   return {
@@ -15,7 +16,16 @@ export function memoryRows(read: Read): RowStore {
           }),
         )
       }),
-    list: (table, query) => read('rows.list', (state) => listRows(tableOf(state, table), table, query)),
+    list: async (table, query) => {
+      checkValues(table, query)
+      return read('rows.list', (state) => {
+        const found = tableOf(state, table)
+        const asked = [...table.columns.map(({ name }) => name), ...query.where.map(({ column }) => column)]
+        const missing = missingColumn(found, [...asked, query.orderBy.column])
+        if (missing) throw missing
+        return listRows(found, table, query)
+      })
+    },
   }
 }
 
@@ -27,10 +37,14 @@ function tableOf({ tables }: State, { name }: TableSpec): RowTable {
   })
 }
 
+export function missingColumn({ columns }: RowTable, asked: readonly string[]): ServerError | undefined {
+  const missing = asked.find((column) => column !== 'key' && !columns.includes(column))
+  return missing === undefined ? undefined : new ServerError('42703', `column "${missing}" does not exist`)
+}
+
 /** By a column and then by the key. NULL comes before everything else. */
 export function listRows({ rows }: RowTable, table: TableSpec, query: RowQuery): ListedRow[] {
   const { where, orderBy, after, limit } = query
-  checkValues(table, query)
   const sign = orderBy.direction === 'asc' ? 1 : -1
   const valueOf = (row: Row, column: string) => (column === 'key' ? row.key : (row.values[column] ?? null))
   const compare = (row: Row, value: ColumnValue, key: string) =>

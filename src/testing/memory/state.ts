@@ -83,6 +83,7 @@ export interface Row extends StoredRow {
 
 /** The table of a projection. */
 export interface RowTable {
+  readonly columns: readonly string[]
   readonly rows: Map<string, Row>
   /** Columns in which no two rows may be equal: a rule of the user's. */
   readonly unique: Set<string>
@@ -128,7 +129,7 @@ export function copyOf(state: State): State {
     byId: new Map(state.byId),
     byKey: mapped(state.byKey, (entries) => [...entries]),
     subscriptions: mapped(state.subscriptions, copySubscribed),
-    tables: mapped(state.tables, ({ rows, unique }) => ({ rows: new Map(rows), unique: new Set(unique) })),
+    tables: mapped(state.tables, (table) => ({ ...table, rows: new Map(table.rows), unique: new Set(table.unique) })),
     userTables: mapped(state.userTables, (rows) => new Map(rows)),
     breakers: new Map(state.breakers),
     audit: [...state.audit],

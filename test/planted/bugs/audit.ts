@@ -5,17 +5,16 @@ export const auditBugs: readonly Bug[] = [
     name: 'act-without-an-entry',
     tells: 'Somebody stopped a subscription, and nobody can find out who.',
     file: 'src/sqlite/subscriptions.ts',
-    find: `        mustExist(subscription, write())
-        writeDeed(db, deed)`,
-    replace: `        mustExist(subscription, write())`,
+    find: `        writeDeed(db, withCounts(deed, pauseCounts(wasPaused, given !== undefined)))`,
+    replace: ``,
     suite: ['test/operator/deeds.test.ts'],
   },
   {
     name: 'entry-without-an-act',
     tells: 'The audit tells of a redrive that was cancelled, though it had ended before.',
     file: 'src/sqlite/redrives.ts',
-    find: `          if (isCancelled) writeDeed(db, deed)`,
-    replace: `          writeDeed(db, deed)`,
+    find: `          if (left !== undefined) writeDeed(db, withCounts(deed, { pendingBefore: left, pendingAfter: 0 }))`,
+    replace: `          writeDeed(db, withCounts(deed, { pendingBefore: left ?? 0, pendingAfter: 0 }))`,
     suite: ['src/sqlite/contract.test.ts'],
   },
   {

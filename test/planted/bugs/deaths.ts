@@ -47,8 +47,8 @@ export const deathBugs: readonly Bug[] = [
     name: 'not-alone-when-it-counts',
     tells: 'While one event is on trial others run beside it, and it is blamed for what they do.',
     file: 'src/engine/handling/attempts.ts',
-    find: `(!parts.solitude.enter(this.#asking) || running.size > 0)) return false`,
-    replace: `running.size > 0) return false`,
+    find: `suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)`,
+    replace: `suspicion.isAlone && running.size > 0`,
     suite: ['src/engine/deaths.test.ts'],
   },
 ]

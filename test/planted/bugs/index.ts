@@ -1,8 +1,10 @@
 import type { Bug } from '../bug.ts'
+import { actBugs } from './acts.ts'
 import { auditBugs } from './audit.ts'
 import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
 import { deathBugs } from './deaths.ts'
+import { failureBugs } from './failures.ts'
 import { idempotencyBugs } from './idempotency.ts'
 import { leaseBugs } from './leases.ts'
 import { letterBugs } from './letters.ts'
@@ -18,9 +20,11 @@ export const bugs: readonly Bug[] = [
   ...deathBugs,
   ...orderBugs,
   ...retryBugs,
+  ...failureBugs,
   ...breakerBugs,
   ...idempotencyBugs,
   ...redriveBugs,
   ...rebuildBugs,
   ...auditBugs,
+  ...actBugs,
 ]

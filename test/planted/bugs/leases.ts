@@ -97,7 +97,7 @@ export const leaseBugs: readonly Bug[] = [
     file: 'src/sqlite/perform.ts',
     find: `    if (outcome.outcome === 'committed') this.end()`,
     replace: `    this.end()`,
-    suite: ['src/sqlite/contract.test.ts', 'src/sqlite/perform.test.ts'],
+    suite: ['src/sqlite/contract.test.ts'],
   },
   {
     name: 'paused-but-goes-on',

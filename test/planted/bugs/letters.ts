@@ -61,13 +61,13 @@ export const letterBugs: readonly Bug[] = [
     suite: ['src/postgres/contract.test.ts'],
   },
   {
-    name: 'list-of-letters-without-an-order',
-    tells: 'Whoever goes through the letters page by page misses some of them.',
+    name: 'pages-of-letters-from-the-wrong-end',
+    tells: 'Whoever goes through the letters page by page misses most of them.',
     file: 'src/postgres/letter-sql.ts',
     find: `AND l.position > $2 \${sql}
         ORDER BY l.position, l.partition LIMIT $3`,
     replace: `AND l.position > $2 \${sql}
-        LIMIT $3`,
+        ORDER BY l.position DESC, l.partition LIMIT $3`,
     suite: ['src/postgres/contract.test.ts'],
   },
   {
@@ -169,6 +169,6 @@ export const letterBugs: readonly Bug[] = [
       await this.#look()`,
     replace: `      await this.run(work)
       await this.#own('RELEASE SAVEPOINT holdfast_attempt')`,
-    suite: ['test/postgres/engine.test.ts', 'src/postgres/perform.test.ts'],
+    suite: ['src/postgres/perform.test.ts'],
   },
 ]

@@ -20,6 +20,14 @@ export const redriveBugs: readonly Bug[] = [
     suite: ['src/engine/redrive.test.ts'],
   },
   {
+    name: 'redrive-without-an-order',
+    tells: 'What failed first is let go last, or in whatever order the database has it.',
+    file: 'src/sqlite/redrives.ts',
+    find: `AND h.status \${status} \${sql} ORDER BY h.head_position, h.partition`,
+    replace: `AND h.status \${status} \${sql}`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
     name: 'redrive-goes-over-what-fails',
     tells: 'When a letter fails again, those behind it are applied without it.',
     file: 'src/engine/lanes.ts',
