@@ -8,16 +8,27 @@ const seed = Number(process.env['HOLDFAST_SEED'] ?? 1)
 
 /** So many of each, by what one of them takes. */
 const shares: Readonly<Record<string, number>> = {
-  thrown: 400,
-  names: 4_000,
-  'append.sqlite': 400,
-  'append.postgres': 60,
-  'source.sqlite': 40,
-  'source.postgres': 12,
-  'broken-source.sqlite': 20,
-  'broken-source.postgres': 10,
-  'tables.sqlite': 20,
-  'tables.postgres': 10,
+  thrown: 300,
+  names: 3_000,
+  config: 2_000,
+  'config-file': 40,
+  'append.sqlite': 300,
+  'append.postgres': 40,
+  'source.sqlite': 20,
+  'source.postgres': 8,
+  'broken-source.sqlite': 15,
+  'broken-source.postgres': 6,
+  'tables.sqlite': 10,
+  'tables.postgres': 5,
+  'shown.sqlite': 8,
+  'shown.postgres': 2,
+  'revise.sqlite': 20,
+  'revise.postgres': 8,
+  'import.sqlite': 8,
+  'import.postgres': 3,
+  'cli.sqlite': 60,
+  'cli.postgres': 8,
+  'copy.postgres': 1,
 }
 
 it(`whatever comes in is taken as it is, held as it is or refused: seed ${seed}`, { timeout: 180_000 }, async () => {
