@@ -29,6 +29,7 @@ const shares: Readonly<Record<string, number>> = {
   'cli.sqlite': 60,
   'cli.postgres': 8,
   'copy.postgres': 1,
+  'restore.postgres': 8,
 }
 
 it(`whatever comes in is taken as it is, held as it is or refused: seed ${seed}`, { timeout: 180_000 }, async () => {

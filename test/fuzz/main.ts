@@ -47,6 +47,7 @@ const { doors: reports, findings } = await runFuzz({
 })
 const cases = Object.values(reports).reduce((sum, report) => sum + report.cases, 0)
 const result = {
+  ok: findings.length === 0,
   seed,
   seconds: Math.round(since()),
   cases,
@@ -58,4 +59,4 @@ console.log(JSON.stringify(result, null, values.json ? undefined : 2))
 await ground[Symbol.asyncDispose]()
 await server?.[Symbol.asyncDispose]()
 // What a configuration left open would keep it alive.
-process.exit(findings.length === 0 ? 0 : 1)
+process.exit(result.ok ? 0 : 1)

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import {
   copyStore,
   createEngine,
@@ -15,6 +16,7 @@ import {
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { createScriptedSource, type ScriptedSource } from 'holdfast/testing'
+import type { ArchivePart } from '../../../src/archive/archive.ts'
 import type { Chance } from '../chance.ts'
 import { createChance } from '../chance.ts'
 import { type Door, expectThat, type Ground, type StoreKind } from '../door.ts'
@@ -274,4 +276,76 @@ export const copyDoor: Door = {
     },
     [Symbol.asyncDispose]: async () => undefined,
   }),
+}
+
+/** A store that is not quite what it says. The copy is the same, or says that it isn't, or there is none. */
+export const restoreDoor: Door = {
+  name: 'restore.postgres',
+  outcomes: ['accepted', 'refused'],
+  cases: 40,
+  open: async (ground) => {
+    const hospital = await createHospital(ground, 'sqlite')
+    const parts: ArchivePart[] = []
+    let to = await ground.open('postgres')
+    const renew = async () => {
+      await to.close()
+      to = await ground.open('postgres')
+    }
+    return {
+      give: async (chance) => {
+        if (parts.length === 0) {
+          await hospital.admit(chance, 10)
+          await hospital.engine.stop()
+          await hospital.store.snapshot(async (moment) => {
+            for await (const part of moment.archive()) parts.push(part)
+          })
+        }
+        const given = structuredClone(parts)
+        for (let i = chance.below(3); i > 0; i--) change(chance, chance.pick(given))
+        const archive = () => Readable.from(given) as AsyncIterable<ArchivePart>
+        const from: Store = {
+          ...hospital.store,
+          snapshot: (read) => hospital.store.snapshot((moment) => read({ ...moment, archive })),
+        }
+        const error = await copyStore({ from, to, force: true }).then(
+          () => undefined,
+          (thrown: unknown) => ({ thrown }),
+        )
+        if (error === undefined) {
+          await renew()
+          return 'accepted'
+        }
+        const { thrown } = error
+        expectThat(thrown instanceof HoldfastError, 'it was refused with no error of ours', thrown)
+        if (thrown.code === 'COPY_DIFFERS') await renew()
+        else expectThat(await isEmpty(to), 'it was refused, and something was written', thrown)
+        return 'refused'
+      },
+      [Symbol.asyncDispose]: async () => {
+        await close(hospital)
+        await to.close()
+      },
+    }
+  },
+}
+
+function isEmpty(store: Store): Promise<boolean> {
+  return store.snapshot(async (moment) => {
+    const { done } = await moment.archive()[Symbol.asyncIterator]().next()
+    return done === true
+  })
+}
+
+/** Some value in it becomes another one of its kind. */
+function change(chance: Chance, inside: object): void {
+  const keys = Object.keys(inside).filter((key) => key !== 'part')
+  if (keys.length === 0) return
+  const key = chance.pick(keys)
+  const target = inside as Record<string, unknown>
+  const value = target[key]
+  if (value instanceof Uint8Array) target[key] = bodyBytes(chance)
+  else if (typeof value === 'object' && value !== null) change(chance, value)
+  else if (typeof value === 'string') target[key] = chance.percent(50) ? mutated(chance, value) : oddText(chance)
+  else if (typeof value === 'number') target[key] = chance.pick([0, -1, 1.5, 2 ** 31, 2 ** 53, 1e300, value + 1])
+  else if (typeof value === 'boolean') target[key] = !value
 }
