@@ -91,6 +91,8 @@ const calledWrongly = new Set([
   'REDRIVE_UNKNOWN',
   'REDRIVE_NOTHING',
   'REVISION_NONE',
+  'REBUILD_UNKNOWN',
+  'REBUILD_BESIDE',
   'STATE_NEEDS_FOLD',
 ])
 
@@ -108,9 +110,9 @@ export function toTold(error: unknown): Told {
   const [code, hint] = [field(error, 'code'), field(error, 'hint')]
   if (isA(error, Error) && typeof code === 'string' && /^[A-Z]+(_[A-Z]+)*$/.test(code) && 'hint' in error) {
     const said = typeof hint === 'string' ? hint : undefined
-    const whole = withoutSecrets(messageOf(error) ?? '')
+    const whole = messageOf(error) ?? ''
     const what = said !== undefined && whole.endsWith(` ${said}`) ? whole.slice(0, -said.length - 1) : whole
-    return { code: code as ErrorCode, message: what, hint: said, exit: exitOf(code), more: undefined }
+    return { code: code as ErrorCode, message: withoutSecrets(what), hint: said, exit: exitOf(code), more: undefined }
   }
   const what = isA(error, Error) ? `${printed(field(error, 'name'))}: ${messageOf(error) ?? ''}` : printed(error)
   const next = 'It is not an error of the kind we know. HOLDFAST_DEBUG=1 shows where it comes from.'

@@ -67,6 +67,11 @@ export class Caution {
     return deaths === undefined ? undefined : deadly(deaths)
   }
 
+  /** It has that refusal as its outcome. */
+  blame(position: number): void {
+    this.#suspicion.blame(position)
+  }
+
   /** What has to be in the store before an event, or the page that it begins, may be tried. */
   trialOf(position: number): Trial | undefined {
     return this.#suspicion.trialOf(position)

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
 import { createMortal, type Mortal } from '../../test/mortal.ts'
+import { redrive } from '../../test/redrive/asking.ts'
 import {
   createLog,
   defineHandler,
@@ -117,6 +118,27 @@ describe('an event that kills its process', () => {
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 17, held: 3 })
     expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+})
+
+describe('an event that killed its process, once the code is mended', () => {
+  it.for(['the same process', 'another one'])('is handled when a person lets it go: by %s', async (who) => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad', 'b'], 5)
+    let isMended = false
+    const { untilOneLives, live, callsOf } = livesOf(world, ({ key, amount }, life) =>
+      key === 'bad' && amount === 3 && !isMended ? die(life) : undefined,
+    )
+    const first = await untilOneLives()
+    isMended = true
+    let { engine } = first
+    if (who === 'another one') {
+      await engine.stop()
+      engine = (await live(leaseMs + 5_000)).engine
+    }
+    expect(await redrive(world, engine, 'notify')).toMatchObject({ status: 'done', letters: 3, byState: { failed: 0 } })
+    expect(callsOf('bad').slice(-3)).toEqual([3, 4, 5])
+    expect(await heldOf(engine, 'notify')).toEqual([])
   })
 })
 

@@ -34,6 +34,8 @@ export interface EngineOptions extends Partial<Runtime> {
   readonly lease?: Duration
   /** How often to look for events that nobody announced. '100ms' unless you say otherwise. */
   readonly poll?: Duration
+  /** How often to look what other processes do, and what people ask for. '250ms' unless you say otherwise, and a third of the lease at the most. */
+  readonly beat?: Duration
   /** How much is taken at a time. 1,000 events and 4 MiB unless you say otherwise. */
   readonly page?: { readonly events?: number; readonly bytes?: number }
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
@@ -89,6 +91,7 @@ const optionNames = [
   'name',
   'lease',
   'poll',
+  'beat',
   'page',
   'cacheBytes',
   'retention',
@@ -382,7 +385,7 @@ function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runt
 }
 
 function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings {
-  const { name, lease = '10s', poll = '100ms', page = {}, cacheBytes = 33_554_432, only } = options
+  const { name, lease = '10s', poll = '100ms', beat = '250ms', page = {}, cacheBytes = 33_554_432, only } = options
   checkOptions(page, 'page', ['events', 'bytes'])
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new HoldfastError('OPTION_INVALID', 'name is no text.')
@@ -394,6 +397,7 @@ function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings 
     instance,
     leaseMs: positive(toMs(lease, 'lease'), 'lease'),
     pollMs: positive(toMs(poll, 'poll'), 'poll'),
+    beatMs: positive(toMs(beat, 'beat'), 'beat'),
     pageEvents: positive(page.events ?? 1_000, 'page.events'),
     pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
     cacheBytes: cacheBytes === 0 ? 0 : positive(cacheBytes, 'cacheBytes'),

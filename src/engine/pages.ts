@@ -102,7 +102,9 @@ export class PageLoop implements Loop {
   restMs(): number {
     const { settings, subscription } = this.#parts
     this.#busy = false
-    const nextAt = this.#tenure.pause || !this.#partition ? undefined : this.#releases.nextAt(this.#partition.held)
+    // Who may not begin is woken when it may: a lane that is due would make it spin until then.
+    const canBegin = !this.#tenure.pause && !this.#isWaiting
+    const nextAt = canBegin && this.#partition ? this.#releases.nextAt(this.#partition.held) : undefined
     const untilLanesMs = nextAt === undefined ? settings.leaseMs : nextAt - this.#parts.runtime.clock.mono()
     // For the log somebody else is on the lookout; but the lease must be kept, and a checkpoint that was passed over be written.
     if (subscription.source !== undefined) return Math.max(0, Math.min(settings.pollMs, untilLanesMs))
@@ -406,6 +408,7 @@ export class PageLoop implements Loop {
     this.#tenure.accept({ to: this.#destination(page), counts: outcome.counts })
     if (this.#trying !== undefined) this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying) })
     this.#trying = undefined
+    for (const position of this.#refusals.keys()) this.#caution.blame(position)
     if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
     this.#releases.accept(outcome, page === undefined)
     partition.rows.trim()

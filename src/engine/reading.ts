@@ -30,9 +30,12 @@ export class Reading {
     return { events, through: events.at(-1)?.position ?? after }
   }
 
-  /** Asks for the page after a full one while that is committed: the source need not wait for the store. */
-  readAhead({ events, through }: SourcePage, limits: PageLimits): void {
-    if (events.length * 2 < limits.events || this.#end !== undefined) return
+  /**
+   * Asks for the page after a full one while that is committed: the source need not wait for the store. Not behind the end: what is
+   * announced later would not be in it, and whoever was woken for that would take it for what there is now.
+   */
+  readAhead({ events, through, isEnd }: SourcePage, limits: PageLimits): void {
+    if (isEnd || events.length * 2 < limits.events || this.#end !== undefined) return
     const page = this.#source
       .read(through, limits, this.#signal, this.#share)
       // Asked again, in its own turn, if this failed.

@@ -24,6 +24,8 @@ export class Suspicion {
   /** What the store has of this process. One that is over is there until the next commit. */
   #trial: { readonly position: number; isOver: boolean } | undefined
   #mayHaveTrials = false
+  /** Those that are parked for it. */
+  readonly #blamed = new Set<number>()
 
   constructor(trials: readonly Trial[], isInherited: boolean, instance: string, maxDeaths: number) {
     this.#trials = trials.filter((trial) => trial.instance !== instance)
@@ -71,12 +73,17 @@ export class Suspicion {
    * something else, whatever they try; then it takes two.
    */
   deathsOver(position: number): number | undefined {
-    if (this.#trials.length === 0) return undefined
+    if (this.#trials.length === 0 || this.#blamed.has(position)) return undefined
     const alone = this.#trials.filter((trial) => trial.position === position).length
     const isOneOfMany = this.#trials.some((trial) => trial.position !== position && trial.position !== everything)
     if (alone < (isOneOfMany ? 2 : 1)) return undefined
     const before = 1 + this.#trials.filter((trial) => trial.position === everything).length
     return before + alone >= this.#maxDeaths ? before + alone : undefined
+  }
+
+  /** It is parked. Who lets it go after that has mended what was deadly about it: what was before does not count any more. */
+  blame(position: number): void {
+    this.#blamed.add(position)
   }
 
   /**

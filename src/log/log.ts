@@ -1,3 +1,4 @@
+import { checkDeed, type Deed } from '../audit/audit.ts'
 import { EventIdConflictError, ExpectedVersionError, HoldfastError } from '../errors.ts'
 import type { EventCatalog } from '../event/catalog.ts'
 import { printed } from '../failure/peek.ts'
@@ -24,6 +25,8 @@ export interface AppendOptions {
    * database. What else you write there and these events happen together or not at all.
    */
   readonly tx?: unknown
+  /** Who appends it by hand, and why: it is in the audit if it is in the log. Nothing is where these events were there already. */
+  readonly deed?: Deed
 }
 
 export interface ReadOptions {
@@ -61,14 +64,16 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
   function makeLog<K extends EventCatalog | undefined>(known: K | undefined): Log<K> {
     return {
       append: async (key, drafts, appendOptions = {}) => {
-        checkOptions(appendOptions, 'append', ['expectedVersion', 'tx'])
-        const { expectedVersion = 'any', tx } = appendOptions
+        checkOptions(appendOptions, 'append', ['expectedVersion', 'tx', 'deed'])
+        const { expectedVersion = 'any', tx, deed } = appendOptions
         checkKey(key)
         checkExpected(expectedVersion)
+        if (deed) checkDeed(deed)
         // Without a wait where no schema asks for one, so that appends reach the store in the order in which they were called.
         const { events, pending } = admit(drafts, known)
         if (pending.length > 0) await Promise.all(pending)
-        return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion, checkTx(tx)))
+        const outcome = await store.log.append(key, events, expectedVersion, { tx: checkTx(tx), deed })
+        return settle(key, expectedVersion, outcome)
       },
       readKey: (key, read = {}) =>
         pages(checkRead(read), known, async (after, limits) => {

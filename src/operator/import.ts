@@ -29,8 +29,9 @@ interface Arriving {
 }
 
 /**
- * To see elsewhere what failed here. Everything is read and checked before anything is written, and the log must be empty: in one that is
- * in use, every subscription would take the events for new ones, and with them do everything again.
+ * To see elsewhere what failed here. Everything is read and checked before anything is written, then it is written with its deed in one
+ * transaction, and the log must be empty: in one that is in use, every subscription would take the events for new ones, and with them do
+ * everything again.
  */
 export async function importLetters(
   parts: OperatorParts,
@@ -39,7 +40,7 @@ export async function importLetters(
 ): Promise<Imported> {
   checkOptions(options, 'importLetters', ['reason'])
   const reason = parts.reasonOf(options.reason)
-  const { log, audit } = parts.store
+  const { log } = parts.store
   const arriving: Arriving[] = []
   const skipped: Imported['skipped'][number][] = []
   const ids = new Set<string>()
@@ -57,30 +58,15 @@ export async function importLetters(
     if (exported.isLetter) letters++
     if (exported.isRevised) revised++
   }
-  await checkEmpty(parts)
   const details = { events: arriving.length, letters, revised, skipped: skipped.length }
-  await audit.record(parts.deed({ act: 'letters.import', target: 'log', reason, details }))
-  await append(arriving)
+  const deed = parts.deed({ act: 'letters.import', target: 'log', reason, details })
+  const inOrder = arriving.toSorted((a, b) => a.position - b.position)
+  if (!(await log.appendFirst(inOrder, deed))) throw notEmpty(await log.end())
   return { events: arriving.length, letters, revised, skipped }
-
-  async function append(all: readonly Arriving[]): Promise<void> {
-    const versions = new Map<string, number>()
-    for (const { key, event } of all.toSorted((a, b) => a.position - b.position)) {
-      const version = versions.get(key) ?? 0
-      const outcome = await log.append(key, [event], version === 0 ? 'new' : version)
-      if (outcome.outcome !== 'appended')
-        throw new HoldfastError('STORE_NOT_EMPTY', 'Somebody else appended to the log while it was imported to.', {
-          hint: 'Import into a store of its own.',
-        })
-      versions.set(key, version + 1)
-    }
-  }
 }
 
-async function checkEmpty({ store }: OperatorParts): Promise<void> {
-  const end = await store.log.end()
-  if (end === 0) return
-  throw new HoldfastError(
+function notEmpty(end: number): HoldfastError {
+  return new HoldfastError(
     'STORE_NOT_EMPTY',
     `The log has events up to position ${end} already. Nothing was imported.`,
     {

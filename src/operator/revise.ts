@@ -7,6 +7,7 @@ import { diffJson, type JsonChange } from '../event/diff.ts'
 import { parseBody, type RecordedEvent } from '../event/event.ts'
 import { checkJsonText, dataLimits, encodeJson } from '../event/json.ts'
 import { isA } from '../failure/peek.ts'
+import { refuseBeside } from '../rebuild/live.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { findLetter, titleOf } from './letters.ts'
 import type { OperatorParts } from './parts.ts'
@@ -50,6 +51,7 @@ export async function prepareRevision(parts: OperatorParts, name: LetterName, in
   checkOptions(input, 'A revision', ['data', 'json'])
   if ('data' in input === 'json' in input)
     throw new HoldfastError('OPTION_INVALID', 'A revision needs data or json, and only one of them.')
+  refuseBeside(name.subscription)
   const letter = await findLetter(parts.store, name)
   if (letter.endedAt !== undefined) throw ended(letter)
   const body =
@@ -88,6 +90,7 @@ function changesOf(before: RecordedEvent['body'], after: string): JsonChange[] {
 export async function unrevise(parts: OperatorParts, name: LetterName, reason: string): Promise<Revised> {
   const deed = { reason: parts.reasonOf(reason), act: 'letter.unrevise' }
   const { letters } = parts.store
+  refuseBeside(name.subscription)
   const letter = await findLetter(parts.store, name)
   const details = { partition: letter.partition, revision: letter.revision?.number ?? null }
   const outcome = await letters.unrevise(exactly(letter), parts.deed({ ...deed, ...about(letter, details) }))

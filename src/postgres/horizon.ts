@@ -1,6 +1,5 @@
 import type { Database } from './database.ts'
-import type { Growth } from './growth.ts'
-import { type Holder, isPrepared, type Look, lookAtHolders } from './holders.ts'
+import { type Holder, isPrepared, type Look } from './holders.ts'
 import type { Sight } from './page.ts'
 import type { Watch } from './watch.ts'
 
@@ -25,25 +24,28 @@ import type { Watch } from './watch.ts'
  * transaction appears may be that holder, and is waited for as well.
  */
 export class Horizon {
-  readonly #db: Database
-  readonly #growth: Growth
+  readonly #begin: () => Promise<Beginning>
   readonly #watch: Watch
   readonly #wake: () => void
   #era: Era | undefined
   #beginning: Promise<Era> | undefined
 
-  /** `wake` is called when readers may go on. */
-  constructor(db: Database, growth: Growth, watch: Watch, wake: () => void) {
-    this.#db = db
-    this.#growth = growth
+  /** `begin` asks what is settled for certain; `wake` is called when readers may go on. */
+  constructor(begin: () => Promise<Beginning>, watch: Watch, wake: () => void) {
+    this.#begin = begin
     this.#watch = watch
     this.#wake = wake
+  }
+
+  /** What a look should be taken at: the first position that readers wait for. */
+  get next(): number {
+    return (this.#era?.settled ?? 0) + 1
   }
 
   /** What is known now. What a read tells that began with it is told with it. */
   async now(): Promise<Era> {
     if (this.#era) return this.#era
-    const beginning = (this.#beginning ??= this.#begin())
+    const beginning = (this.#beginning ??= this.#first())
     try {
       const era = await beginning
       // Unless everything was forgotten meanwhile; then the read that begins now finds out.
@@ -81,11 +83,6 @@ export class Horizon {
     this.#beginning = undefined
   }
 
-  /** What a look should be taken at: the first position that readers wait for. */
-  look(): Promise<Look> {
-    return lookAtHolders(this.#db, this.#growth, (this.#era?.settled ?? 0) + 1)
-  }
-
   /** Each wait has a watcher of its own, so that none is told of a look that was taken before it began. */
   #wait(era: Era, upTo: number, holders: ReadonlySet<Holder>): void {
     if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
@@ -108,18 +105,25 @@ export class Horizon {
     return !era.waits.includes(wait)
   }
 
-  /**
-   * A checkpoint above its start, at an event of this log, was reached by a reader of this log and so was settled when it was
-   * written; one without such an event may be of another source.
-   */
-  async #begin(): Promise<Era> {
-    const [row] = (await this.#db.query<{ server: string; settled: number }>(`
-      SELECT pg_postmaster_start_time()::text AS server, coalesce(max(e.position), 0) AS settled
-      FROM ${this.#db.table('holdfast_partitions')} AS p JOIN ${this.#db.table('holdfast_events')} AS e
-        ON e.position = p.position AND e.id = p.event_id
-      WHERE p.position > p.start`)) as [{ server: string; settled: number }]
-    return { ...row, waits: [], isBehind: false }
+  async #first(): Promise<Era> {
+    return { ...(await this.#begin()), waits: [], isBehind: false }
   }
+}
+
+/** What is settled on a server for certain, before anything was read. */
+export type Beginning = Pick<Era, 'server' | 'settled'>
+
+/**
+ * A checkpoint above its start, at an event of this log, was reached by a reader of this log and so was settled when it was
+ * written; one without such an event may be of another source.
+ */
+export async function readBeginning(db: Database): Promise<Beginning> {
+  const [row] = (await db.query<Beginning>(`
+    SELECT pg_postmaster_start_time()::text AS server, coalesce(max(e.position), 0) AS settled
+    FROM ${db.table('holdfast_partitions')} AS p JOIN ${db.table('holdfast_events')} AS e
+      ON e.position = p.position AND e.id = p.event_id
+    WHERE p.position > p.start`)) as [Beginning]
+  return row
 }
 
 /** What is known of one server, from its start to its end. */

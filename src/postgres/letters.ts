@@ -32,6 +32,7 @@ export interface LetterRow {
   data: Buffer
   metadata: Buffer | null
   attempts: string
+  attempts_total: number
   held_at: number
   ended_at: number | null
   ended_by: string | null
@@ -220,6 +221,7 @@ export function toLetter(row: LetterRow): DeadLetter {
     },
     failure: attempts.at(-1)?.failure,
     attempts,
+    attemptsTotal: row.attempts_total,
     heldAt: row.held_at,
     endedAt: row.ended_at ?? undefined,
     endedBy: row.ended_by ?? undefined,

@@ -66,7 +66,7 @@ function typeOf(table: TableSpec, column: string): ColumnType {
 const valueTypes = { text: 'string', integer: 'number', real: 'number', boolean: 'boolean' } as const
 
 /** PostgreSQL would refuse to read a fraction as a whole number, though it can very well compare the two. */
-function castOf(type: ColumnType, column: string, value: ColumnValue): string {
+export function castOf(type: ColumnType, column: string, value: ColumnValue): string {
   if (typeof value !== valueTypes[type] || (typeof value === 'string' && /\0|\p{Cs}/u.test(value))) {
     throw new HoldfastError('OPTION_INVALID', `${JSON.stringify(value)} can't be compared with ${column}.`, {
       hint: `The column is of type ${type}.`,

@@ -2,13 +2,15 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
 import { createAppend } from './append.ts'
+import { createAppendByHand } from './append-deed.ts'
 import { createAppendWithin } from './append-within.ts'
 import { createAppender } from './appender.ts'
 import type { Database } from './database.ts'
 import { Growth } from './growth.ts'
-import { describeHolders } from './holders.ts'
-import { type Era, Horizon } from './horizon.ts'
+import { describeHolders, lookAtHolders } from './holders.ts'
+import { type Era, Horizon, readBeginning } from './horizon.ts'
 import type { Listener } from './listener.ts'
+import { nap } from './nap.ts'
 import { createPages, scanOf, throughOf } from './page.ts'
 import { Tail } from './tail.ts'
 import { createWatch } from './watch.ts'
@@ -21,17 +23,24 @@ const freshMs = 20
 const firstWindow = 1_000
 const mostWindow = 64_000
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
+const watchTime = { sleep: nap, mono: () => performance.now() }
 
 export function postgresLog(db: Database, listener: Listener, growth = new Growth()): LogStore {
   const pages = createPages(db, (statement, values) => db.query(statement, values), growth)
-  const watch = createWatch(() => horizon.look(), listener.signal)
-  const horizon = new Horizon(db, growth, watch, () => listener.wake('append'))
+  const watch = createWatch(() => lookAtHolders(db, growth, horizon.next), watchTime, listener.signal)
+  const horizon = new Horizon(
+    () => readBeginning(db),
+    watch,
+    () => listener.wake('append'),
+  )
   const statement = createAppend(db, growth, listener)
   const append = createAppender(db, statement)
-  const appendWithin = createAppendWithin(db, statement, watch, (position) => {
+  const announce = (position: number) => {
     growth.reach(position)
     listener.notify('append')
-  })
+  }
+  const appendWithin = createAppendWithin(db, statement, watch, announce)
+  const byHand = createAppendByHand(db, statement, announce)
   const table = db.table('holdfast_events')
   let tail: { readonly era: Era | undefined; readonly events: Tail } = { era: undefined, events: new Tail(0) }
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -56,10 +65,12 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
   db.onLost(() => horizon.forget())
 
   return {
-    append: (key, events, expected, tx) => {
+    append: (key, events, expected, { tx, deed } = {}) => {
       const request = { key, events, expected }
-      return tx === undefined ? append(request) : appendWithin(tx, request)
+      if (tx !== undefined) return appendWithin(tx, request, deed)
+      return deed ? byHand.one(request, deed) : append(request)
     },
+    appendFirst: byHand.first,
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
     head: async () => (await look()).settled,

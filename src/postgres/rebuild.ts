@@ -1,5 +1,7 @@
+import { type Deed, withCounts } from '../audit/audit.ts'
 import type { Revision } from '../dead-letter/letter.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
+import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
 import type {
   BeginOutcome,
@@ -76,11 +78,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     switch: (request) =>
       owning(`switch ${request.subscription} to another version`, (run, client) => switchTo(run, client, request)),
     drop: (subscription, version, deed) =>
-      owning(`drop a version of ${subscription}`, async (run, client) => {
-        const outcome = await drop(run, subscription, version)
-        if (outcome === 'dropped') await writeDeed(db, client, deed)
-        return outcome
-      }),
+      owning(`drop a version of ${subscription}`, (run, client) => drop(run, client, subscription, version, deed)),
   }
 
   /** Tables are made, renamed and dropped here, which takes their owner; one after the other, also with those that make subscriptions. */
@@ -195,9 +193,13 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
       await endRedrives(db, run, name, 'another version became the live one')
     await run(sql.unrevise, [subscription, next.name])
     await run(sql.revise, [subscription, next.name])
+    await run(sql.leaveOut, [subscription, next.name])
+    await run(sql.due, [next.name])
+    await run(sql.dueHeads, [next.name])
     await changePlaces(run, live, next, at)
-    await writeDeed(db, client, deed)
     const generation = await toGeneration(run, (await find(run, subscription)) as GenerationRow)
+    const before = pairs.map((pair) => pair.before)
+    await writeDeed(db, client, withCounts(deed, switchCounts(live.version, before, generation.partitions)))
     return { outcome: 'switched', from: live.version, generation }
   }
 
@@ -235,11 +237,23 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     await renameTables(db, run, { live: live.table_name, kept, next: next.table_name, taken })
   }
 
-  async function drop(run: Query, subscription: string, version: number): Promise<DropOutcome> {
+  async function drop(
+    run: Query,
+    client: PgClient,
+    subscription: string,
+    version: number,
+    deed: Deed | undefined,
+  ): Promise<DropOutcome> {
     if ((await liveOf(run, subscription)).version === version) return 'live'
     const name = generationName(subscription, version)
-    if (!(await find(run, name))) return 'unknown'
+    const found = await find(run, name)
+    if (!found) return 'unknown'
+    // So that nobody commits between the count and the end; the table before its partitions, as a commit does.
+    if (found.table_name !== null) await run(`LOCK TABLE ${db.table(found.table_name)} IN ACCESS EXCLUSIVE MODE`)
+    await run(sql.lockPartitions, [[name]])
+    const states = await readPartitions(run, name)
     await removeGeneration(db, run, name)
+    await writeDeed(db, client, withCounts(deed, dropCounts(states)))
     return 'dropped'
   }
 }

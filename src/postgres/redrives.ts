@@ -1,4 +1,4 @@
-import { checkDeed, type Deed } from '../audit/audit.ts'
+import { checkDeed, type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type {
   AskOutcome,
@@ -139,22 +139,23 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     if (!isStorable(id)) return false
     return db.transaction(async (client) => {
       const run = runOn(client)
-      const isCancelled = await end(run, id, 'cancelled', deed.reason, deed.at)
-      if (isCancelled) await writeDeed(db, client, deed)
-      return isCancelled
+      const left = await end(run, id, 'cancelled', deed.reason, deed.at)
+      if (left !== undefined) await writeDeed(db, client, withCounts(deed, { pendingBefore: left, pendingAfter: 0 }))
+      return left !== undefined
     })
   }
 
+  /** Gives how many lanes it did not come to; undefined if it was over already. */
   async function end(
     run: Query,
     id: string,
     status: Redrive['status'],
     reason: string | undefined,
     at: number,
-  ): Promise<boolean> {
-    if ((await run(sql.end, [id, status, at, reason])).length === 0) return false
-    await run(sql.leave, [id])
-    return true
+  ): Promise<number | undefined> {
+    if ((await run(sql.end, [id, status, at, reason])).length === 0) return undefined
+    const [left] = await run<{ lanes: number }>(sql.leave, [id])
+    return left?.lanes ?? 0
   }
 }
 

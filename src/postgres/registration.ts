@@ -8,7 +8,7 @@ import { migrationLock, schemaNumber } from './locks.ts'
 import { createTableSql } from './rows.ts'
 
 // A cut that can't be changed later is made a little finer than most need: four processes can share what one begins.
-const partitionsOfNew = 4
+export const partitionsOfNew = 4
 
 interface KnownRow {
   readonly kind: SubscriptionKind
@@ -29,7 +29,7 @@ export async function register(db: Database, spec: SubscriptionSpec): Promise<Re
   const knownSql = `
     SELECT ${kindSql}, table_name, columns, partitions, version FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`
   const [known] = await db.query<KnownRow>(knownSql, [spec.name])
-  if (known) return check(spec, known)
+  if (known) return checkRegistered(spec, known)
   if (spec.start === 'existing') {
     throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${spec.name} has no checkpoint to start from.`, {
       hint: "Check its name; to make it, start it once with from: 'beginning'.",
@@ -40,7 +40,7 @@ export async function register(db: Database, spec: SubscriptionSpec): Promise<Re
     return await db.transaction(async (client) => {
       await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [migrationLock, schemaNumber(db.schema)]))
       const [other] = rowsOf<KnownRow>(await client.query(queryOf(knownSql, [spec.name])))
-      return other ? check(spec, other) : make(db, client, spec, start)
+      return other ? checkRegistered(spec, other) : make(db, client, spec, start)
     })
   } catch (error) {
     if (sqlStateOf(error) !== '42501') throw error
@@ -87,7 +87,8 @@ export async function makeTable(db: Database, client: PgClient, table: TableSpec
   for (const text of createTableSql(db, table)) await client.query({ text })
 }
 
-function check(spec: SubscriptionSpec, known: KnownRow): Registered {
+/** Throws what does not fit. */
+export function checkRegistered(spec: SubscriptionSpec, known: Omit<KnownRow, 'table_name'>): Registered {
   const { version } = known
   // What it has may be quite different, and is not this code's concern until a switch.
   if (version !== (spec.version ?? version)) return { partitions: known.partitions, version }
@@ -104,13 +105,13 @@ function check(spec: SubscriptionSpec, known: KnownRow): Registered {
   return { partitions: known.partitions, version }
 }
 
-function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {
+export function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {
   return kind ?? (table ? 'fold' : 'sql')
 }
 
 const kinds = { fold: 'a fold', sql: 'SQL of its own', handler: 'a handler' } as const
 
-function checkKind(spec: SubscriptionSpec, known: KnownRow): void {
+function checkKind(spec: SubscriptionSpec, known: Pick<KnownRow, 'kind'>): void {
   const kind = kindOf(spec)
   if (kind === known.kind) return
   const message = `The subscription ${spec.name} was ${kinds[known.kind]} and is ${kinds[kind]} now.`
@@ -119,7 +120,7 @@ function checkKind(spec: SubscriptionSpec, known: KnownRow): void {
   })
 }
 
-function checkTable({ name, table }: SubscriptionSpec, known: KnownRow): void {
+function checkTable({ name, table }: SubscriptionSpec, known: Pick<KnownRow, 'columns'>): void {
   if (columnsText(table) === known.columns) return
   throw new HoldfastError(
     'PROJECTION_CHANGED',

@@ -31,7 +31,8 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
       await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
       const [place] = await run<Place>(sql.place, [subscription, position, letter.partition])
       if (!place) return { outcome: 'unknown' }
-      await run(sql.move, [subscription, place.partition])
+      // Before the lane, as a commit does.
+      await run(sql.partition, [subscription, place.partition])
       // Locked, so that whoever owns it waits before it lets the lane go.
       const [lane] = await run<{ isBusy: boolean }>(sql.lane, [subscription, place.lane])
       // Asked for again: the owner may have ended it while the lane was waited for.
@@ -39,7 +40,9 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
       if (now?.isEnded !== false) return { outcome: 'ended' }
       if (lane?.isBusy !== false) return { outcome: 'busy' }
       const outcome = await write(run, [subscription, position, place.partition])
-      if (outcome.outcome === 'revised') await writeDeed(db, client, deed)
+      if (outcome.outcome !== 'revised') return outcome
+      await run(sql.move, [subscription, place.partition])
+      await writeDeed(db, client, deed)
       return outcome
     })
 
@@ -74,8 +77,10 @@ function statements(db: Database) {
         WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')
       ) AS "isBusy"
       FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = $2 FOR UPDATE OF h`),
+    partition: fresh(`
+      SELECT FROM ${db.table('holdfast_partitions')} WHERE subscription = $1 AND partition = $2 FOR UPDATE`),
     // The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
-    // has none in its hands while the lane is parked. Before the lane, as a commit does.
+    // has none in its hands while the lane is parked.
     move: fresh(`
       UPDATE ${db.table('holdfast_partitions')} SET commits = commits + 1 WHERE subscription = $1 AND partition = $2
         AND NOT EXISTS (SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1 AND kind = 'handler')`),
@@ -92,7 +97,7 @@ function statements(db: Database) {
   }
 }
 
-function checkBody(body: string): void {
+export function checkBody(body: string): void {
   if (isStorable(body)) return
   throw new HoldfastError('OPTION_INVALID', 'The revision has a character that can not be stored.', {
     hint: 'In JSON, U+0000 and halves of surrogate pairs can be written as \\u0000 and \\ud800.',

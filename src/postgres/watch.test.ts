@@ -1,7 +1,10 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { Look } from './holders.ts'
+import { nap } from './nap.ts'
 import { createWatch } from './watch.ts'
+
+const time = { sleep: nap, mono: () => performance.now() }
 
 const lookAt = (...holders: string[]): Look => ({
   server: 's',
@@ -32,7 +35,7 @@ describe('the watch over those who append', () => {
     using stop = new DisposableStack()
     const end = stop.adopt(new AbortController(), (controller) => controller.abort())
     const { look, nth } = answering()
-    const watch = createWatch(look, end.signal)
+    const watch = createWatch(look, time, end.signal)
     const told: string[] = []
     watch.add(({ holders }) => told.push(`first ${[...holders].join()}`) > 0)
     const early = await nth(0)
@@ -49,7 +52,7 @@ describe('the watch over those who append', () => {
     using stop = new DisposableStack()
     const end = stop.adopt(new AbortController(), (controller) => controller.abort())
     const { look, nth } = answering()
-    const watch = createWatch(look, end.signal)
+    const watch = createWatch(look, time, end.signal)
     const done = Promise.withResolvers<void>()
     watch.add(() => {
       done.resolve()

@@ -1,11 +1,18 @@
 import type { Look } from './holders.ts'
-import { nap } from './nap.ts'
 
 /** Told what a look saw; true when it has seen what it waited for. */
 export type Watcher = (look: Look) => boolean
 
 export interface Watch {
   add(watcher: Watcher): void
+}
+
+/** How a watch waits, and measures what it costs. */
+export interface WatchTime {
+  /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
+  sleep(ms: number, signal: AbortSignal): Promise<void>
+  /** Milliseconds that only ever grow. */
+  mono(): number
 }
 
 const firstMs = 1
@@ -22,7 +29,7 @@ const mostRestMs = 50
  * Looks at the holders of the append lock while anybody waits for some of them to end, and not otherwise: one loop for a
  * process, however many wait. Often at first, because most transactions are short, then more seldom.
  */
-export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Watch {
+export function createWatch(look: () => Promise<Look>, time: WatchTime, signal: AbortSignal): Watch {
   let watchers: Watcher[] = []
   let waitMs = firstMs
   let restUntil = 0
@@ -40,15 +47,15 @@ export function createWatch(look: () => Promise<Look>, signal: AbortSignal): Wat
   async function run(): Promise<void> {
     isRunning = true
     while (watchers.length > 0 && !signal.aborted) {
-      await nap(Math.max(waitMs, restUntil - performance.now()), signal)
+      await time.sleep(Math.max(waitMs, restUntil - time.mono()), signal)
       if (signal.aborted) break
-      const begun = performance.now()
+      const begun = time.mono()
       // Whoever joins from here on waits for holders that this look may have been too early to see, and would take them for gone.
       const asked = watchers
       watchers = []
       try {
         const seen = await look()
-        const ended = performance.now()
+        const ended = time.mono()
         restUntil = ended + Math.min(restFactor * (ended - begun), mostRestMs)
         watchers.unshift(...asked.filter((watcher) => !watcher(seen)))
         waitMs = Math.min(waitMs * 1.5, mostMs)

@@ -70,10 +70,10 @@ export type Reducer = (row: unknown, event: Event) => unknown
 export type Effect = (event: Event, tx: unknown) => unknown
 
 /** Statements of the user's own, in our transaction. Made by `defineProjection`. */
-export interface SqlProjection {
+export interface SqlProjection<C extends EventCatalog = EventCatalog> {
   readonly kind: 'sql'
   readonly name: string
-  readonly events: EventCatalog
+  readonly events: C
   readonly table: undefined
   readonly keyOf: undefined
   readonly effects: ReadonlyMap<string, Effect>
@@ -83,10 +83,10 @@ export interface SqlProjection {
 }
 
 /** A fold of events into one row per key. Made by `defineProjection`. */
-export interface Projection<Row = unknown, Columns = unknown> {
+export interface Projection<Row = unknown, Columns = unknown, C extends EventCatalog = EventCatalog> {
   readonly kind: 'fold'
   readonly name: string
-  readonly events: EventCatalog
+  readonly events: C
   readonly table: TableSpec
   readonly keyOf: ((event: Event) => string) | undefined
   readonly initial: (key: string) => unknown
@@ -111,12 +111,12 @@ const reserved = /^(?:(?:holdfast|sqlite|pg)_|sqlite$)/
 export function defineProjection<const C extends EventCatalog, Tx>(
   name: string,
   definition: SqlProjectionDefinition<C, Tx>,
-): SqlProjection
+): SqlProjection<C>
 export function defineProjection<
   const C extends EventCatalog,
   Row,
   const Columns extends ColumnsOf<Row> = Record<never, never>,
->(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns>
+>(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns, C>
 export function defineProjection(
   name: string,
   definition: ProjectionDefinition<EventCatalog, unknown, object> | SqlProjectionDefinition<EventCatalog, unknown>,

@@ -34,6 +34,7 @@ export interface LetterRow {
   data: string | Uint8Array
   metadata: string | null
   attempts: string
+  attempts_total: number
   held_at: number
   ended_at: number | null
   ended_by: string | null
@@ -304,6 +305,7 @@ export function letterOf(row: LetterRow): DeadLetter {
     },
     failure: attempts.at(-1)?.failure,
     attempts,
+    attemptsTotal: row.attempts_total,
     heldAt: row.held_at,
     endedAt: row.ended_at ?? undefined,
     endedBy: row.ended_by ?? undefined,

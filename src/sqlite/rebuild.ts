@@ -1,4 +1,6 @@
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
 import type {
   BeginOutcome,
@@ -48,8 +50,11 @@ const named = [
   'redrive_lanes',
 ] as const
 
+// A person left it out, or it was seen to elsewhere.
+const leftOut = `(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))`
+
 const decided = `
-  (l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR EXISTS (
+  (${leftOut} OR EXISTS (
     SELECT 1 FROM holdfast_revisions AS r
     WHERE r.subscription = l.subscription AND r.partition = l.partition AND r.position = l.position AND r.taken_back = 0))`
 
@@ -67,8 +72,7 @@ const straysSql = `
     WHERE o.subscription = ?2 AND o.partition = l.partition AND o.position = l.position AND o.taken_back = 0)) AND CASE
     WHEN g.position IS NULL THEN 1
     WHEN g.ended_at IS NULL THEN 0
-    WHEN l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL)
-      THEN g.status <> 'discarded' AND g.ended_reason IS NULL
+    WHEN ${leftOut} THEN g.status <> 'discarded' AND g.ended_reason IS NULL
     ELSE json_extract(g.revision, '$.body') IS NOT json_extract(l.revision, '$.body')
   END`
 
@@ -85,6 +89,18 @@ const reviseSql = `
     ON g.subscription = ?2 AND g.partition = r.partition AND g.position = r.position AND g.ended_at IS NULL
   WHERE r.subscription = ?1 AND NOT EXISTS (
     SELECT 1 FROM holdfast_revisions AS o WHERE o.subscription = ?2 AND o.partition = r.partition AND o.position = r.position)`
+
+// What they left out is left out there too. That is the owner's to do, in the order of the lane; here it is only written down.
+const leaveOutSql = `
+  UPDATE holdfast_letters AS g SET ended_by = coalesce(l.ended_by, ''), ended_reason = l.ended_reason FROM holdfast_letters AS l
+  WHERE g.subscription = ?2 AND g.ended_at IS NULL AND l.subscription = ?1 AND l.partition = g.partition AND l.position = g.position
+    AND ${leftOut}`
+const dueSql = `
+  UPDATE holdfast_lanes AS h SET status = 'retrying', due_at = NULL WHERE h.subscription = ?1 AND h.status = 'parked' AND EXISTS (
+    SELECT 1 FROM holdfast_letters AS g WHERE g.subscription = ?1 AND g.partition = h.partition AND g.position = h.head_position
+      AND g.ended_at IS NULL AND g.ended_by IS NOT NULL)`
+const dueHeadsSql = `
+  UPDATE holdfast_letters AS g SET status = 'retrying' WHERE g.subscription = ?1 AND g.status = 'parked' AND g.ended_by IS NOT NULL`
 
 const betweenSql = `
   SELECT 1 FROM holdfast_events WHERE position > ? AND position <= ? AND holdfast_slot(key) % ? = ? LIMIT 1`
@@ -109,12 +125,7 @@ export function sqliteRebuilds(db: Database, clock: Clock, gate: WriteGate, bell
         db.run(sql, clock.now() + forMs, subscription)
       }),
     switch: (request) => transact(() => switchTo(db, request)),
-    drop: (subscription, version, deed) =>
-      transact(() => {
-        const outcome = drop(db, subscription, version)
-        if (outcome === 'dropped') writeDeed(db, deed)
-        return outcome
-      }),
+    drop: (subscription, version, deed) => transact(() => drop(db, subscription, version, deed)),
   }
 }
 
@@ -231,10 +242,14 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became the live one', at)
   db.run(unreviseSql, subscription, next.name)
   db.run(reviseSql, subscription, next.name)
+  db.run(leaveOutSql, subscription, next.name)
+  db.run(dueSql, next.name)
+  db.run(dueHeadsSql, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)
-  writeDeed(db, deed)
   const generation = toGeneration(db, find(db, subscription) as GenerationRow)
+  const before = pairs.map((pair) => pair.before)
+  writeDeed(db, withCounts(deed, switchCounts(live.version, before, generation.partitions)))
   return { outcome: 'switched', from: live.version, generation }
 }
 
@@ -329,11 +344,13 @@ function baseOf(table: string, version: number): string {
   return table.slice(0, -generationTableName('', version).length)
 }
 
-function drop(db: Database, subscription: string, version: number): DropOutcome {
+function drop(db: Database, subscription: string, version: number, deed: Deed | undefined): DropOutcome {
   if (liveOf(db, subscription).version === version) return 'live'
   const name = generationName(subscription, version)
   if (!find(db, name)) return 'unknown'
+  const states = partitionRows(db, name).map(toState)
   removeGeneration(db, name)
+  writeDeed(db, withCounts(deed, dropCounts(states)))
   return 'dropped'
 }
 

@@ -1,3 +1,4 @@
+import { withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type {
   AskOutcome,
@@ -121,9 +122,9 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
     cancel: async (id, deed) =>
       gate.write(() =>
         db.transaction(() => {
-          const isCancelled = end(db, id, 'cancelled', deed.reason, deed.at)
-          if (isCancelled) writeDeed(db, deed)
-          return isCancelled
+          const left = end(db, id, 'cancelled', deed.reason, deed.at)
+          if (left !== undefined) writeDeed(db, withCounts(deed, { pendingBefore: left, pendingAfter: 0 }))
+          return left !== undefined
         }),
       ),
     find: async (id) => find(id),
@@ -227,12 +228,18 @@ function advance(db: Database, subscription: string, now: number): void {
   }
 }
 
-function end(db: Database, id: string, status: Redrive['status'], reason: string | undefined, at: number): boolean {
+/** Gives how many lanes it did not come to; undefined if it was over already. */
+function end(
+  db: Database,
+  id: string,
+  status: Redrive['status'],
+  reason: string | undefined,
+  at: number,
+): number | undefined {
   const sql =
     "UPDATE holdfast_redrives SET status = ?, ended_at = ?, ended_reason = ? WHERE id = ? AND status = 'running'"
-  if (db.run(sql, status, at, reason ?? null, id) === 0) return false
-  db.run("UPDATE holdfast_redrive_lanes SET state = 'left' WHERE redrive = ? AND state = 'pending'", id)
-  return true
+  if (db.run(sql, status, at, reason ?? null, id) === 0) return undefined
+  return db.run("UPDATE holdfast_redrive_lanes SET state = 'left' WHERE redrive = ? AND state = 'pending'", id)
 }
 
 export function writeRedriven(db: Database, redriven: readonly RedriveProgress[]): void {

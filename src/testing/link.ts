@@ -4,8 +4,8 @@
  * `call` throws, it may have happened or not.
  */
 export interface Link {
-  /** `what` names the call for those who read a trace, such as `subscriptions.commit`. */
-  call<T>(what: string, effect: () => T | Promise<T>): Promise<T>
+  /** `what` names the call, such as `subscriptions.commit`, and `about` is what was asked, for those who watch. */
+  call<T>(what: string, effect: () => T | Promise<T>, about?: readonly unknown[]): Promise<T>
   /** Something that the other side says unasked. It may be late, and it may never come. */
   hint(what: string, deliver: () => void): void
 }

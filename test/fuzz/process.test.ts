@@ -8,6 +8,7 @@ const seed = Number(process.env['HOLDFAST_SEED'] ?? 1)
 
 it.for([0, 1, 2])(
   `a command ends with a word of its own, whatever it is given: seed ${seed}, case %i`,
+  { timeout: 120_000 },
   async (number) => {
     using place = createPlace()
     // One that would run for ever has its own tests.

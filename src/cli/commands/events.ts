@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { text as readAll } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { EventCatalog } from '../../event/catalog.ts'
 import { type Metadata, parseMetadata, type RecordedEvent } from '../../event/event.ts'
 import { checkKey } from '../../log/admit.ts'
@@ -9,6 +9,7 @@ import type { LogStore } from '../../log/log-store.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import { type ActFlags, reasonOf } from '../act.ts'
 import { action, limitNumber, type Perform, wholeNumber, withReason } from '../command.ts'
+import { checkJson } from '../json.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
 import { bold, cyan, dim, type Text } from '../output/style.ts'
@@ -44,7 +45,7 @@ function addTail(group: Command, perform: Perform): void {
   const command = group
     .command('tail')
     .description('the last events; shapes instead of values')
-    .option('--last <n>', 'how many; 10 unless you say', limitNumber)
+    .addOption(new Option('--last <n>', 'how many; 10 unless you say').argParser(limitNumber).conflicts('after'))
     .option('--after <position>', 'all that follow a position, instead', wholeNumber)
     .option('-f, --follow', 'and those that come, until ^C; with --json a line each')
     .option('--key <key>', 'only of this key')
@@ -257,7 +258,7 @@ function addAppend(group: Command, perform: Perform): void {
     .option('--raw', 'without a schema: also a type that nobody knows')
     .option('--dry-run', 'check it, and append nothing')
   action<AppendFlags>(withReason(command), perform, async (ctx, [key = '', type = ''], flags) => {
-    const json = flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data
+    const json = checkJson(flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data, '--data', 'EVENT_NOT_JSON')
     const metadata = metadataOf(flags.metadata)
     const events = flags.raw ? undefined : await catalogOf(ctx, type)
     const reason = await reasonOf(ctx, flags)
@@ -275,18 +276,8 @@ function addAppend(group: Command, perform: Perform): void {
     const store = await ctx.store()
     const log = createLog({ store, ...(events && { events }) })
     const { expectedVersion: expected } = flags
-    const done = await log.append(key, [draft], expected === undefined ? {} : { expectedVersion: expected })
-    if (!done.repeated) {
-      const details = { type, version: done.version }
-      await store.audit.record({
-        by,
-        act: 'event.append',
-        target: `log/${done.position}`,
-        reason,
-        at: ctx.clock.now(),
-        details,
-      })
-    }
+    const deed = { by, act: 'event.append', target: `log/${key}`, reason, at: ctx.clock.now(), details: { type } }
+    const done = await log.append(key, [draft], { deed, ...(expected !== undefined && { expectedVersion: expected }) })
     return {
       json: { dryRun, key, type, ...done },
       show: (out) => {

@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { checkKey } from '../../log/admit.ts'
 import type { Projection } from '../../projection/projection.ts'
 import { read } from '../../projection/read.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
@@ -81,7 +82,11 @@ interface GetFlags extends RevealFlags {
 
 function withMoment(command: Command): Command {
   return command
-    .option('--at-version <n>', 'as it was at this version of the key', positiveNumber)
+    .addOption(
+      new Option('--at-version <n>', 'as it was at this version of the key')
+        .argParser(positiveNumber)
+        .conflicts('before'),
+    )
     .option('--before <position>', 'as it was just before this position of the log', wholeNumber)
 }
 
@@ -93,6 +98,7 @@ function addGet(group: Command, perform: Perform): void {
     .description('the row of a key; its shape, unless it is to be revealed')
     .option('--reveal', 'show the values; the audit keeps who and why')
   action<GetFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
+    checkKey(key)
     const projection = await foldOf(ctx, name)
     const at = momentOf(flags)
     const reveal = await prepareReveal(ctx, flags)
@@ -139,6 +145,7 @@ function addHistory(group: Command, perform: Perform): void {
     .option('--limit <n>', 'the last so many; 100 unless you say', limitNumber)
     .option('--reveal', 'show the values; the audit keeps who and why')
   action<HistoryFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
+    checkKey(key)
     await foldOf(ctx, name)
     const moment = momentOf(flags)
     const reveal = await prepareReveal(ctx, flags)
@@ -248,7 +255,5 @@ async function foldOf(ctx: Context, name: string): Promise<Projection> {
 }
 
 function momentOf({ atVersion: version, before }: GetFlags): StateMoment | undefined {
-  if (version !== undefined && before !== undefined)
-    throw new CommandError('USAGE', 'Both --at-version and --before are given.', 'Give one of the two.')
   return version !== undefined ? { version } : before !== undefined ? { before } : undefined
 }

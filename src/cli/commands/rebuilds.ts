@@ -93,6 +93,17 @@ function addVersions(group: Command, perform: Perform): void {
   })
 }
 
+/** All there are; this one must be among them. */
+async function versionsOf(ctx: Context, name: string, version: number): Promise<readonly Generation[]> {
+  const generations = await (await ctx.store()).rebuilds.list(name)
+  if (generations.some((each) => each.version === version)) return generations
+  throw new CommandError(
+    'REBUILD_UNKNOWN',
+    `The store has no version ${version} of ${name}.`,
+    `See: holdfast projections versions ${name}. To build that of the configuration: holdfast projections rebuild ${name}`,
+  )
+}
+
 function stateOf({ isLive, retiredAt }: Generation): 'live' | 'building' | 'kept' {
   return isLive ? 'live' : retiredAt === undefined ? 'building' : 'kept'
 }
@@ -225,7 +236,7 @@ function addSwitch(group: Command, perform: Perform): void {
     const subscription = await declared(ctx, name)
     const store = await ctx.store()
     const { to = subscription.consumer.version, wait = 30_000, evenStrays = false } = flags
-    const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
+    const live = (await versionsOf(ctx, name, to)).find(({ isLive }) => isLive)
     const held = async () => {
       const next = (await store.rebuilds.list(name)).find(({ version }) => version === to)
       return next?.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0) ?? 0
@@ -276,6 +287,7 @@ function addDrop(group: Command, perform: Perform): void {
     }
     const version = Number(given)
     const store = await ctx.store()
+    await versionsOf(ctx, name, version)
     const counted = async () => {
       const found = (await store.rebuilds.list(name)).find((each) => each.version === version)
       return found?.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0) ?? 0

@@ -1,0 +1,193 @@
+import { HoldfastError } from '../../errors.ts'
+import { type Writes, writesOf } from '../../postgres/commit-parts.ts'
+import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
+import { addCounts } from '../../subscription/checkpoint.ts'
+import type { Commit, CommitOutcome, Lease, Trial } from '../../subscription/subscription-store.ts'
+import { checkInserts, writeLetters } from './letter-writes.ts'
+import { missingColumn } from './rows.ts'
+import type { Server } from './server.ts'
+import type { Lane, Partition, Row, RowTable, State, Subscribed } from './state.ts'
+import { compareText } from './state.ts'
+import { Blocked, ServerError, type Session, type Step, type Tx } from './transaction.ts'
+
+export function partitionLock(subscription: string, partition: number): string {
+  return `partition ${partition} ${subscription}`
+}
+
+export function partitionOf({ subscriptions }: State, { subscription, partition }: Omit<Lease, 'owner' | 'epoch'>) {
+  return subscriptions.get(subscription)?.partitions[partition]
+}
+
+/** A pause comes first: who is paused need not know whose turn it will be. */
+export function barredBy(row: Partition | undefined, { epoch, owner }: Lease): CommitOutcome | undefined {
+  if (row?.pause) return { outcome: 'paused', pause: row.pause }
+  return row?.epoch === epoch && row.owner === owner ? undefined : fencedBy(row)
+}
+
+function fencedBy(row: Partition | undefined): CommitOutcome {
+  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner }
+}
+
+/** The one rule, in one statement: everything, or nothing and why. */
+export function commit(server: Server, session: Session, page: Commit): Step<CommitOutcome> {
+  const writes = writesOf(page)
+  const outcome = judge(server.state, page, writes)
+  if (outcome.outcome !== 'committed') return outcome
+  const other = server.holderOf(partitionLock(page.lease.subscription, page.lease.partition))
+  if (other) return new Blocked(other, () => commit(server, session, page))
+  write(server, session, page, writes)
+  return outcome
+}
+
+/** The same in a transaction that has the partition: it is written when that commits. */
+export function commitIn(server: Server, tx: Tx, page: Commit): CommitOutcome {
+  const writes = writesOf(page)
+  const outcome = judge(server.state, page, writes)
+  if (outcome.outcome === 'committed') tx.writes.push(() => write(server, tx.session, page, writes))
+  return outcome
+}
+
+/** What would become of it. Throws what is no outcome. */
+function judge(state: State, page: Commit, writes: Writes): CommitOutcome {
+  const { lease, from, commits, evenPaused } = page
+  const row = partitionOf(state, lease)
+  // The table went elsewhere with a switch, or was dropped: that is found out before anything else is.
+  const flaw = page.table && page.rows.length > 0 ? flawOf(state, page.table) : undefined
+  const elsewhere = flaw && barredBy(row, lease)
+  if (elsewhere) return elsewhere
+  if (flaw) throw flaw
+  const why = barredBy(evenPaused && row ? { ...row, pause: undefined } : row, lease)
+  if (why) return why
+  const { checkpoint } = row as Partition
+  if (checkpoint.position !== from || checkpoint.commits !== (commits ?? checkpoint.commits)) return fencedBy(row)
+  const subscribed = state.subscriptions.get(lease.subscription) as Subscribed
+  const rejected = page.table && page.rows.length > 0 ? judgeRows(state, page.table, page.rows) : undefined
+  if (rejected) return rejected
+  checkInserts(subscribed, row as Partition, writes)
+  return { outcome: 'committed' }
+}
+
+function flawOf({ tables }: State, { name, columns }: TableSpec): ServerError | undefined {
+  const table = tables.get(name)
+  if (!table) return new ServerError('42P01', `relation "${name}" does not exist`, name)
+  return missingColumn(
+    table,
+    columns.map((column) => column.name),
+  )
+}
+
+function judgeRows(state: State, { name, columns }: TableSpec, rows: readonly RowWrite[]): CommitOutcome | undefined {
+  const table = state.tables.get(name) as RowTable
+  for (const [i, row] of rows.entries()) {
+    for (const [c, column] of columns.entries()) {
+      if (!table.unique.has(column.name) || !isTaken(table, column.name, c, rows, i)) continue
+      const message = `duplicate key value violates unique constraint "${name}_${column.name}_idx"`
+      return { outcome: 'rejected', key: row.key, error: new ServerError('23505', message, name) }
+    }
+  }
+  const older = rows.find(({ key, version }) => version <= (table.rows.get(key)?.version ?? Number.NEGATIVE_INFINITY))
+  if (!older) return undefined
+  // The owner's rows are always newer than what is there; if not, somebody else has written them.
+  throw new HoldfastError(
+    'INTERNAL',
+    `The row ${JSON.stringify(older.key)} of ${name} is at version ${older.version} or beyond already.`,
+    { hint: 'Only Holdfast may write this table. Nothing of this page was written.' },
+  )
+}
+
+/** Whether another row has this value, of those there are and those before it in the page. */
+function isTaken({ rows: there }: RowTable, name: string, c: number, rows: readonly RowWrite[], i: number): boolean {
+  const { key, columns } = rows[i] as RowWrite
+  const value = columns[c] ?? null
+  if (value === null) return false
+  const before = rows.slice(0, i)
+  if (before.some((other) => other.key !== key && other.columns[c] === value)) return true
+  const rewritten = new Set(before.map((other) => other.key))
+  for (const row of there.values())
+    if (row.key !== key && !rewritten.has(row.key) && row.values[name] === value) return true
+  return false
+}
+
+function write({ state, clock }: Server, session: Session, page: Commit, writes: Writes): void {
+  const { lease, leaseMs, to, at, counts, marks, tried, table, rows } = page
+  const subscribed = state.subscriptions.get(lease.subscription) as Subscribed
+  const row = subscribed.partitions[lease.partition] as Partition
+  const { checkpoint } = row
+  row.checkpoint = {
+    start: checkpoint.start,
+    position: to.position,
+    eventId: to.eventId,
+    eventType: to.eventType,
+    eventTime: to.eventTime,
+    committedAt: at,
+    counts: addCounts(checkpoint.counts, counts),
+    commits: checkpoint.commits + 1,
+  }
+  row.leaseUntil = clock.now() + leaseMs
+  row.presence = session.number
+  if (marks) row.marks = marks.map(([first, last]) => [first, last])
+  if (tried !== undefined) row.tried = tried
+  if (table) for (const one of rows) putRow(state, table, one)
+  writeLetters(row, page.held, writes, at)
+  for (const { lane, hold, done } of writes.lanes) {
+    const known = subscribed.lanes.get(lane)
+    subscribed.lanes.set(lane, laneOf(lane, known?.partition ?? row.partition, hold, done))
+  }
+  for (const { lane } of writes.gone) subscribed.lanes.delete(lane)
+  row.trials = trialsAfter(row.trials, writes.trials[0], writes.ended)
+  for (const mark of writes.inbox) subscribed.inbox.set(mark.key, { ...mark })
+  for (const { redrive, lane, letters, state: next } of writes.redriven) {
+    const kept = subscribed.redrives.find((one) => one.redrive.id === redrive)
+    if (!kept) continue
+    // Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane.
+    kept.lanes = kept.lanes.map((one) => {
+      if (one.lane !== lane) return one
+      const isLeft = one.state === 'left' && next === 'running'
+      return { ...one, letters: one.letters + letters, state: isLeft ? one.state : next }
+    })
+  }
+  for (const { position, ...revision } of writes.revised) {
+    const place = `${position}/${row.partition}`
+    const known = subscribed.revisions.get(place) ?? []
+    subscribed.revisions.set(place, [...known, { ...revision, isTakenBack: false }])
+  }
+}
+
+export function putRow({ tables }: State, { name, columns }: TableSpec, row: RowWrite): void {
+  const { key, version, position, json } = row
+  const values: Record<string, Row['values'][string]> = {}
+  for (const [i, column] of columns.entries()) values[column.name] = row.columns[i] ?? null
+  tables.get(name)?.rows.set(key, { key, version, position, json, values })
+}
+
+/** What is not said is not kept. */
+export function laneOf(lane: string, partition: number, hold: Lane['hold'], done: number | undefined): Lane {
+  if (!hold) return { lane, partition, done, hold }
+  const { status, since, head, headPosition, dueAt, tries = 0, breaker, redrive } = hold
+  return {
+    lane,
+    partition,
+    done,
+    hold: {
+      lane,
+      status,
+      since,
+      done,
+      head,
+      headPosition,
+      ...(dueAt !== undefined && { dueAt }),
+      ...(tries > 0 && { tries }),
+      ...(breaker !== undefined && { breaker }),
+      ...(redrive !== undefined && { redrive }),
+    },
+  }
+}
+
+/** One that is over and begun again at once is not over. */
+function trialsAfter(trials: readonly Trial[], begun: Trial | undefined, ended: readonly number[]): readonly Trial[] {
+  if (!begun && ended.length === 0) return trials
+  const isBegun = (one: Trial) => one.position === begun?.position && one.instance === begun.instance
+  const left = trials.filter((one) => isBegun(one) || !ended.includes(one.position))
+  if (begun && !left.some(isBegun)) left.push({ position: begun.position, instance: begun.instance })
+  return left.toSorted((a, b) => a.position - b.position || compareText(a.instance, b.instance))
+}

@@ -1,0 +1,197 @@
+import { HoldfastError, StoreError } from '../../errors.ts'
+import { storeError, troubleOf } from '../../postgres/errors.ts'
+import type { Clock, Timers } from '../../runtime/ports.ts'
+import type { Link } from '../link.ts'
+import type { Hint, Server } from './server.ts'
+import { after, type Savepoint, ServerError, type Session, type Step, type Tx } from './transaction.ts'
+
+/** As the real adapter has them. */
+const lockTimeoutMs = 5_000
+const busyTries = 6
+
+const name = 'the store in memory'
+
+/** A transaction that was begun with a statement, what that gave, and whether there is anything to commit. */
+export interface Opened<T> {
+  readonly tx: Tx
+  readonly value: T
+  readonly isOpen: boolean
+}
+
+/** One process's way to the server. Whatever it asks goes over the link, and all it knows is what came back. */
+export class Connection {
+  readonly server: Server
+  readonly timers: Timers
+  readonly clock: Clock
+  /** The sessions that this process has had: what was written under an old one is still its own. */
+  readonly numbers = new Set<number>()
+  readonly #link: Link
+  readonly #closing = new AbortController()
+  readonly #wakers: Readonly<Record<Hint, Set<() => void>>> = { append: new Set(), release: new Set() }
+  readonly #mourners = new Set<() => void>()
+  #session: Session | undefined
+
+  constructor(server: Server, link: Link, timers: Timers, clock: Clock) {
+    this.server = server
+    this.timers = timers
+    this.clock = clock
+    this.#link = link
+  }
+
+  /** Aborted when it is closed. */
+  get signal(): AbortSignal {
+    return this.#closing.signal
+  }
+
+  /** A statement by itself. It may run again from the start. */
+  query<T>(what: string, statement: (session: Session) => Step<T>, about?: readonly unknown[]): Promise<T> {
+    const effect = () => {
+      const session = this.#present()
+      return this.server.run(session, undefined, () => statement(session), this.#patience)
+    }
+    return this.retry(() => this.#call(what, effect, about))
+  }
+
+  /** All of it or nothing, in two requests: what `work` finds stays so until the second. It may run again from the start. */
+  async transact<T>(what: string, work: (tx: Tx) => Step<T>): Promise<T> {
+    return this.retry(async () => {
+      const { tx, value, isOpen } = await this.open(what, work)
+      if (isOpen) await this.commit(tx, `${what}.commit`)
+      return value
+    })
+  }
+
+  /** Begins a transaction. One that `work` has taken back itself is over, and one that it failed in too. */
+  open<T>(what: string, work: (tx: Tx) => Step<T>, isOwn = false): Promise<Opened<T>> {
+    return this.#call(what, () => {
+      const session = this.#present()
+      const tx = this.server.begin(session, isOwn)
+      const begun = () => after(work(tx), (value) => ({ tx, value, isOpen: !tx.isOver }))
+      const takeBack = (error: unknown) => {
+        this.server.rollback(tx)
+        throw error
+      }
+      try {
+        const result = this.server.run(session, tx, begun, isOwn ? noPatience : this.#patience)
+        return result instanceof Promise ? result.catch(takeBack) : result
+      } catch (error) {
+        return takeBack(error)
+      }
+    })
+  }
+
+  /** A statement of a transaction that is open. */
+  within<T>(tx: Tx, what: string, statement: () => Step<T>): Promise<T> {
+    const patience = tx.idleMs === Number.POSITIVE_INFINITY ? noPatience : this.#patience
+    return this.#call(what, () => this.server.run(tx.session, tx, statement, patience))
+  }
+
+  rollbackTo(tx: Tx, savepoint: Savepoint): Promise<void> {
+    return this.#call('sql.rollback', () => this.server.rollbackTo(tx, savepoint))
+  }
+
+  async commit(tx: Tx, what: string, about?: readonly unknown[]): Promise<void> {
+    try {
+      await this.#call(what, () => this.server.commit(tx), about)
+    } catch (error) {
+      // If it did not get there, others would wait for it until the server finds out.
+      await this.rollback(tx)
+      throw error
+    }
+    if (tx.events.length > 0) this.wake('append')
+  }
+
+  /** Never throws: if the server can't be told, it finds out. */
+  async rollback(tx: Tx): Promise<void> {
+    try {
+      await this.#call('rollback', () => this.server.rollback(tx))
+    } catch {
+      // The connection is gone, and the transaction goes with it.
+    }
+  }
+
+  /** Tells what errors mean; tries again what can be. */
+  async retry<T>(work: () => Promise<T>): Promise<T> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await work()
+      } catch (error) {
+        if (this.signal.aborted) throw closedError(error)
+        if (troubleOf(error) !== 'again' || tries === busyTries) throw this.told(error)
+        await this.timers.sleep(2 ** tries, this.signal)
+      }
+    }
+  }
+
+  /** What an error means to whoever called the store. What comes neither from the server nor from the way to it is a mistake of ours. */
+  told(error: unknown): unknown {
+    return error instanceof HoldfastError || troubleOf(error) === undefined ? error : storeError(error, name)
+  }
+
+  /** Calls back when a session was lost. */
+  onLost(react: () => void): void {
+    this.#mourners.add(react)
+  }
+
+  listen(kind: Hint, wake: () => void): () => void {
+    this.#wakers[kind].add(wake)
+    return () => void this.#wakers[kind].delete(wake)
+  }
+
+  /** Wakes those who listen in this process. */
+  wake(kind: Hint): void {
+    // On their own, so that one who throws can't spoil the work of whoever wakes them.
+    for (const callback of this.#wakers[kind]) queueMicrotask(callback)
+  }
+
+  /** Those in this process are told at once; the others by the server, which was told in the statement. */
+  async telling<T>(kind: Hint, work: Promise<T>): Promise<T> {
+    const result = await work
+    this.wake(kind)
+    return result
+  }
+
+  /** The server has lost it, or it the server. */
+  disconnect(): void {
+    if (this.#session) this.server.close(this.#session)
+  }
+
+  close(): void {
+    this.#closing.abort()
+    this.disconnect()
+  }
+
+  readonly #patience = (giveUp: () => void): void => {
+    void this.timers.sleep(lockTimeoutMs, this.signal).then(giveUp)
+  }
+
+  /** At the server: the session of this process, a new one after the process has heard that the last was lost. */
+  #present(): Session {
+    if (this.#session && !this.#session.isOpen) {
+      this.#session = undefined
+      throw new ServerError('57P01', 'terminating connection')
+    }
+    if (this.#session) return this.#session
+    const tell = (kind: Hint) => this.#link.hint(kind, () => this.wake(kind))
+    this.#session = this.server.open(tell)
+    this.numbers.add(this.#session.number)
+    return this.#session
+  }
+
+  async #call<T>(what: string, effect: () => T | Promise<T>, about?: readonly unknown[]): Promise<T> {
+    if (this.signal.aborted) throw closedError()
+    try {
+      return await this.#link.call(what, effect, about)
+    } catch (error) {
+      const told = this.told(error)
+      if (told instanceof StoreError && told.code === 'STORE_UNAVAILABLE') for (const react of this.#mourners) react()
+      throw error
+    }
+  }
+}
+
+function noPatience(): void {}
+
+function closedError(cause?: unknown): StoreError {
+  return new StoreError('STORE_CLOSED', `${name} is closed.`, { cause })
+}

@@ -1,0 +1,192 @@
+import type { DeadLetter, HeldLane, Revision } from '../../dead-letter/letter.ts'
+import type {
+  HeldSummary,
+  LaneSummary,
+  LetterQueue,
+  LetterStats,
+  LetterStore,
+  QueueLimits,
+} from '../../dead-letter/letter-store.ts'
+import type { FailureClass } from '../../failure/failure.ts'
+import { incidentsOf } from './incidents.ts'
+import { matches } from './letter-filter.ts'
+import { compareText, type Lane, type Letter, type Read, type State, type Subscribed } from './state.ts'
+
+type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'purge'
+
+/** For the store, and for a moment of it. */
+export function memoryLetters(read: Read) {
+  return {
+    heldLanes: (subscription, partition) =>
+      read('letters.heldLanes', (state) =>
+        heldLanesOf(state, subscription).flatMap((lane) => (lane.partition === partition ? [lane.hold] : [])),
+      ),
+    laneVersions: (subscription, lanes) =>
+      read('letters.laneVersions', ({ subscriptions }) => {
+        const known = subscriptions.get(subscription)?.lanes
+        return new Map(
+          lanes.flatMap((lane) => {
+            const done = known?.get(lane)?.done
+            return done === undefined ? [] : [[lane, done]]
+          }),
+        )
+      }),
+    queues: (subscription, partition, lanes, limits) =>
+      read('letters.queues', (state) => queuesOf(state, subscription, partition, lanes, limits)),
+    present: (subscription, refs) =>
+      read('letters.present', (state) => {
+        const held = heldOf(state, subscription).filter(({ logged }) => !logged)
+        const known = new Set(held.map(({ lane, sequence, event }) => JSON.stringify([lane, sequence, event.id])))
+        return refs
+          .filter(({ lane, sequence, eventId }) => known.has(JSON.stringify([lane, sequence, eventId])))
+          .map(({ lane, sequence, eventId }) => ({ lane, sequence, eventId }))
+      }),
+    list: ({ subscription, after = 0, limit = 100, ...filter }) =>
+      read('letters.list', (state) =>
+        lettersOf(state, subscription)
+          .filter((letter) => letter.event.position > after && matches(letter, filter))
+          .slice(0, limit)
+          .map((letter) => whole(state, subscription, letter)),
+      ),
+    summary: (subscription, oldest) => read('letters.summary', (state) => summaryOf(state, subscription, oldest)),
+    lane: (subscription, lane) =>
+      read('letters.lane', (state) => {
+        const found = heldLanesOf(state, subscription).find((one) => one.lane === lane)
+        return found && laneSummary(state, subscription, found.hold)
+      }),
+    stats: (subscription) => read('letters.stats', (state) => statsOf(state, subscription)),
+    incidents: (query) => read('letters.incidents', (state) => incidentsOf(state, query)),
+    ofPartition: (subscription: string, partition: number, after: number, limit: number) =>
+      read('letters.ofPartition', (state) =>
+        lettersOf(state, subscription)
+          .filter((letter) => letter.partition === partition && letter.event.position > after)
+          .slice(0, limit)
+          .map((letter) => whole(state, subscription, letter)),
+      ),
+  } satisfies Omit<LetterStore, Changes> & Record<string, unknown>
+}
+
+/** In order of position and partition. */
+export function lettersOf({ subscriptions }: State, subscription: string): readonly Letter[] {
+  const partitions = subscriptions.get(subscription)?.partitions ?? []
+  return partitions
+    .flatMap(({ letters }) => [...letters.values()])
+    .toSorted((a, b) => a.event.position - b.event.position || a.partition - b.partition)
+}
+
+function heldOf({ subscriptions }: State, subscription: string): readonly Letter[] {
+  return subscriptions.get(subscription)?.partitions.flatMap(({ held }) => [...held.values()]) ?? []
+}
+
+export function whole({ subscriptions }: State, subscription: string, letter: Letter): DeadLetter {
+  const { event } = letter
+  const body = typeof event.body === 'string' ? event.body : new Uint8Array(event.body)
+  const revision = revisionOf(subscriptions.get(subscription), letter)
+  return { subscription, ...letter, event: { ...event, body }, revision }
+}
+
+/** The newest that was not taken back. */
+export function revisionOf(
+  subscribed: Subscribed | undefined,
+  { event, partition }: Pick<Letter, 'event' | 'partition'>,
+): Revision | undefined {
+  const all = subscribed?.revisions.get(`${event.position}/${partition}`)
+  const found = all?.findLast(({ isTakenBack }) => !isTakenBack)
+  return found && { number: found.number, body: found.body, by: found.by, reason: found.reason, at: found.at }
+}
+
+type Held = Lane & { readonly hold: HeldLane }
+
+/** Those held longest first. */
+function heldLanesOf({ subscriptions }: State, subscription: string): readonly Held[] {
+  return [...(subscriptions.get(subscription)?.lanes.values() ?? [])]
+    .filter((lane): lane is Held => lane.hold !== undefined)
+    .toSorted((a, b) => a.hold.since - b.hold.since || compareText(a.lane, b.lane))
+}
+
+/**
+ * The letters of a lane: those that are not in the log by their sequence; where there are none, those of the key in the log, from the
+ * head on.
+ */
+function laneLetters(held: readonly Letter[], lane: string, head: number | undefined): readonly Letter[] {
+  const foreign = held.filter((letter) => letter.lane === lane && !letter.logged)
+  const found = foreign.length > 0 ? foreign : loggedOf(held, lane, head)
+  return found.toSorted((a, b) => a.sequence - b.sequence || a.event.position - b.event.position)
+}
+
+function loggedOf(held: readonly Letter[], lane: string, head: number | undefined): Letter[] {
+  return held.filter(
+    ({ logged, event }) => logged && event.key === lane && (event.version ?? 0) >= (head ?? Number.NEGATIVE_INFINITY),
+  )
+}
+
+function queuesOf(
+  state: State,
+  subscription: string,
+  partition: number,
+  names: readonly string[],
+  limits: QueueLimits,
+): readonly LetterQueue[] {
+  const subscribed = state.subscriptions.get(subscription)
+  const held = [...(subscribed?.partitions[partition]?.held.values() ?? [])]
+  const queues: LetterQueue[] = []
+  let { events, bytes } = limits
+  for (const lane of names) {
+    // What there was no room for is nobody's queue yet.
+    if (events <= 0 || bytes <= 0) break
+    const letters: DeadLetter[] = []
+    let next: LetterQueue['next']
+    for (const letter of laneLetters(held, lane, subscribed?.lanes.get(lane)?.hold?.head)) {
+      const size = Buffer.byteLength(letter.event.body)
+      const isFirst = queues.length === 0 && letters.length === 0
+      if (letters.length === Math.min(limits.perLane, events) || (size > bytes && !isFirst)) {
+        next = { sequence: letter.sequence, position: letter.event.position }
+        break
+      }
+      bytes -= size
+      letters.push(whole(state, subscription, letter))
+    }
+    if (letters.length === 0 && next) break
+    events -= letters.length
+    queues.push({ lane, letters, next })
+  }
+  return queues
+}
+
+function headsOf(state: State, subscription: string): Pick<HeldSummary, 'lanes' | 'byStatus'> & { held: number } {
+  const partitions = state.subscriptions.get(subscription)?.partitions ?? []
+  const held = partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0)
+  const heads: Partial<Record<HeldLane['status'], number>> = {}
+  const lanes = heldLanesOf(state, subscription)
+  for (const { hold } of lanes) heads[hold.status] = (heads[hold.status] ?? 0) + 1
+  return { lanes: lanes.length, byStatus: { ...heads, queued: held - lanes.length }, held }
+}
+
+function summaryOf(state: State, subscription: string, oldest: number): HeldSummary {
+  const { lanes, byStatus, held } = headsOf(state, subscription)
+  const first = heldLanesOf(state, subscription).slice(0, oldest)
+  return { lanes, letters: held, byStatus, oldest: first.map(({ hold }) => laneSummary(state, subscription, hold)) }
+}
+
+function laneSummary(state: State, subscription: string, hold: HeldLane): LaneSummary {
+  const held = heldOf(state, subscription)
+  const foreign = held.filter(({ lane, logged }) => lane === hold.lane && !logged)
+  return { ...hold, letters: foreign.length + loggedOf(held, hold.lane, hold.head).length }
+}
+
+function statsOf(state: State, subscription: string): LetterStats {
+  const { lanes, byStatus } = headsOf(state, subscription)
+  const subscribed = state.subscriptions.get(subscription)
+  const counts: Partial<Record<Letter['status'], number>> = { ...byStatus }
+  const ended = lettersOf(state, subscription).filter(({ endedAt }) => endedAt !== undefined)
+  // A status that both have is one of an ended letter that was changed after its end.
+  for (const status of new Set(ended.map((letter) => letter.status)))
+    counts[status] = ended.filter((letter) => letter.status === status).length
+  const byClass: Partial<Record<FailureClass, number>> = {}
+  const held = heldLanesOf(state, subscription)
+  for (const { hold, partition } of held) {
+    const failed = subscribed?.partitions[partition]?.letters.get(hold.headPosition)?.failure?.class
+    if (failed) byClass[failed] = (byClass[failed] ?? 0) + 1
+  }
+  return { lanes, byStatus: counts, byClass, oldest: held[0]?.hold.since }
+}

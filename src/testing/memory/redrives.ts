@@ -1,0 +1,247 @@
+import { checkDeed, withCounts } from '../../audit/audit.ts'
+import type { Redrive, RedriveLaneState, RedriveRequest, AskOutcome, RedriveTask } from '../../redrive/redrive.ts'
+import type { RedriveStore } from '../../redrive/redrive-store.ts'
+import { writeDeed } from './audit.ts'
+import type { Connection } from './connection.ts'
+import { matches } from './letter-filter.ts'
+import { subscribedOf } from './partitions.ts'
+import { advance, end, overIn } from './redrive-stages.ts'
+import type { KeptRedrive, Lane, State, Subscribed } from './state.ts'
+import { after, Blocked, type Step, type Tx } from './transaction.ts'
+
+export function memoryRedrives(connection: Connection): RedriveStore {
+  const { server } = connection
+  return {
+    ask: async (request) => {
+      const { by, act, subscription, reason } = request
+      checkDeed({ by, act, target: subscription, reason })
+      const asked = await connection.transact('redrives.ask', (tx) => ask(tx, request))
+      if (asked.outcome === 'asked') connection.wake('release')
+      return asked
+    },
+    due: async (subscription, partition, limit) => {
+      const isOver = await connection.query('redrives.over', () => overOf(subscription).length > 0)
+      if (isOver) {
+        await connection.telling(
+          'release',
+          connection.transact('redrives.advance', (tx) => advanceAll(tx, subscription)),
+        )
+      }
+      return connection.query('redrives.due', () => dueOf(server.state, subscription, partition, limit))
+    },
+    cancel: async (id, deed) => {
+      checkDeed(deed)
+      return connection.transact('redrives.cancel', (tx) => {
+        const [subscription = '', kept] = findKept(server.state, id) ?? []
+        if (kept?.redrive.status !== 'running') {
+          server.rollback(tx)
+          return false
+        }
+        return after(lockRedrives(tx, subscription), () => {
+          if (kept.redrive.status !== 'running') {
+            server.rollback(tx)
+            return false
+          }
+          const pendingBefore = kept.lanes.filter(({ state }) => state === 'pending').length
+          tx.writes.push(() => end(kept, 'cancelled', deed.reason, deed.at))
+          return after(writeDeed(server, tx, withCounts(deed, { pendingBefore, pendingAfter: 0 })), () => true)
+        })
+      })
+    },
+    find: (id) =>
+      connection.query('redrives.find', () => {
+        const [subscription, kept] = findKept(server.state, id) ?? []
+        return kept && toRedrive(subscription as string, kept)
+      }),
+    list: ({ subscription, limit }) =>
+      connection.query('redrives.list', () =>
+        [...server.state.subscriptions]
+          .filter(([name]) => subscription === undefined || name === subscription)
+          .flatMap(([name, { redrives }]) => redrives.map((kept) => ({ name, kept })))
+          .toSorted((a, b) => b.kept.number - a.kept.number)
+          .slice(0, limit)
+          .map(({ name, kept }) => toRedrive(name, kept)),
+      ),
+    lanes: (id, state, position, limit) =>
+      connection.query('redrives.lanes', () => {
+        const [, kept] = findKept(server.state, id) ?? []
+        const lanes = kept?.lanes.filter(
+          (one) => one.ordinal > position && (state === undefined || one.state === state),
+        )
+        return lanes?.slice(0, limit) ?? []
+      }),
+    purge: async (subscription, endedBefore, most) => {
+      const gone = await connection.query('redrives.purgeLanes', () =>
+        purgeLanes(server.state, subscription, endedBefore, most),
+      )
+      await connection.query('redrives.purge', () => {
+        const subscribed = server.state.subscriptions.get(subscription)
+        if (!subscribed) return
+        const old = new Set(oldIn(subscribed, endedBefore))
+        subscribed.redrives = subscribed.redrives.filter((kept) => !old.has(kept) || kept.lanes.length > 0)
+      })
+      return gone
+    },
+  }
+
+  function overOf(subscription: string): readonly KeptRedrive[] {
+    const subscribed = server.state.subscriptions.get(subscription)
+    return subscribed ? overIn(subscribed) : []
+  }
+
+  function lockRedrives(tx: Tx, subscription: string): Step<void> {
+    const other = server.lock(tx, [`redrives ${subscription}`])
+    return other ? new Blocked(other, () => lockRedrives(tx, subscription)) : undefined
+  }
+
+  /** The owners of all partitions come here together; the second finds it done. */
+  function advanceAll(tx: Tx, subscription: string): Step<void> {
+    return after(lockRedrives(tx, subscription), () => {
+      const now = server.clock.now()
+      tx.writes.push(() => {
+        for (const kept of overOf(subscription)) advance(kept, now)
+        server.tell('release', tx.session)
+      })
+    })
+  }
+
+  /** One at a time: whoever comes second sees what the first one froze. */
+  function ask(tx: Tx, request: RedriveRequest): Step<AskOutcome> {
+    const subscribed = subscribedOf(server.state, request.subscription)
+    const other = server.lock(tx, ['redrive'])
+    if (other) return new Blocked(other, () => ask(tx, request))
+    const { free, busy } = headsOf(subscribed, request)
+    const { expected, by, act, subscription, reason, at, id } = request
+    if (expected !== undefined && free.length !== expected)
+      return refuse(tx, { outcome: 'changed', lanes: free.length })
+    if (free.length === 0) return refuse(tx, { outcome: 'nothing', busy })
+    const kept = freeze(server.nextRedrive(), free, request)
+    tx.writes.push(() => {
+      subscribed.redrives.push(kept)
+      server.tell('release', tx.session)
+    })
+    const details = { redrive: id, lanes: free.length }
+    const asked: AskOutcome = { outcome: 'asked', redrive: toRedrive(subscription, kept), busy }
+    return after(writeDeed(server, tx, { by, act, target: subscription, reason, at, details }), () => asked)
+  }
+
+  function refuse(tx: Tx, outcome: AskOutcome): AskOutcome {
+    server.rollback(tx)
+    return outcome
+  }
+}
+
+/** The lanes that are meant, in the order in which they are taken, and how many of them are in another redrive. */
+function headsOf(subscribed: Subscribed, { act, filter }: RedriveRequest): { free: readonly Lane[]; busy: number } {
+  const { lane, ...rest } = filter
+  const hasConditions = Object.values(rest).some((value) => value !== undefined)
+  const heads = [...subscribed.lanes.values()].filter((one) => {
+    const { hold, partition } = one
+    if (!hold || (lane !== undefined && one.lane !== lane)) return false
+    const isMeant =
+      act === 'skip'
+        ? hold.status === 'waiting' && hold.breaker === undefined
+        : hold.status === 'parked' || hold.status === 'retrying'
+    if (!isMeant || !hasConditions) return isMeant
+    const letter = subscribed.partitions[partition]?.letters.get(hold.headPosition)
+    return letter !== undefined && matches(letter, rest)
+  })
+  const open = new Set(
+    subscribed.redrives.flatMap(({ lanes }) =>
+      lanes.flatMap((one) => (one.state === 'pending' || one.state === 'running' ? [one.lane] : [])),
+    ),
+  )
+  const free = heads.filter((one) => !open.has(one.lane))
+  const position = (one: Lane) => one.hold?.headPosition ?? 0
+  return {
+    free: free.toSorted((a, b) => position(a) - position(b) || a.partition - b.partition),
+    busy: heads.length - free.length,
+  }
+}
+
+function freeze(number: number, heads: readonly Lane[], request: RedriveRequest): KeptRedrive {
+  const { id, act, filter, by, reason, at, rate, stages, maxFailures } = request
+  return {
+    number,
+    redrive: {
+      id,
+      act,
+      filter: { ...filter },
+      by,
+      reason,
+      at,
+      rate,
+      stages: [...stages],
+      maxFailures,
+      lanes: heads.length,
+      spread: new Set(heads.map(({ partition }) => partition)).size,
+      admitted: Math.min(stages[0] ?? heads.length, heads.length),
+      status: 'running',
+      endedAt: undefined,
+      endedReason: undefined,
+    },
+    lanes: heads.map(({ lane, partition, hold }, i) => ({
+      redrive: id,
+      ordinal: i + 1,
+      partition,
+      lane,
+      position: hold?.headPosition ?? 0,
+      state: 'pending',
+      letters: 0,
+    })),
+  }
+}
+
+function findKept({ subscriptions }: State, id: string): readonly [string, KeptRedrive] | undefined {
+  for (const [name, { redrives }] of subscriptions) {
+    const kept = redrives.find(({ redrive }) => redrive.id === id)
+    if (kept) return [name, kept]
+  }
+  return undefined
+}
+
+/** One redrive after the other; the limit is for each. */
+function dueOf({ subscriptions }: State, subscription: string, partition: number, limit: number): RedriveTask[] {
+  const redrives = subscriptions.get(subscription)?.redrives ?? []
+  return redrives.flatMap(({ redrive, lanes }) => {
+    const { id, status, admitted, act, by, reason, rate, spread } = redrive
+    if (status !== 'running') return []
+    return lanes
+      .filter((one) => one.partition === partition && one.state === 'pending' && one.ordinal <= admitted)
+      .slice(0, limit)
+      .map(({ lane, position }) => {
+        const share = rate === undefined ? undefined : rate / spread
+        return { redrive: id, lane, position, act, by, reason, rate: share }
+      })
+  })
+}
+
+/** What was under way when it was cancelled still has to tell its end. */
+function oldIn({ redrives }: Subscribed, endedBefore: number): readonly KeptRedrive[] {
+  return redrives.filter(({ redrive, lanes }) => {
+    const hasEnded = redrive.status !== 'running' && (redrive.endedAt ?? endedBefore) < endedBefore
+    return hasEnded && !lanes.some(({ state }) => state === 'running')
+  })
+}
+
+function purgeLanes({ subscriptions }: State, subscription: string, endedBefore: number, most: number): number {
+  const subscribed = subscriptions.get(subscription)
+  let left = most
+  for (const kept of subscribed ? oldIn(subscribed, endedBefore) : []) {
+    const gone = Math.min(left, kept.lanes.length)
+    kept.lanes = kept.lanes.slice(gone)
+    left -= gone
+  }
+  return most - left
+}
+
+function toRedrive(subscription: string, { redrive, lanes: all }: KeptRedrive): Redrive {
+  const { spread: _spread, ...own } = redrive
+  const byState: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
+  let letters = 0
+  for (const lane of all) {
+    byState[lane.state]++
+    letters += lane.letters
+  }
+  return { ...own, subscription, byState, letters }
+}

@@ -1,0 +1,57 @@
+import { HoldfastError } from '../../errors.ts'
+import { checkRegistered, columnsText, kindOf, partitionsOfNew } from '../../postgres/registration.ts'
+import type { TableSpec } from '../../projection/row-store.ts'
+import type { Registered, SubscriptionSpec } from '../../subscription/subscription-store.ts'
+import { newPartition } from './partitions.ts'
+import type { Partition, State, Subscribed } from './state.ts'
+
+/** Makes the subscription and its table, or checks that they fit what is there. */
+export function register(state: State, spec: SubscriptionSpec): Registered {
+  const { name, table, start, partitions = partitionsOfNew, version = 1 } = spec
+  const known = state.subscriptions.get(name)
+  if (known) {
+    const row = { kind: known.kind, columns: columnsText(known.table), partitions: known.partitions.length }
+    return checkRegistered(spec, { ...row, version: known.version })
+  }
+  if (start === 'existing') {
+    throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
+      hint: "Check its name; to make it, start it once with from: 'beginning'.",
+    })
+  }
+  if (table) makeTable(state, table)
+  const rows = Array.from({ length: partitions }, (_, i) => newPartition(i, 0, start))
+  state.subscriptions.set(name, newSubscribed({ kind: kindOf(spec), table: keptTable(table), version }, rows))
+  return { partitions, version }
+}
+
+export function newSubscribed(
+  own: Pick<Subscribed, 'kind' | 'table' | 'version'> & Partial<Subscribed>,
+  partitions: Partition[],
+): Subscribed {
+  return {
+    epochs: 0,
+    generationOf: undefined,
+    retiredAt: undefined,
+    partitions,
+    lanes: new Map(),
+    revisions: new Map(),
+    incidents: new Map(),
+    inbox: new Map(),
+    members: new Map(),
+    redrives: [],
+    ...own,
+  }
+}
+
+/** In order of name: to declare columns in another order is no change. */
+export function keptTable(table: TableSpec | undefined): TableSpec | undefined {
+  return table && { name: table.name, columns: JSON.parse(columnsText(table)) as TableSpec['columns'] }
+}
+
+export function makeTable({ tables }: State, { name, columns }: TableSpec): void {
+  if (tables.has(name)) {
+    const message = `The store in memory has a ${name} already, which is not of this projection.`
+    throw new HoldfastError('PROJECTION_TABLE_TAKEN', message, { hint: 'Give the projection another name.' })
+  }
+  tables.set(name, { columns: columns.map((column) => column.name), rows: new Map(), unique: new Set() })
+}

@@ -1,0 +1,154 @@
+import { type Deed, withCounts } from '../../audit/audit.ts'
+import { pauseCounts } from '../../subscription/deed.ts'
+import type {
+  ClaimOutcome,
+  ClaimRequest,
+  Pause,
+  Registered,
+  SubscriptionSpec,
+  SubscriptionStore,
+} from '../../subscription/subscription-store.ts'
+import { writeDeed } from './audit.ts'
+import { commit, partitionLock, partitionOf } from './commit.ts'
+import type { Connection } from './connection.ts'
+import { attend, isFree, leave } from './members.ts'
+import { free, statesOf, subscribedOf, toState, unknownSubscription } from './partitions.ts'
+import { perform, rehearse } from './perform.ts'
+import { register } from './registration.ts'
+import { reset } from './reset.ts'
+import type { Partition } from './state.ts'
+import { after, Blocked, type Session, type Step, type Tx } from './transaction.ts'
+
+/** Leases are measured by the clock of the server, which is the same for all processes. */
+export function memorySubscriptions(connection: Connection): SubscriptionStore {
+  const { server } = connection
+  return {
+    register: (spec) => connection.query('subscriptions.register', () => registered(spec)),
+    attend: (request) =>
+      connection.query('subscriptions.attend', (session) => attend(server, session, connection.numbers, request)),
+    leave: (owner) =>
+      connection.query('subscriptions.leave', (session) => {
+        if (leave(server, connection.numbers, owner)) server.tell('release', session)
+      }),
+    claim,
+    renew: ({ subscription, partition, epoch, owner }, leaseMs) =>
+      connection.query('subscriptions.renew', (session) =>
+        ofRow(subscription, partition, (row) => {
+          if (row?.epoch !== epoch || row.owner !== owner) return false
+          row.leaseUntil = server.clock.now() + leaseMs
+          row.presence = session.number
+          return true
+        }),
+      ),
+    release: ({ subscription, partition, epoch, owner }) =>
+      connection.telling(
+        'release',
+        connection.query('subscriptions.release', (session) =>
+          ofRow(subscription, partition, (row) => {
+            if (row?.epoch !== epoch || row.owner !== owner) return
+            free(row, epoch)
+            server.tell('release', session)
+          }),
+        ),
+      ),
+    load: (subscription, partition) =>
+      connection.query('subscriptions.load', () => {
+        const row = partitionOf(server.state, { subscription, partition })
+        return row && toState(row)
+      }),
+    partitions: (subscription) =>
+      connection.query('subscriptions.partitions', () => statesOf(server.state, subscription)),
+    commit: (page) => connection.query('subscriptions.commit', (session) => commit(server, session, page), [page]),
+    perform: (lease, work) => perform(connection, lease, work),
+    pause: (subscription, pause, deed) => setPause('subscriptions.pause', subscription, pause, deed),
+    resume: (subscription, deed) => setPause('subscriptions.resume', subscription, undefined, deed),
+    reset: (subscription, empty, deed) => connection.telling('release', reset(connection, subscription, empty, deed)),
+    rehearse: (work) => rehearse(connection, work),
+    acquit: (instance) =>
+      connection.query('subscriptions.acquit', () => {
+        for (const { partitions } of server.state.subscriptions.values())
+          for (const row of partitions) row.trials = row.trials.filter((trial) => trial.instance !== instance)
+      }),
+    onRelease: (wake) => connection.listen('release', wake),
+  }
+
+  /** Who makes one waits for those who make or change others. */
+  function registered(spec: SubscriptionSpec): Step<Registered> {
+    const other = server.state.subscriptions.has(spec.name) ? undefined : server.holderOf('migration')
+    return other ? new Blocked(other, () => registered(spec)) : register(server.state, spec)
+  }
+
+  /** A statement on the row of a partition, for which it waits if a transaction has it. */
+  function ofRow<T>(subscription: string, partition: number, statement: (row: Partition | undefined) => T): Step<T> {
+    const other = server.holderOf(partitionLock(subscription, partition))
+    if (other) return new Blocked(other, () => ofRow(subscription, partition, statement))
+    return statement(partitionOf(server.state, { subscription, partition }))
+  }
+
+  async function claim(request: ClaimRequest): Promise<ClaimOutcome> {
+    const taken = await connection.query('subscriptions.claim', (session) => take(session, request))
+    if (taken.outcome !== 'claimed') return taken
+    // Asked for only now, as the real adapter does.
+    const { subscription, partition } = request
+    const trials = await connection.query(
+      'subscriptions.trials',
+      () => partitionOf(server.state, { subscription, partition })?.trials ?? [],
+    )
+    return { ...taken, state: { ...taken.state, trials } }
+  }
+
+  function take(session: Session, request: ClaimRequest): Step<ClaimOutcome> {
+    const { subscription, partition, owner, leaseMs, version } = request
+    const subscribed = subscribedOf(server.state, subscription)
+    const row = subscribed.partitions[partition]
+    if (!row) throw unknownSubscription(subscription)
+    if (version !== undefined && version !== subscribed.version)
+      return { outcome: 'version', version: subscribed.version }
+    // Our own claim whose answer we never heard is ours to repeat.
+    const isOwn = row.owner === owner && row.presence === session.number
+    if (!isFree(server, row) && !isOwn) return { outcome: 'owned', owner: row.owner as string }
+    const other = server.holderOf(partitionLock(subscription, partition))
+    if (other) return new Blocked(other, () => take(session, request))
+    const isInherited = row.owner !== undefined
+    row.epoch++
+    row.owner = owner
+    row.presence = session.number
+    row.leaseUntil = server.clock.now() + leaseMs
+    const lease = { subscription, partition, owner, epoch: row.epoch }
+    return { outcome: 'claimed', lease, state: toState(row), isInherited, now: server.clock.now() }
+  }
+
+  function setPause(what: string, subscription: string, pause: Pause | undefined, deed: Deed | undefined) {
+    const write = () => {
+      const kept = pause && { at: pause.at, reason: pause.reason }
+      for (const row of subscribedOf(server.state, subscription).partitions) row.pause = kept
+    }
+    if (!deed) return connection.query(what, () => afterAll(subscription, write))
+    return connection.transact(what, (tx) =>
+      after(lockPartitions(connection, tx, [subscription]), () => {
+        const wasPaused = subscribedOf(server.state, subscription).partitions.some((row) => row.pause !== undefined)
+        tx.writes.push(write)
+        return writeDeed(server, tx, withCounts(deed, pauseCounts(wasPaused, pause !== undefined)))
+      }),
+    )
+  }
+
+  /** When no transaction has one of its partitions. */
+  function afterAll(subscription: string, write: () => void): Step<void> {
+    for (const { partition } of subscribedOf(server.state, subscription).partitions) {
+      const other = server.holderOf(partitionLock(subscription, partition))
+      if (other) return new Blocked(other, () => afterAll(subscription, write))
+    }
+    return write()
+  }
+}
+
+/** All partitions of subscriptions that are there: whoever commits to one of them waits. */
+export function lockPartitions(connection: Connection, tx: Tx, subscriptions: readonly string[]): Step<void> {
+  const { server } = connection
+  const names = subscriptions.flatMap((name) =>
+    subscribedOf(server.state, name).partitions.map(({ partition }) => partitionLock(name, partition)),
+  )
+  const other = server.lock(tx, names)
+  return other ? new Blocked(other, () => lockPartitions(connection, tx, subscriptions)) : undefined
+}

@@ -1,0 +1,107 @@
+import { generationName, generationTableName } from '../../rebuild/generation.ts'
+import type { Gap } from '../../rebuild/rebuild-store.ts'
+import { isLeftOut } from './decisions.ts'
+import { putLetter } from './letter-writes.ts'
+import { hasBetween } from './pages.ts'
+import { free } from './partitions.ts'
+import { endRedrives } from './redrive-stages.ts'
+import type { Partition, RowTable, State, Subscribed } from './state.ts'
+
+/** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
+export function gapsOf(state: State, live: Subscribed, next: Subscribed): readonly Gap[] {
+  return live.partitions.flatMap(({ partition, checkpoint }, i) => {
+    const rebuilt = (next.partitions[i] as Partition).checkpoint.position
+    const share = { partition, of: live.partitions.length }
+    const isBehind = rebuilt < checkpoint.position && hasBetween(state, rebuilt, checkpoint.position, share)
+    return isBehind ? [{ partition, live: checkpoint.position, rebuilt }] : []
+  })
+}
+
+/**
+ * The generation that was live takes a name of its own, and the other takes the live one. Epochs grow over both, so no lease of before
+ * fits anything after.
+ */
+export function changePlaces(state: State, name: string, generation: string, at: number, now: number): void {
+  const live = state.subscriptions.get(name) as Subscribed
+  const next = state.subscriptions.get(generation) as Subscribed
+  for (const [i, before] of live.partitions.entries()) {
+    const behind = next.partitions[i] as Partition
+    const epoch = Math.max(before.epoch, behind.epoch) + 1
+    free(before, epoch)
+    free(behind, epoch)
+    const position = Math.max(behind.checkpoint.position, before.checkpoint.position)
+    behind.checkpoint = { ...behind.checkpoint, position }
+    // A pause is of the name.
+    behind.pause = before.pause
+    before.pause = undefined
+  }
+  for (const subscribed of [live, next]) endRedrives(subscribed, 'another version became the live one', now)
+  takeRevisions(live, next)
+  takeEndings(live, next)
+  renameTables(state, live, next)
+  const old = generationName(name, live.version)
+  state.subscriptions.delete(generation)
+  state.subscriptions.set(old, live)
+  state.subscriptions.set(name, next)
+  next.generationOf = undefined
+  next.retiredAt = undefined
+  next.epochs = live.epochs
+  live.generationOf = name
+  live.retiredAt = at
+  live.epochs = 0
+  // Who attends does so by the name.
+  const members = new Map(live.members)
+  live.members.clear()
+  for (const [key, member] of next.members) live.members.set(key, member)
+  next.members.clear()
+  for (const [key, member] of members) next.members.set(key, member)
+}
+
+/** For what it holds, the newest word counts: all that was said about it in the live one. */
+function takeRevisions(live: Subscribed, next: Subscribed): void {
+  for (const row of next.partitions) {
+    for (const position of row.held.keys()) {
+      const place = `${position}/${row.partition}`
+      const isKnown = live.partitions[row.partition]?.letters.has(position)
+      if (isKnown) next.revisions.delete(place)
+      const said = live.revisions.get(place)
+      if (said && !next.revisions.has(place)) next.revisions.set(place, said)
+    }
+  }
+}
+
+/** What people left out is left out there too, when its turn comes; a lane that stands at it is due. */
+function takeEndings(live: Subscribed, next: Subscribed): void {
+  for (const row of next.partitions) {
+    for (const [position, letter] of row.held) {
+      const known = live.partitions[row.partition]?.letters.get(position)
+      if (!known || !isLeftOut(known)) continue
+      const lane = next.lanes.get(letter.lane)
+      const isHead = lane?.hold?.status === 'parked' && lane.hold.headPosition === position
+      if (isHead && lane.hold) {
+        const { dueAt: _dueAt, ...hold } = lane.hold
+        next.lanes.set(letter.lane, { ...lane, hold: { ...hold, status: 'retrying' } })
+      }
+      const { endedBy = '', endedReason } = known
+      putLetter(row, { ...letter, endedBy, endedReason, status: isHead ? 'retrying' : letter.status })
+    }
+  }
+}
+
+function renameTables({ tables }: State, live: Subscribed, next: Subscribed): void {
+  const [liveTable, nextTable] = [live.table, next.table]
+  const rows = liveTable && tables.get(liveTable.name)
+  const rebuilt = nextTable && tables.get(nextTable.name)
+  if (liveTable) tables.delete(liveTable.name)
+  if (nextTable) tables.delete(nextTable.name)
+  if (liveTable) {
+    const kept = generationTableName(liveTable.name, live.version)
+    live.table = { ...liveTable, name: kept }
+    tables.set(kept, rows as RowTable)
+  }
+  if (nextTable) {
+    const taken = nextTable.name.slice(0, -generationTableName('', next.version).length)
+    next.table = { ...nextTable, name: taken }
+    tables.set(taken, rebuilt as RowTable)
+  }
+}

@@ -1,0 +1,38 @@
+import type { EventCatalog } from '../../event/catalog.ts'
+import type { Draft } from '../../log/admit.ts'
+import type { Consumer, Subscription } from '../../subscription/subscription.ts'
+import type { Chance } from './chance.ts'
+
+/** How the code of a simulated process reaches what is outside of it. */
+export interface Outside {
+  /** The name of the process. */
+  readonly name: string
+  /** Milliseconds since the beginning, for what happens outside by itself. */
+  nowMs(): number
+  /**
+   * Calls a service. The effect happens there, once for every request that arrives; the answer can get lost, and while the service is ill it
+   * refuses. Ended by the signal, as a request would be.
+   */
+  call<T>(what: string, effect: () => T | Promise<T>, signal?: AbortSignal): Promise<T>
+  /** The same thing, whose methods are calls of a service. */
+  reach<D extends object>(dependency: D): D
+  /** Kills the process. It never resolves. */
+  die(): Promise<never>
+}
+
+export interface PlannedAppend {
+  readonly atMs: number
+  readonly key: string
+  /** Each with its id, so that it can be sent again when nobody knows whether it arrived. */
+  readonly drafts: readonly (Draft & { readonly id: string })[]
+}
+
+/** What is simulated: subscriptions, and events for them. */
+export interface App {
+  readonly events: EventCatalog
+  /** What a process runs. It is asked for every process, so that none shares memory with another. */
+  subscriptions(outside: Outside): readonly (Consumer | Subscription)[]
+  appends(chance: Chance, faultsMs: number): readonly PlannedAppend[]
+  /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
+  heal?(): void
+}

@@ -1,0 +1,33 @@
+import type { Store } from '../../store.ts'
+import type { Link } from '../link.ts'
+
+const ports = ['log', 'subscriptions', 'letters', 'rows', 'inbox', 'breakers', 'redrives', 'rebuilds', 'audit'] as const
+
+/**
+ * A store that is reached over a link, whole calls at a time: for one that runs in this process, where nothing can come between the
+ * statements of a call.
+ */
+export function linked(store: Store, link: Link): Store {
+  const far = Object.fromEntries(ports.map((name) => [name, linkedPort(name, store[name], link)]))
+  return {
+    ...(far as Pick<Store, (typeof ports)[number]>),
+    snapshot: (read) => link.call('snapshot', () => store.snapshot(read)),
+    // Who is simulated comes and goes; the store stays.
+    close: async () => undefined,
+    [Symbol.asyncDispose]: async () => undefined,
+  }
+}
+
+function linkedPort<Port extends object>(name: string, port: Port, link: Link): Port {
+  return new Proxy(port, {
+    get: (target, method) => {
+      const value: unknown = Reflect.get(target, method)
+      if (typeof value !== 'function') return value
+      const own = value as (...args: unknown[]) => unknown
+      if (method === 'onAppend' || method === 'onRelease') {
+        return (wake: () => void) => own.call(target, () => link.hint(method, wake))
+      }
+      return (...args: unknown[]) => link.call(`${name}.${String(method)}`, () => own.apply(target, args), args)
+    },
+  })
+}

@@ -1,0 +1,145 @@
+import type { Link } from '../link.ts'
+import type { Chance } from './chance.ts'
+import type { Conditions } from './conditions.ts'
+import type { History } from './history.ts'
+import type { Process } from './process.ts'
+import type { Schedule } from './schedule.ts'
+
+/** A process dies at its nth call, before the call has its effect or after it. */
+export interface CrashPoint {
+  readonly call: number
+  readonly when: 'before' | 'after'
+}
+
+export interface NetworkOptions {
+  readonly schedule: Schedule
+  readonly chance: Chance
+  readonly history: History
+  readonly conditions: () => Conditions
+  readonly crashPoints: readonly CrashPoint[]
+  readonly kill: (process: Process) => void
+}
+
+/** What a link leads to. */
+export interface Place {
+  readonly name: string
+  readonly isUp: () => boolean
+  /** In the process itself: nothing gets lost on the way, and what is dead does nothing any more. */
+  readonly isLocal: boolean
+  /** Its effects are real statements of a database: time stands still until they are done. */
+  readonly isReal: boolean
+  readonly unavailable: () => Error
+  /** It is there, and refuses. */
+  readonly busy: () => Error
+}
+
+const patienceMs = 5_000
+
+/** Between the processes and everything outside of them. Each call has two legs, and each of them can fail. */
+export class Network {
+  readonly #options: NetworkOptions
+  readonly #crashPoints: ReadonlyMap<number, 'before' | 'after'>
+  #calls = 0
+  /** Effects that were had and that nobody heard of, by what was called. */
+  readonly unheard = new Map<string, number>()
+
+  constructor(options: NetworkOptions) {
+    this.#options = options
+    this.#crashPoints = new Map(options.crashPoints.map(({ call, when }) => [call, when]))
+  }
+
+  /** How many calls there were. */
+  get calls(): number {
+    return this.#calls
+  }
+
+  link(process: Process, place: Place): Link {
+    return {
+      call: (what, effect, about) => this.#call(process, place, what, effect, about),
+      hint: (what, deliver) => {
+        const { chance, conditions } = this.#options
+        if (!process.isAlive || chance.is(conditions().lostHint)) return
+        void process.later(this.#legMs(), deliver)
+        this.#tell(process, 'hint', what)
+      },
+    }
+  }
+
+  #call<T>(
+    process: Process,
+    place: Place,
+    what: string,
+    effect: () => T | Promise<T>,
+    about: readonly unknown[] | undefined,
+  ): Promise<T> {
+    const { schedule, chance, conditions } = this.#options
+    const number = ++this.#calls
+    return new Promise((resolve, reject) => {
+      if (!process.isAlive || this.#dies(process, number, 'before')) return
+      const refuse = (why: string, error: Error, afterMs: number) => {
+        this.#tell(process, 'lost', `${what} #${number} ${why}`)
+        void process.later(afterMs, () => reject(error))
+      }
+      if (!place.isLocal && chance.is(conditions().lostRequest))
+        return refuse('request', place.unavailable(), chance.upTo(patienceMs))
+      schedule.in(this.#legMs(), () => {
+        if (place.isLocal && !process.isAlive) return
+        if (!place.isUp()) return refuse('down', place.unavailable(), this.#legMs())
+        if (chance.is(conditions().busy)) return refuse('busy', place.busy(), this.#legMs())
+        void arrive()
+      })
+
+      async function settled(): Promise<{ readonly value: T } | { readonly error: unknown }> {
+        try {
+          return { value: await (place.isReal ? schedule.hold(effect) : effect()) }
+        } catch (error) {
+          return { error }
+        }
+      }
+
+      const arrive = async () => {
+        const outcome = await settled()
+        this.#tell(process, 'effect', `${what} #${number} ${inShort(outcome)}`, { what, about, ...outcome })
+        if (this.#dies(process, number, 'after') || !process.isAlive) return this.#unheardOf(what)
+        if (!place.isLocal && chance.is(conditions().lostAnswer)) {
+          this.#unheardOf(what)
+          return refuse('answer', place.unavailable(), chance.upTo(patienceMs))
+        }
+        void process.later(this.#legMs(), () => ('value' in outcome ? resolve(outcome.value) : reject(outcome.error)))
+      }
+    })
+  }
+
+  #dies(process: Process, number: number, when: 'before' | 'after'): boolean {
+    if (this.#crashPoints.get(number) !== when) return false
+    this.#tell(process, 'crash', `${when} #${number}`)
+    this.#options.kill(process)
+    return true
+  }
+
+  #unheardOf(what: string): void {
+    this.unheard.set(what, (this.unheard.get(what) ?? 0) + 1)
+  }
+
+  #legMs(): number {
+    const { chance, conditions } = this.#options
+    const { latencyMs, slow, slowMs } = conditions()
+    return chance.upTo(chance.is(slow) ? slowMs : latencyMs)
+  }
+
+  #tell(process: Process, kind: string, text: string, about?: unknown): void {
+    this.#options.history.add(this.#options.schedule.now, process.name, kind, text, about)
+  }
+}
+
+/** The outcome as a trace shows it. */
+function inShort(outcome: { readonly value: unknown } | { readonly error: unknown }): string {
+  if ('error' in outcome)
+    return `threw ${(outcome.error as { code?: string } | undefined)?.code ?? String(outcome.error)}`
+  const { value } = outcome
+  if (Array.isArray(value)) return `[${value.length}]`
+  if (typeof value !== 'object' || value === null) return String(value)
+  if ('outcome' in value) return String(value.outcome)
+  if ('events' in value && Array.isArray(value.events)) return `${value.events.length} events`
+  return 'done'
+}

@@ -1,0 +1,407 @@
+import { createEngine, type Engine } from '../../engine/engine.ts'
+import { StoreError } from '../../errors.ts'
+import { createLog } from '../../log/log.ts'
+import type { Runtime } from '../../runtime/ports.ts'
+import type { Store } from '../../store.ts'
+import type { App, Outside, PlannedAppend } from './app.ts'
+import type { Backend } from './backend.ts'
+import { createChance } from './chance.ts'
+import { type Conditions, calm } from './conditions.ts'
+import { History } from './history.ts'
+import { type CrashPoint, Network } from './network.ts'
+import { Person } from './person.ts'
+import type { Plan, StoreName } from './plan.ts'
+import { Process } from './process.ts'
+import { Schedule } from './schedule.ts'
+
+export interface SimulationOptions {
+  readonly plan: Plan
+  readonly app: App
+  readonly open: Readonly<Record<StoreName, (runtime: Runtime) => Promise<Backend>>>
+  readonly crashPoints?: readonly CrashPoint[]
+  /** What is parked in the end may be: nobody has mended the code. */
+  readonly mayStayParked?: boolean
+}
+
+interface Running {
+  readonly process: Process
+  readonly engine: Engine
+}
+
+export interface Run {
+  readonly history: History
+  readonly witness: Store
+  readonly network: Network
+  /** What a person discarded: `subscription/position`. */
+  readonly discarded: ReadonlySet<string>
+  /** Undefined when everything came to an end in time. */
+  readonly stuck: string | undefined
+  readonly virtualMs: number
+  readonly steps: number
+}
+
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const lookEveryMs = 500
+const redriveEveryMs = 3_000
+/** How long everything may take to come right when nothing goes wrong any more. */
+const healMs = 600_000
+
+/**
+ * A world in virtual time: processes that run the real engine, a store, services, and everything that can go wrong between them. First it
+ * goes wrong, then it is mended, and everything must come right.
+ */
+export async function runSimulation(
+  options: SimulationOptions,
+  judge: (run: Run) => Promise<void> | void,
+): Promise<void> {
+  const { app, plan } = options
+  const { seed } = plan
+  const schedule = new Schedule(createChance(seed, 'schedule'))
+  const history = new History()
+  const fate = createChance(seed, 'fate')
+  const { runtime: truth } = new Process('witness', schedule, createChance(seed, 'witness'))
+  const backend = await options.open[plan.store](truth)
+  let conditions = plan.conditions
+  let isStoreUp = true
+  let isWell = true
+  let launched = 0
+  const running = new Map<number, Running>()
+  const network = new Network({
+    schedule,
+    chance: createChance(seed, 'network'),
+    history,
+    conditions: () => conditions,
+    crashPoints: options.crashPoints ?? [],
+    kill: (process) => kill(process),
+  })
+  const storePlace = { ...backend.place, isUp: () => isStoreUp }
+  const servicePlace = {
+    name: 'the service',
+    isLocal: false,
+    isReal: false,
+    isUp: () => isWell,
+    unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
+    busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
+  }
+  try {
+    const writer = new Writer(app, plan, open('writer'))
+    for (let slot = 0; slot < plan.processes; slot++) launch(slot)
+    writer.begin(schedule)
+    const person = new Person(
+      open('person'),
+      consumers().map(({ name }) => name),
+      createChance(seed, 'person'),
+      tell,
+    )
+    breakThings(person)
+    const stuck = await live(writer).catch((error: unknown) => String(error))
+    await judge({
+      history,
+      witness: backend.witness,
+      network,
+      discarded: person.discarded,
+      stuck,
+      virtualMs: schedule.now,
+      steps: schedule.steps,
+    })
+  } finally {
+    for (const { process } of running.values()) process.kill()
+    await backend.close()
+  }
+
+  function open(name: string): { process: Process; store: Store } {
+    const process = new Process(name, schedule, createChance(seed, name))
+    return { process, store: backend.connect(process, network.link(process, storePlace)) }
+  }
+
+  function launch(slot: number): void {
+    const { process, store } = open(`engine-${slot}.${++launched}`)
+    tell(process.name, 'start')
+    const services = network.link(process, servicePlace)
+    const call: Outside['call'] = (what, effect, signal) => orAborted(services.call(`outside.${what}`, effect), signal)
+    const outside: Outside = {
+      name: process.name,
+      nowMs: () => schedule.now,
+      call,
+      reach: (dependency) => reached(dependency, call),
+      die: () => {
+        kill(process)
+        return new Promise(() => undefined)
+      },
+    }
+    const engine = createEngine({
+      store,
+      subscriptions: app.subscriptions(outside),
+      name: process.name,
+      logger: silent,
+      lease: `${plan.leaseMs}ms`,
+      poll: `${plan.pollMs}ms`,
+      page: { events: plan.pageEvents },
+      ...process.runtime,
+    })
+    running.set(slot, { process, engine })
+    engine.start().catch((error: unknown) => tell(process.name, 'failed', String(error), error))
+  }
+
+  /** With -9. Somebody sees to it that there is another one soon. */
+  function kill(process: Process): void {
+    if (!process.isAlive) return
+    process.kill()
+    tell(process.name, 'kill')
+    schedule.in(fate.upTo(300), () => backend.disconnect(process))
+    const slot = [...running].find(([, other]) => other.process === process)?.[0]
+    if (slot === undefined) return
+    running.delete(slot)
+    schedule.in(fate.upTo(conditions.goneMs) + 1, () => launch(slot))
+  }
+
+  /** As one should. It has its last words while its successor begins already. */
+  function replace([slot, { process, engine }]: [number, Running]): void {
+    tell(process.name, 'stop')
+    running.delete(slot)
+    void engine.stop({ timeout: '5s' }).then(() => kill(process))
+    launch(slot)
+  }
+
+  function breakThings(person: Person): void {
+    const any = () => [...running][fate.below(running.size)]
+    const one = () => any()?.[1].process
+    every('killEveryMs', () => {
+      const process = one()
+      if (process) kill(process)
+    })
+    every('deployEveryMs', () => {
+      const found = any()
+      if (found) replace(found)
+    })
+    every('actEveryMs', () => void person.act(truth.clock.now()))
+    every('pauseEveryMs', () => {
+      const process = one()
+      const forMs = fate.upTo(conditions.pauseMs)
+      process?.stop(forMs)
+      if (process) tell(process.name, 'pause', forMs.toFixed(0))
+    })
+    every('clockEveryMs', () => {
+      const process = one()
+      const offMs = Math.round((fate.below(2) === 0 ? 1 : -1) * fate.upTo(conditions.clockMs))
+      process?.setClock(offMs)
+      if (process) tell(process.name, 'clock', String(offMs))
+    })
+    every('outageEveryMs', () => {
+      isStoreUp = false
+      tell('store', 'down')
+      schedule.in(fate.upTo(conditions.outageMs), () => {
+        isStoreUp = true
+        tell('store', 'up')
+      })
+    })
+    every('crashEveryMs', () => {
+      tell('store', 'crash')
+      backend.crash()
+    })
+    every('illnessEveryMs', () => {
+      isWell = false
+      tell('service', 'down')
+      schedule.in(fate.upTo(conditions.illnessMs), () => {
+        isWell = true
+        tell('service', 'up')
+      })
+    })
+  }
+
+  function every(fault: keyof Conditions, strike: () => void): void {
+    if (plan.conditions[fault] === 0) return
+    schedule.in(fate.until(plan.conditions[fault]), () => {
+      if (schedule.now >= plan.faultsMs) return
+      strike()
+      every(fault, strike)
+    })
+  }
+
+  function heal(): void {
+    tell('world', 'heal')
+    conditions = calm
+    isStoreUp = true
+    isWell = true
+    app.heal?.()
+    // The code is mended: everybody begins anew with it, and ends as they did before.
+    for (const found of Array.from(running)) {
+      if (plan.conditions.killEveryMs > 0) kill(found[1].process)
+      else if (app.heal) replace(found)
+    }
+  }
+
+  async function live(writer: Writer): Promise<string | undefined> {
+    await schedule.run(plan.faultsMs)
+    heal()
+    return converge(writer)
+  }
+
+  async function converge(writer: Writer): Promise<string | undefined> {
+    const until = schedule.now + healMs
+    await meanwhile(resumeAll())
+    let redriveAt = schedule.now
+    let left: string | undefined
+    while (schedule.now < until) {
+      await schedule.run(schedule.now + lookEveryMs)
+      left = await meanwhile(leftToDo(writer))
+      if (left === undefined) return undefined
+      if (schedule.now >= redriveAt) {
+        redriveAt = schedule.now + redriveEveryMs
+        await meanwhile(redriveAll())
+      }
+    }
+    return left
+  }
+
+  /** Time goes by while the witness waits for what another one has locked. */
+  async function meanwhile<T>(work: Promise<T>): Promise<T> {
+    let isOver = false
+    const over = work.finally(() => {
+      isOver = true
+    })
+    // Whoever waits for it hears of what it throws.
+    over.catch(() => undefined)
+    while (!isOver) await schedule.run(schedule.now + 10, () => isOver)
+    return over
+  }
+
+  async function resumeAll(): Promise<void> {
+    const made = await Promise.all(
+      consumers().map(async ({ name }) =>
+        (await backend.witness.subscriptions.partitions(name)).length > 0 ? [name] : [],
+      ),
+    )
+    for (const name of made.flat()) await backend.witness.subscriptions.resume(name)
+  }
+
+  async function leftToDo(writer: Writer): Promise<string | undefined> {
+    if (!writer.isDone) return `${writer.left} appends did not come through`
+    const { log, subscriptions, letters } = backend.witness
+    const head = await log.head()
+    if (head < (await log.end())) return `the horizon is at ${head} of ${await log.end()}`
+    for (const consumer of consumers()) {
+      const { name } = consumer
+      const source = consumer.kind === 'subscription' ? consumer.source : undefined
+      const end = source ? await source.head() : head
+      const states = await subscriptions.partitions(name)
+      if (states.length === 0) return `${name} was not made`
+      for (const { partition, checkpoint } of states) {
+        if (checkpoint.position < end) return `${name}/${partition} is at ${checkpoint.position} of ${end}`
+      }
+      const held = await letters.summary(name, 1)
+      const isLeft =
+        !options.mayStayParked ||
+        Object.keys(held.byStatus).some((status) => status !== 'parked' && status !== 'queued')
+      if (held.lanes > 0 && isLeft) return `${held.lanes} lanes of ${name} are held (${JSON.stringify(held.byStatus)})`
+    }
+    return undefined
+  }
+
+  async function redriveAll(): Promise<void> {
+    for (const { name } of consumers()) {
+      const held = await backend.witness.letters.summary(name, 1)
+      if (held.lanes === 0) continue
+      const outcome = await backend.witness.redrives.ask({
+        id: `redrive-${name}-${schedule.steps}`,
+        subscription: name,
+        act: 'redrive',
+        filter: { status: 'parked' },
+        by: 'operator',
+        reason: 'the code is mended',
+        at: truth.clock.now(),
+        expected: undefined,
+        rate: undefined,
+        stages: [],
+        maxFailures: undefined,
+      })
+      tell('operator', 'redrive', `${name} ${outcome.outcome}`)
+    }
+  }
+
+  function consumers() {
+    const outside: Outside = {
+      name: 'nobody',
+      nowMs: () => schedule.now,
+      call: async (_what, effect) => effect(),
+      reach: (dependency) => dependency,
+      die: () => new Promise(() => undefined),
+    }
+    return app.subscriptions(outside)
+  }
+
+  function tell(who: string, kind: string, text = '', about?: unknown): void {
+    history.add(schedule.now, who, kind, text, about)
+  }
+}
+
+/** Appends what was planned, each key in order, and again and again until it knows that it is there. */
+class Writer {
+  readonly #plan: readonly PlannedAppend[]
+  readonly #append: (planned: PlannedAppend) => Promise<unknown>
+  #done = 0
+
+  constructor(
+    app: App,
+    { seed, faultsMs, appends }: Plan,
+    { process, store }: { readonly process: Process; readonly store: Store },
+  ) {
+    this.#plan = app.appends(createChance(seed, 'workload'), faultsMs).slice(0, appends)
+    const log = createLog({ store, events: app.events, ...process.runtime })
+    this.#append = ({ key, drafts }) => log.append(key, drafts)
+  }
+
+  get isDone(): boolean {
+    return this.#done === this.#plan.length
+  }
+
+  get left(): number {
+    return this.#plan.length - this.#done
+  }
+
+  begin(schedule: Schedule): void {
+    const wait = (ms: number) => new Promise<void>((resolve) => void schedule.in(ms, resolve))
+    const byKey = Map.groupBy(this.#plan, ({ key }) => key)
+    for (const plans of byKey.values()) void this.#write(plans, schedule, wait)
+  }
+
+  async #write(
+    plans: readonly PlannedAppend[],
+    schedule: Schedule,
+    wait: (ms: number) => Promise<void>,
+  ): Promise<void> {
+    for (const planned of plans) {
+      await wait(planned.atMs - schedule.now)
+      for (;;) {
+        try {
+          await this.#append(planned)
+          break
+        } catch (error) {
+          if (!(error instanceof StoreError)) throw error
+          await wait(200)
+        }
+      }
+      this.#done++
+    }
+  }
+}
+
+function reached<D extends object>(dependency: D, call: Outside['call']): D {
+  return new Proxy(dependency, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => call(String(name), () => Reflect.apply(value, target, args) as unknown)
+    },
+  })
+}
+
+function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return call
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error)
+    if (signal.aborted) return abort()
+    signal.addEventListener('abort', abort, { once: true })
+    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

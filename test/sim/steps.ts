@@ -1,0 +1,174 @@
+import {
+  defineEvents,
+  defineHandler,
+  definePolicy,
+  defineProjection,
+  defineSubscription,
+  exponential,
+  failure,
+  park,
+  retry,
+  type StandardSchema,
+} from 'holdfast'
+import type { App, Outside, PlannedAppend } from '../../src/testing/simulation/app.ts'
+import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
+import type { Plan } from '../../src/testing/simulation/plan.ts'
+import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
+import { Arrivals } from './arrivals.ts'
+
+/** What is wrong with an event until the code is mended. */
+export type Flaw = 'none' | 'fold' | 'sql' | 'permanent' | 'transient' | 'deadly' | 'hangs'
+
+export interface Step {
+  readonly n: number
+  readonly flaw: Flaw
+}
+
+const step: StandardSchema<Step> = {
+  '~standard': {
+    version: 1,
+    vendor: 'simulation',
+    validate: (value) => {
+      const { n, flaw } = (value ?? {}) as Step
+      return Number.isSafeInteger(n) && typeof flaw === 'string'
+        ? { value: { n, flaw } }
+        : { issues: [{ message: 'is no step' }] }
+    },
+  },
+}
+const steps = defineEvents({ Stepped: step, Rested: step })
+
+/** What a service was asked to do, in the order in which it did it. */
+export interface Effect {
+  readonly key: string
+  readonly n: number
+  readonly idempotencyKey: string
+}
+
+export interface StepsSettings {
+  readonly keys: number
+  readonly events: number
+  readonly partitions: number
+  readonly concurrency: number
+  readonly attempts: number
+  readonly breaker: boolean
+  readonly flaws: readonly Flaw[]
+  /** Whether there are events from a bad source too. */
+  readonly arrivals: boolean
+  /** The chance that an event has one. */
+  readonly flawed: number
+}
+
+/** A fold that shows every event lost, repeated or out of order, and a handler whose effects are kept by the service it calls. */
+export class StepsApp implements App {
+  readonly events = steps
+  readonly effects: Effect[] = []
+  readonly written = new Map<string, Step[]>()
+  readonly arrivals: Arrivals | undefined
+  readonly #settings: StepsSettings
+  readonly #plan: Plan
+  #isMended = false
+
+  constructor(settings: StepsSettings, plan: Plan) {
+    this.#settings = settings
+    this.#plan = plan
+    const { seed, faultsMs, appends } = plan
+    if (settings.arrivals) this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs)
+  }
+
+  /** All of them, whoever runs them. */
+  get names(): readonly string[] {
+    const own = this.#plan.store === 'server' ? ['walks', 'calls', 'notes'] : ['walks', 'calls']
+    return this.arrivals ? [...own, 'arrivals'] : own
+  }
+
+  heal(): void {
+    this.#isMended = true
+  }
+
+  subscriptions(outside: Outside) {
+    const { partitions, concurrency, attempts, breaker } = this.#settings
+    const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
+    const walks = defineProjection('walks', {
+      events: steps,
+      initial: () => ({ last: 0, count: 0, trail: 0 }),
+      on: {
+        Stepped: ({ count, trail }, { data }) => {
+          if (isFlawed(data, 'fold')) throw new RangeError('a bug')
+          return { last: data.n, count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 }
+        },
+      },
+      columns: { count: 'integer' },
+      maxDeaths: 1_000,
+    })
+    const calls = defineHandler('calls', {
+      events: steps,
+      on: {
+        Stepped: async ({ key, data }, { idempotencyKey, signal }) => {
+          if (isFlawed(data, 'permanent')) throw failure.permanent('a bug')
+          if (isFlawed(data, 'transient')) throw failure.transient('not yet')
+          if (isFlawed(data, 'deadly')) await outside.die()
+          if (isFlawed(data, 'hangs')) await never(signal)
+          await outside.call('call', () => void this.effects.push({ key, n: data.n, idempotencyKey }), signal)
+        },
+      },
+      failure: definePolicy({
+        transient: retry({ attempts, backoff: exponential('200ms', { cap: '5s' }) }).then(park),
+        maxDeaths: 3,
+      }),
+      concurrency,
+      timeout: '3s',
+      ...(breaker ? { breaker: { opens: { failures: 3 }, cooldown: '2s' } } : {}),
+    })
+    const notes = defineProjection('notes', {
+      events: steps,
+      on: {
+        Stepped: async ({ key, data }, tx: MemoryHandle) => {
+          const { count = 0, trail = 0 } = ((await tx.get('notes', key)) ?? {}) as { count?: number; trail?: number }
+          await tx.put('notes', key, { count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 })
+          if (isFlawed(data, 'sql')) throw new RangeError('a bug')
+        },
+      },
+      maxDeaths: 1_000,
+    })
+    const own = this.#plan.store === 'server' ? [walks, calls, notes] : [walks, calls]
+    const all = own.map((consumer) => defineSubscription(consumer, { partitions }))
+    if (!this.arrivals) return all
+    const far = defineProjection('arrivals', {
+      events: steps,
+      initial: () => ({ count: 0, trail: 0 }),
+      on: {
+        Stepped: ({ count, trail }, { data }) => ({ count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 }),
+      },
+      maxDeaths: 1_000,
+    })
+    return [...all, defineSubscription(far, { source: this.arrivals.source(outside) })]
+  }
+
+  appends(chance: Chance, faultsMs: number): readonly PlannedAppend[] {
+    const { keys, events, flaws, flawed } = this.#settings
+    const planned: PlannedAppend[] = []
+    for (let made = 0; made < events && planned.length < this.#plan.appends; ) {
+      const key = `key-${chance.below(keys)}`
+      const before = this.written.get(key) ?? []
+      const own = Array.from({ length: 1 + chance.below(3) }, (_, i) => ({
+        n: before.length + i + 1,
+        flaw: flaws.length > 0 && chance.is(flawed) ? chance.pick(flaws) : 'none',
+      }))
+      this.written.set(key, [...before, ...own])
+      made += own.length
+      planned.push({
+        atMs: 0,
+        key,
+        drafts: own.map((data) => ({ id: `${key}-${data.n}`, type: 'Stepped', data })),
+      })
+    }
+    return planned.map((one, i) => ({ ...one, atMs: (i * faultsMs * 0.9) / planned.length }))
+  }
+}
+
+function never(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
+  })
+}

@@ -1,0 +1,50 @@
+import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
+import { allFaults, drawPlan, type Plan } from '../../src/testing/simulation/plan.ts'
+import { simpler } from '../../src/testing/simulation/shrink.ts'
+import type { Flaw, StepsSettings } from './steps.ts'
+
+/** What one seed of the swarm means: the world, and the app in it. */
+export interface Swarm {
+  readonly plan: Plan
+  readonly steps: StepsSettings
+}
+
+/** The file is the real SQLite, and slower by far. */
+const stores = [...Array.from({ length: 19 }, () => 'server' as const), 'file' as const]
+const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly', 'hangs']
+
+export function swarmOf(seed: number): Swarm {
+  const chance = createChance(seed, 'steps')
+  return { plan: drawPlan(seed, stores, allFaults), steps: stepsOf(chance) }
+}
+
+export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
+  const { partitions, concurrency } = steps
+  const lessSteps: StepsSettings[] = [
+    ...steps.flaws.map((flaw) => ({ ...steps, flaws: steps.flaws.filter((other) => other !== flaw) })),
+    ...(steps.breaker ? [{ ...steps, breaker: false }] : []),
+    ...(steps.arrivals ? [{ ...steps, arrivals: false }] : []),
+    ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
+    ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
+  ]
+  const known = { ...plan, appends: Math.min(plan.appends, steps.events) }
+  return [
+    ...simpler(known).map((one) => ({ plan: one, steps })),
+    ...lessSteps.map((one) => ({ plan: known, steps: one })),
+  ]
+}
+
+function stepsOf(chance: Chance): StepsSettings {
+  const between = (least: number, most: number) => least + chance.below(most - least + 1)
+  return {
+    keys: between(1, 8),
+    events: between(10, 60),
+    partitions: between(1, 3),
+    concurrency: chance.pick([1, 2, 8]),
+    attempts: between(1, 4),
+    breaker: chance.is(0.4),
+    arrivals: chance.is(0.4),
+    flaws: flaws.filter(() => chance.is(0.4)),
+    flawed: chance.pick([0.02, 0.1, 0.3]),
+  }
+}
