@@ -1,4 +1,5 @@
 import { type ErrorDetails, HoldfastError, InvalidEventError } from '../errors.ts'
+import { isA } from '../failure/peek.ts'
 import { parseJson } from './parse.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
@@ -24,7 +25,13 @@ export function utf8Length(text: string, enough: number): number {
  */
 export function encodeJson(value: unknown, path: string, limits: JsonLimits): string {
   const writer: Writer = { text: '', keys: 0, limits, root: path }
-  write(writer, value, path, 0)
+  try {
+    write(writer, value, path, 0)
+  } catch (cause) {
+    // A getter or a proxy may throw whatever it likes.
+    if (isA(cause, HoldfastError)) throw cause
+    throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} can't be read: it throws.`, { cause })
+  }
   checkSize(writer.text, path, limits)
   return writer.text
 }

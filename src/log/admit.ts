@@ -157,8 +157,9 @@ function checkBatch(events: readonly NewEvent[]): void {
   }
 }
 
+// Years have four digits, or a sign and six: so a Date that is far away comes back as it was.
 // Date.parse alone would take 'order 12' for a day in 2001, and a time without a zone for another moment on every machine.
-const isoTime = /^(\d{4})-(\d\d)-(\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+const isoTime = /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 
 /** In milliseconds since 1970; NaN for what is no time. */
 export function parseTime(time: string): number {

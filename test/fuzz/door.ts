@@ -26,6 +26,8 @@ export interface Ground extends AsyncDisposable {
   readonly stores: readonly StoreKind[]
   /** An empty one. */
   open(kind: StoreKind): Promise<Store>
+  /** Where an empty one can be, for who opens it. */
+  choose(kind: StoreKind): { readonly sqlite: string } | { readonly postgres: { connection: string; schema: string } }
 }
 
 export type StoreKind = 'sqlite' | 'postgres'

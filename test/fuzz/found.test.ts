@@ -1,8 +1,9 @@
-import { createEngine, createLog, defineProjection, defineSubscription } from 'holdfast'
+import { createEngine, createLog, createOperator, defineConfig, defineProjection, defineSubscription } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createScriptedSource, createTemporaryStore, type ScriptedEvent } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { checkSchema } from '../../src/postgres/identifier.ts'
+import { createPlace } from '../cli/place.ts'
 import { createDatabase, describeServers } from '../postgres/databases.ts'
 import { notes } from './doors/append.ts'
 import { silent } from './doors/engine.ts'
@@ -19,8 +20,8 @@ describe('an append', () => {
     },
   }
   it.for([
-    ['data that throws', [{ type: 'A', data: throwing }], 'EVENT_FIELD_INVALID'],
-    ['a proxy that throws at everything, as data', [{ type: 'A', data: hostileProxy({}) }], 'EVENT_FIELD_INVALID'],
+    ['data that throws', [{ type: 'A', data: throwing }], 'EVENT_NOT_JSON'],
+    ['a proxy that throws at everything, as data', [{ type: 'A', data: hostileProxy({}) }], 'EVENT_NOT_JSON'],
     ['one as an event', [hostileProxy({})], 'EVENT_FIELD_INVALID'],
     ['one as the list of events', hostileProxy([]), 'EVENT_FIELD_INVALID'],
     ['a constructor that throws', [{ type: 'A', data: Object.create(throwing) }], 'EVENT_NOT_JSON'],
@@ -72,6 +73,68 @@ describe('names', () => {
       expect(() => checkSchema(name)).toThrow(expect.objectContaining({ code: 'NAME_INVALID' }))
     },
   )
+})
+
+describe('a configuration', () => {
+  it.for([
+    ['a logger that can not log', { logger: { info: () => undefined } }],
+    ['a value that throws when it is looked at', { events: hostileProxy({}) }],
+    ['more holes than anybody can count', { subscriptions: Object.assign([], { length: 2 ** 32 - 1 }) }],
+  ] as const)('is refused with %s', ([, config]) => {
+    expect(() => defineConfig(config as object)).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+  })
+
+  it.for(['Object.create(null)', 'new Proxy({}, { get() { throw 1 }, getPrototypeOf() { throw 2 } })', 'null'])(
+    'that throws %s is told of like any other',
+    async (thrown) => {
+      using place = createPlace({ 'holdfast.config.ts': `throw ${thrown}` })
+      const { code, stderr } = await place.call(['status'])
+      expect(code).toBe(1)
+      expect(stderr).toMatch(/^CONFIG_INVALID: .*\nNext: .*\n$/)
+    },
+  )
+})
+
+it.for([
+  ['events', 'history', 'nobody'],
+  ['projections', 'get', 'balances', 'nobody'],
+  ['projections', 'history', 'balances', 'nobody'],
+])('who wants to see what is not there leaves nothing in the audit: %s %s', async (args) => {
+  using place = createPlace()
+  expect((await place.call(['start', '--drain'])).code).toBe(0)
+  const { code } = await place.call([...args, '--reveal', '--reason', 'to see it'])
+  expect(code).toBe(2)
+  await using store = await place.open()
+  expect(await store.audit.list(0, 10)).toEqual([])
+})
+
+it.for([
+  ['a time that is a time only to some machines', { time: 'order 12' }],
+  ['a schema version that no column takes', { schemaVersion: 2 ** 31 }],
+])('an import refuses %s, and writes nothing', async ([, wrong]) => {
+  await using store = await createTemporaryStore()
+  const operator = createOperator({ store, subscriptions: [], by: 'ada' })
+  const event = { position: 1, id: 'i', type: 'A', key: 'k', schemaVersion: 1, time: '2026-01-01T00:00:00Z', body: '1' }
+  const lines = [
+    { holdfast: 'letters', version: 1 },
+    { kind: 'event', event: { ...event, ...(wrong as object) } },
+  ]
+  const work = operator.importLetters(
+    lines.map((line) => JSON.stringify(line)),
+    { reason: 'to see' },
+  )
+  await expect(work).rejects.toMatchObject({ code: 'IMPORT_INVALID' })
+  expect([await store.log.end(), await store.audit.list(0, 10)]).toEqual([0, []])
+})
+
+it('a time that is far away comes back as it was', async () => {
+  await using store = await createTemporaryStore()
+  const log = createLog({ store })
+  const time = new Date(8.64e15)
+  await log.append('a', [{ type: 'A', data: 1, time }])
+  await log.append('b', [{ type: 'A', data: 1, time: time.toISOString() }])
+  const { events } = await store.log.readAll(0, { events: 2, bytes: 1_000 })
+  expect(events.map((event) => event.time)).toEqual([time.toISOString(), time.toISOString()])
 })
 
 describeServers('a source', (server) => {

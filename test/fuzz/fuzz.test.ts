@@ -8,19 +8,31 @@ const seed = Number(process.env['HOLDFAST_SEED'] ?? 1)
 
 /** So many of each, by what one of them takes. */
 const shares: Readonly<Record<string, number>> = {
-  thrown: 400,
-  names: 4_000,
-  'append.sqlite': 400,
-  'append.postgres': 60,
-  'source.sqlite': 40,
-  'source.postgres': 12,
-  'broken-source.sqlite': 20,
-  'broken-source.postgres': 10,
-  'tables.sqlite': 20,
-  'tables.postgres': 10,
+  thrown: 150,
+  names: 2_000,
+  config: 1_000,
+  'config-file': 25,
+  'append.sqlite': 200,
+  'append.postgres': 40,
+  'source.sqlite': 20,
+  'source.postgres': 8,
+  'broken-source.sqlite': 15,
+  'broken-source.postgres': 6,
+  'tables.sqlite': 10,
+  'tables.postgres': 5,
+  'shown.sqlite': 8,
+  'shown.postgres': 2,
+  'revise.sqlite': 20,
+  'revise.postgres': 8,
+  'import.sqlite': 8,
+  'import.postgres': 2,
+  'cli.sqlite': 40,
+  'cli.postgres': 5,
+  'copy.postgres': 1,
+  'restore.postgres': 3,
 }
 
-it(`whatever comes in is taken as it is, held as it is or refused: seed ${seed}`, { timeout: 180_000 }, async () => {
+it(`whatever comes in is taken as it is, held as it is or refused: seed ${seed}`, { timeout: 300_000 }, async () => {
   const server = inject('postgres').find((offer) => 'url' in offer)
   await using ground = createGround(server?.url)
   const doors = doorsOn(ground.stores)

@@ -25,10 +25,8 @@ if (!(seconds > 0) || !Number.isSafeInteger(seed) || (only !== undefined && !Num
   process.exit(2)
 }
 console.error(`seed ${seed}`)
-await using server = values['no-postgres']
-  ? undefined
-  : await startServer({ settings: { fsync: 'off' }, inMemory: true })
-await using ground = createGround(server?.url)
+const server = values['no-postgres'] ? undefined : await startServer({ settings: { fsync: 'off' }, inMemory: true })
+const ground = createGround(server?.url)
 const doors = doorsOn(ground.stores).filter(({ name }) => values.door === undefined || name.startsWith(values.door))
 const begun = performance.now()
 const since = () => (performance.now() - begun) / 1_000
@@ -49,6 +47,7 @@ const { doors: reports, findings } = await runFuzz({
 })
 const cases = Object.values(reports).reduce((sum, report) => sum + report.cases, 0)
 const result = {
+  ok: findings.length === 0,
   seed,
   seconds: Math.round(since()),
   cases,
@@ -57,4 +56,7 @@ const result = {
   findings: findings.length,
 }
 console.log(JSON.stringify(result, null, values.json ? undefined : 2))
-process.exitCode = findings.length === 0 ? 0 : 1
+await ground[Symbol.asyncDispose]()
+await server?.[Symbol.asyncDispose]()
+// What a configuration left open would keep it alive.
+process.exit(result.ok ? 0 : 1)

@@ -94,7 +94,7 @@ export async function runFuzz({ seed, ground, doors, goesOn, from = 0, onFound }
   }
 }
 
-const fewest = 200
+const fewest = 50
 
 function prototypes(): string {
   return [Object.prototype, Array.prototype, Error.prototype, Function.prototype]
