@@ -1,6 +1,7 @@
 import { checkDeed, type Deed } from '../audit/audit.ts'
 import { EventIdConflictError, ExpectedVersionError, HoldfastError } from '../errors.ts'
 import type { EventCatalog } from '../event/catalog.ts'
+import { printed } from '../failure/peek.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
@@ -67,7 +68,6 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
         const { expectedVersion = 'any', tx, deed } = appendOptions
         checkKey(key)
         checkExpected(expectedVersion)
-        checkDrafts(drafts)
         if (deed) checkDeed(deed)
         // Without a wait where no schema asks for one, so that appends reach the store in the order in which they were called.
         const { events, pending } = admit(drafts, known)
@@ -91,7 +91,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
 function checkExpected(expected: ExpectedVersion): void {
   if (expected === 'any' || expected === 'new') return
   if (isCount(expected)) return
-  throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${String(expected)}.`, {
+  throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${printed(expected)}.`, {
     hint: "Give 'any', 'new', or the version you read (a whole number from 0).",
   })
 }
@@ -106,11 +106,6 @@ function checkTx(tx: unknown): unknown {
       hint: 'Give the client of your own transaction; mind the await.',
     },
   )
-}
-
-function checkDrafts(drafts: unknown): void {
-  if (Array.isArray(drafts) && drafts.length > 0) return
-  throw new HoldfastError('OPTION_INVALID', 'An append needs a list of at least one event.')
 }
 
 /** What came of an append, for whoever asked for it. */
@@ -146,7 +141,7 @@ function isCount(value: unknown): boolean {
 }
 
 function badRead(option: string, value: unknown): HoldfastError {
-  const message = `${option} is ${String(value)}.`
+  const message = `${option} is ${printed(value)}.`
   return new HoldfastError('OPTION_INVALID', message, { hint: 'Give a whole number from 0.' })
 }
 

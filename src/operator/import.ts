@@ -1,9 +1,9 @@
 import { HoldfastError, InvalidEventError } from '../errors.ts'
-import { parseMetadata } from '../event/event.ts'
+import { highestSchemaVersion, parseMetadata } from '../event/event.ts'
 import { checkJsonText, dataLimits, metadataLimits } from '../event/json.ts'
-import { checkReadable, checkTypeName } from '../event/names.ts'
+import { checkReadable, checkTypeName, idLength } from '../event/names.ts'
 import type { NewEvent } from '../log/log-store.ts'
-import { checkKey } from '../log/admit.ts'
+import { checkKey, parseTime } from '../log/admit.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { type ExportedLine, invalid, readExport } from './export-format.ts'
 import { type OperatorParts, whole } from './parts.ts'
@@ -78,15 +78,15 @@ function notEmpty(end: number): HoldfastError {
 function arrivalOf({ line, event }: ExportedLine): Arriving | { readonly eventId: string; readonly why: string } {
   const { position, id, type, key, schemaVersion, time, body, base64, metadata } = event
   try {
-    const eventId = checkReadable(id, 'event.id', 128)
+    const eventId = checkReadable(id, 'event.id', idLength)
     if (typeof base64 === 'string') return { eventId, why: 'its bytes are no text' }
-    if (typeof time !== 'string' || Number.isNaN(Date.parse(time)))
-      throw new InvalidEventError('EVENT_FIELD_INVALID', 'event.time', 'event.time is no time.')
+    const ms = typeof time === 'string' ? parseTime(time) : Number.NaN
+    if (Number.isNaN(ms)) throw new InvalidEventError('EVENT_FIELD_INVALID', 'event.time', 'event.time is no time.')
     const place = { position: whole(position, 'event.position', 1, Number.MAX_SAFE_INTEGER), key: checkKey(key) }
     const name = checkTypeName(type, 'event.type')
-    const version = whole(schemaVersion, 'event.schemaVersion', 1, Number.MAX_SAFE_INTEGER)
+    const version = whole(schemaVersion, 'event.schemaVersion', 1, highestSchemaVersion)
     const about = metadata === undefined ? undefined : checkMetadata(metadata)
-    const fields = { id: eventId, type: name, schemaVersion: version, time: new Date(time).toISOString() }
+    const fields = { id: eventId, type: name, schemaVersion: version, time: new Date(ms).toISOString() }
     const text = storable(body)
     if (text === undefined) return { eventId, why: 'its body is no JSON that a log takes' }
     return { ...place, event: { ...fields, body: text, metadata: about } }

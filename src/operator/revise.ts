@@ -6,6 +6,7 @@ import { readData } from '../event/catalog.ts'
 import { diffJson, type JsonChange } from '../event/diff.ts'
 import { parseBody, type RecordedEvent } from '../event/event.ts'
 import { checkJsonText, dataLimits, encodeJson } from '../event/json.ts'
+import { isA } from '../failure/peek.ts'
 import { refuseBeside } from '../rebuild/live.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { findLetter, titleOf } from './letters.ts'
@@ -70,7 +71,7 @@ async function checkSchema(parts: OperatorParts, { subscription, event }: DeadLe
   try {
     await readData(entry, event.schemaVersion, parseBody(body))
   } catch (cause) {
-    if (cause instanceof HoldfastError) throw cause
+    if (isA(cause, HoldfastError)) throw cause
     throw new InvalidEventError('EVENT_SCHEMA', 'data', `The schema of ${event.type} threw.`, { cause })
   }
 }

@@ -97,9 +97,12 @@ export interface Projection<Row = unknown, Columns = unknown, C extends EventCat
   readonly '~types'?: { readonly row: Row; readonly columns: Columns }
 }
 
-const ownColumns = new Set(['key', 'version', 'position', 'data'])
+const ownColumns = ['key', 'version', 'position', 'data']
+// Every table of PostgreSQL has these, and no other columns of their names.
+const systemColumns = ['tableoid', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax']
 const columnTypes = new Set<string>(['text', 'integer', 'real', 'boolean'] satisfies ColumnType[])
-const reserved = /^(holdfast|sqlite|pg)_/
+// The indexes of one that is called only sqlite would still begin so.
+const reserved = /^(?:(?:holdfast|sqlite|pg)_|sqlite$)/
 
 /**
  * Declares a read model. With `initial` it is a fold: a real table with one row per key, that Holdfast keeps equal to the fold of
@@ -201,7 +204,8 @@ function tableName(name: string): string {
 
 function columnSpecs(projection: string, columns: Readonly<Record<string, ColumnType | undefined>>): ColumnSpec[] {
   // Databases compare the names of columns without regard to case.
-  const taken = new Set(ownColumns)
+  // And no row can have a field of this name.
+  const taken = new Set([...ownColumns, ...systemColumns, '__proto__'])
   return Object.entries(columns).flatMap(([name, type]) => {
     if (type === undefined) return []
     checkColumnName(name, `The column of ${projection}`)

@@ -52,7 +52,8 @@ const causes = [new TypeError('no amount'), new RangeError('100 is too Much'), n
 /** What a sequence knows of both sides: what it has heard from them, as long as they said the same. */
 export class Knowledge {
   readonly random: ReturnType<typeof createRandom>
-  readonly leases: Lease[] = []
+  /** The newest first, each with the process that has it. */
+  readonly leases: { readonly lease: Lease; readonly client: 0 | 1 }[] = []
   readonly events: RecordedEvent[] = []
   readonly letters: LetterKnown[] = []
   readonly redrives: string[] = []

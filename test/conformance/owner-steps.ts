@@ -1,5 +1,6 @@
 import type { HeldLane, NewLetter } from '../../src/dead-letter/letter.ts'
-import type { RowWrite } from '../../src/projection/row-store.ts'
+import type { RowWrite, TableSpec } from '../../src/projection/row-store.ts'
+import { generationTable } from '../../src/rebuild/generation.ts'
 import type { RedriveProgress } from '../../src/redrive/redrive.ts'
 import type {
   ClaimOutcome,
@@ -22,10 +23,24 @@ const specs: Record<string, SubscriptionSpec> = {
   h: { name: 'h', kind: 'handler', table: undefined, start: 0, partitions: 2 },
 }
 
+/** How every sequence begins. */
+export function registerAll(knowledge: Knowledge): Step {
+  const hasRule = knowledge.oneIn(2)
+  return {
+    name: `register all${hasRule ? ', with a rule' : ''}`,
+    run: async (side) => {
+      const registered: unknown[] = []
+      for (const spec of Object.values(specs)) registered.push(await side.clients[0].subscriptions.register(spec))
+      if (hasRule) await side.addRule()
+      return registered
+    },
+  }
+}
+
 export function register(knowledge: Knowledge): Step {
   const name = knowledge.pick(subscriptions)
   const spec = { ...(specs[name] as SubscriptionSpec) }
-  const changes: Partial<SubscriptionSpec>[] = [
+  const others: Partial<SubscriptionSpec>[] = [
     {},
     {},
     { partitions: undefined },
@@ -36,7 +51,7 @@ export function register(knowledge: Knowledge): Step {
     { table: { ...table, columns: [] } },
     { name: 'taken', table },
   ]
-  const asked = { ...spec, ...knowledge.pick(changes) }
+  const asked = { ...spec, ...knowledge.pick(others) }
   return { name: `register ${asked.name}`, run: ({ clients }) => clients[0].subscriptions.register(asked) }
 }
 
@@ -63,31 +78,31 @@ export function claim(knowledge: Knowledge): Step {
   const client = knowledge.client()
   // Now and then by a name that another process has as well.
   const owner = knowledge.oneIn(8) ? knowledge.pick(owners) : owners[client]
-  const subscription = knowledge.pick(['s', 's', 't', 'h', 's~2', 'nobody'])
+  const subscription = knowledge.pick(['s', 's', 's', 't', 'h', 'h', 's~2', 's~2', 's~1', 'nobody'])
   const partition = knowledge.below(2)
   const version = knowledge.pick([undefined, undefined, 1, 2])
   return {
     name: `${owner} claims ${subscription}/${partition}`,
     run: ({ clients }) => clients[client].subscriptions.claim({ subscription, partition, owner, leaseMs, version }),
     learn: (outcome: ClaimOutcome) => {
-      if (outcome.outcome === 'claimed') knowledge.leases.unshift(outcome.lease)
+      if (outcome.outcome === 'claimed') knowledge.leases.unshift({ lease: outcome.lease, client })
     },
   }
 }
 
-/** The newest lease of a partition mostly, and now and then one of the past. */
-function leaseOf(knowledge: Knowledge): Lease | undefined {
+/** The newest lease of a partition mostly, and now and then one of the past; with the process that has it. */
+function leaseOf(knowledge: Knowledge): Knowledge['leases'][number] | undefined {
   if (knowledge.oneIn(6)) return knowledge.maybe(knowledge.leases)
   const newest = new Map(
-    knowledge.leases.toReversed().map((lease) => [`${lease.subscription}/${lease.partition}`, lease]),
+    knowledge.leases.toReversed().map((had) => [`${had.lease.subscription}/${had.lease.partition}`, had]),
   )
   return knowledge.maybe([...newest.values()])
 }
 
 export function keep(knowledge: Knowledge): Step | undefined {
-  const lease = leaseOf(knowledge)
-  const client = knowledge.client()
-  if (!lease) return undefined
+  const had = leaseOf(knowledge)
+  if (!had) return undefined
+  const { lease, client } = had
   const isReleased = knowledge.oneIn(3)
   return {
     name: `${isReleased ? 'release' : 'renew'} ${lease.subscription}/${lease.partition} ${lease.epoch}`,
@@ -142,9 +157,9 @@ export function acquit(knowledge: Knowledge): Step {
 
 /** What a commit has in it depends on where the partition stands, which both know. */
 export async function commit(knowledge: Knowledge, side: Side): Promise<Step | undefined> {
-  const lease = leaseOf(knowledge)
-  if (!lease) return undefined
-  const client = knowledge.client()
+  const had = leaseOf(knowledge)
+  if (!had) return undefined
+  const { lease, client } = had
   const page = await pageOf(knowledge, side, lease)
   return {
     name: `commit ${lease.subscription}/${lease.partition} ${lease.epoch} from ${page.from} to ${page.to.position}`,
@@ -155,9 +170,9 @@ export async function commit(knowledge: Knowledge, side: Side): Promise<Step | u
 
 /** The same with statements of the user's own, of which some fail. */
 export async function perform(knowledge: Knowledge, side: Side): Promise<Step | undefined> {
-  const lease = leaseOf(knowledge)
-  if (!lease) return undefined
-  const client = knowledge.client()
+  const had = leaseOf(knowledge)
+  if (!had) return undefined
+  const { lease, client } = had
   const page = { ...(await pageOf(knowledge, side, lease)), table: undefined, rows: [] }
   const numbers = Array.from({ length: 1 + knowledge.below(3) }, () => knowledge.below(40))
   const attempts = numbers.map(() => knowledge.oneIn(3))
@@ -201,7 +216,7 @@ async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Promise<C
   const position = state?.checkpoint.position ?? 0
   const target = position + (knowledge.oneIn(3) ? 0 : knowledge.below(4))
   const held = letters(knowledge, lease)
-  const isFold = subscription === 's'
+  const ownTable = tableOf(subscription)
   const known = knowledge.letters.filter((one) => one.subscription === subscription && one.partition === partition)
   return {
     lease,
@@ -211,11 +226,11 @@ async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Promise<C
     to: { position: target, eventId: `e${target}`, eventType: 'T', eventTime: undefined },
     at: knowledge.time++,
     counts: { applied: 1, duplicate: 0, filtered: 0, held: held.length, discarded: 0 },
-    table: isFold ? table : undefined,
-    rows: isFold ? rows(knowledge, subscription) : [],
+    table: ownTable,
+    rows: ownTable ? rowsOf(knowledge, subscription) : [],
     lanes: lanes(knowledge, held, known),
     held,
-    letters: knowledge.oneIn(2) ? changes(knowledge, known) : [],
+    letters: knowledge.oneIn(2) ? changesOf(knowledge, known) : [],
     marks: knowledge.oneIn(4) ? [[target + 1, target + 1 + knowledge.below(3)]] : undefined,
     tried: knowledge.oneIn(4) ? target + 5 : undefined,
     trial: knowledge.oneIn(4) ? { position: target + 1, instance: knowledge.pick(['p1', 'p2']) } : undefined,
@@ -234,7 +249,13 @@ async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Promise<C
   }
 }
 
-function rows(knowledge: Knowledge, subscription: string): RowWrite[] {
+/** Of the live one, or of a generation beside it. */
+function tableOf(subscription: string): TableSpec | undefined {
+  if (!subscription.startsWith('s')) return undefined
+  return subscription === 's' ? table : generationTable(table, Number(subscription.slice(2)))
+}
+
+function rowsOf(knowledge: Knowledge, subscription: string): RowWrite[] {
   const chosen = keys.filter(() => knowledge.oneIn(4))
   return chosen.map((key) => {
     const before = knowledge.rowVersions.get(`${subscription} ${key}`) ?? 0
@@ -304,7 +325,7 @@ function lanes(knowledge: Knowledge, held: readonly NewLetter[], known: readonly
     })
 }
 
-function changes(knowledge: Knowledge, known: readonly Known[]): LetterChange[] {
+function changesOf(knowledge: Knowledge, known: readonly Known[]): LetterChange[] {
   return known
     .filter(() => knowledge.oneIn(4))
     .slice(0, 3)

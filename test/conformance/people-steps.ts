@@ -40,7 +40,7 @@ export function heldLanes(knowledge: Knowledge): Step {
   const partition = knowledge.below(2)
   const most = {
     events: knowledge.pick([1, 3, 100]),
-    bytes: knowledge.pick([1, 40, 1_000_000]),
+    bytes: knowledge.pick([1, 1_000_000]),
     perLane: knowledge.pick([1, 100]),
   }
   const asked = lanes.filter(() => knowledge.oneIn(2))

@@ -64,7 +64,7 @@ export async function runSequence(url: string, schema: string, seed: number, ste
   const differs = (what: string) => `${what}\nafter:\n${told.slice(-40).join('\n')}`
 
   for (let i = 0; i < steps; i++) {
-    const step = await knowledge.pick(drawn)(knowledge, memory)
+    const step = i === 0 ? owner.registerAll(knowledge) : await knowledge.pick(drawn)(knowledge, memory)
     if (!step) continue
     const [ours, theirs] = await both(step, sides)
     told.push(`${i} ${step.name} → ${ours.text.slice(0, 200)}`)
@@ -103,7 +103,6 @@ async function both(step: Step, sides: readonly Side[]): Promise<[Answer, Answer
 
 function outcomeOf(value: unknown): string {
   if (value instanceof Error) return String('code' in value ? value.code : value.name)
-  const [first] = Array.isArray(value) ? value : [value]
-  if (first instanceof Error) return String('code' in first ? first.code : first.name)
-  return typeof first === 'object' && first !== null && 'outcome' in first ? String(first.outcome) : ''
+  if (Array.isArray(value)) return value.map(outcomeOf).find((outcome) => outcome !== '') ?? ''
+  return typeof value === 'object' && value !== null && 'outcome' in value ? String(value.outcome) : ''
 }

@@ -56,9 +56,9 @@ function ask(member: ChildProcess, job: Job): Promise<Done> {
     const isGone = (code: number | null) =>
       reject(new Error(`A process ended with ${code} over ${JSON.stringify(job)}.`))
     member.once('exit', isGone)
-    member.once('message', (answer) => {
+    member.once('message', (done) => {
       member.off('exit', isGone)
-      resolve(answer as Done)
+      resolve(done as Done)
     })
     member.send(job)
   })

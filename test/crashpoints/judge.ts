@@ -2,7 +2,7 @@ import { createEngine, type Store, type Subscription } from 'holdfast'
 import type { Scene } from './scene.ts'
 
 /** The effects of one key come in order, each with one key for ever. That none is missing is told by the ledger, and by the state. */
-export function judgeEffects({ effects }: Scene, subscriptions: readonly Subscription[]): string[] {
+export function judgeEffects({ effects }: Pick<Scene, 'effects'>, subscriptions: readonly Subscription[]): string[] {
   const problems: string[] = []
   const unordered = new Set(
     subscriptions

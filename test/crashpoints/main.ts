@@ -4,6 +4,8 @@
 // npm run -s crashpoints -- --real --store sqlite --json            real processes, killed at every write (needs strace)
 import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
+import { startServer } from '../postgres/server.ts'
+import { type RealOptions, runReal, whyNot } from './real/run.ts'
 import { storeNames } from './scene.ts'
 import { scenarios } from './scenarios/index.ts'
 import { type Course, coursesOf, type Failed, pointsOf } from './sweep.ts'
@@ -19,6 +21,8 @@ const { values } = parseArgs({
     scenario: { type: 'string', default: '' },
     store: { type: 'string' },
     real: { type: 'boolean', default: false },
+    /** Of real processes, how many points, drawn by the seed; all of them unless said. */
+    most: { type: 'string' },
     json: { type: 'boolean', default: false },
   },
 })
@@ -33,9 +37,28 @@ const leastPairs = 3
 const chunk = 20
 
 console.error(`seed ${seed}`)
-const result = await simulated()
+const result = values.real ? await real() : await simulated()
 console.log(values.json ? JSON.stringify(result) : result)
 process.exitCode = result.violations === 0 ? 0 : 1
+
+async function real() {
+  const { store = 'sqlite' } = values
+  const most = values.most === undefined ? Number.POSITIVE_INFINITY : Number(values.most)
+  if ((store !== 'sqlite' && store !== 'postgres') || !(most >= 1)) {
+    console.error('Give --store sqlite or postgres, and --most as a number from 1.')
+    process.exit(2)
+  }
+  const skipped = whyNot()
+  if (skipped !== undefined) return { ok: true, store, seed, skipped, points: 0, violations: 0 }
+  const onPoint = (done: number, of: number) => {
+    if (done % 20 === 0) console.error(`${done} of ${of} points`)
+  }
+  const options: RealOptions = { store, seed, most, jobs, onPoint }
+  if (store === 'sqlite') return runReal(options)
+  // Nobody pulls the plug here: a process that dies loses nothing that it gave to the kernel.
+  await using server = await startServer({ inMemory: true, settings: { fsync: 'off' } })
+  return await runReal({ ...options, createDatabase: (name) => server.createDatabase(name) })
+}
 
 async function simulated() {
   const begun = performance.now()

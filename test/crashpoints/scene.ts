@@ -83,7 +83,7 @@ export const storeNames = ['server', 'file'] as const
 export type StoreName = (typeof storeNames)[number]
 
 const lookMs = 25
-const mostLooks = 10_000
+const mostLooks = 100_000
 
 /** What the script of a scenario works with. */
 export class Scene {

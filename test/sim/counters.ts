@@ -44,7 +44,7 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     takeovers: claims.filter(({ value }) => value.outcome === 'claimed' && value.isInherited).length,
     kills: count('kill'),
     handovers: count('stop'),
-    redriven: letters.filter(({ endedBy }) => endedBy !== undefined && endedBy !== 'engine').length,
+    redriven: (await witness.redrives.list({ limit: 1_000 })).reduce((sum, one) => sum + one.letters, 0),
     discarded: letters.filter(({ status }) => status === 'discarded').length,
     repeatedEffects: app.effects.length - new Set(app.effects.map(({ key, n }) => `${key}/${n}`)).size,
   }

@@ -42,11 +42,16 @@ else if (values.seed !== undefined) await one(Number(values.seed))
 else await all()
 
 function work(): void {
-  process.on('message', async ({ first, count }: { readonly first: number; readonly count: number }) => {
+  process.on(
+    'message',
+    ({ first, count }: { readonly first: number; readonly count: number }) => void run(first, count),
+  )
+
+  async function run(first: number, count: number): Promise<void> {
     let tally = noTally
     for (let seed = first; seed < first + count; seed++) tally = add(tally, await runSeed(seed))
     process.send?.(tally)
-  })
+  }
 }
 
 async function one(seed: number): Promise<void> {

@@ -1,5 +1,5 @@
 import { defineHandler, defineProjection } from 'holdfast'
-import { simulate } from 'holdfast/testing'
+import { type SimulatedEnd, simulate } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import { bank, credited } from '../fixtures.ts'
 
@@ -38,9 +38,9 @@ function payments(usesKey: boolean) {
         })
         return [sums, pay]
       },
-      then: async ({ rows }: { rows(projection: typeof sums): Promise<Record<string, { sum: number }>> }) => {
-        const sumsOf = Object.entries(await rows(sums)).map(([key, { sum }]) => [key, sum])
-        expect([...partner.total].toSorted()).toEqual(sumsOf.toSorted())
+      check: async (end: SimulatedEnd) => {
+        const made = Object.entries(await end.rows(sums)).map(([key, { sum }]) => [key, sum])
+        expect(Object.fromEntries(partner.total)).toEqual(Object.fromEntries(made))
       },
     }
   }

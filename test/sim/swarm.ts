@@ -10,7 +10,7 @@ export interface Swarm {
 }
 
 /** The file is the real SQLite, and slower by far. */
-const stores = [...Array.from({ length: 19 }, () => 'server' as const), 'file' as const]
+const stores = [...Array.from({ length: 49 }, () => 'server' as const), 'file' as const]
 const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly', 'hangs']
 
 export function swarmOf(seed: number): Swarm {

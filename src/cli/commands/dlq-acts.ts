@@ -31,7 +31,7 @@ import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { followRedrive } from '../redriving.ts'
-import { recordReveal, type RevealFlags } from '../reveal.ts'
+import { prepareReveal, type RevealFlags } from '../reveal.ts'
 import { positionOf } from './dlq-show.ts'
 
 interface Flags extends ActFlags, FilterFlags, RevealFlags {
@@ -200,7 +200,7 @@ async function dryRun(
   if (act === 'skip') {
     return { json: { dryRun: true, lanes }, show: (out) => out.data(many(lanes, 'lane'), ' would go on.') }
   }
-  await recordReveal(ctx, flags, `${name}/dry run`)
+  const reveal = await prepareReveal(ctx, flags)
   const operator = await ctx.operator()
   const { limit } = flags
   const tried = await operator.dryRun(name, selection, {
@@ -208,6 +208,7 @@ async function dryRun(
     signal: ctx.signal,
     ...(limit !== undefined && { limit }),
   })
+  await reveal(`${name}/dry run`)
   const isRevealed = flags.reveal === true
   const shown = tried.lanes.map((lane) => laneJson(lane, isRevealed))
   return {

@@ -14,7 +14,7 @@ import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
 import { bold, cyan, dim, type Text } from '../output/style.ts'
 import { count } from '../output/words.ts'
-import { lineOf, recordReveal, type RevealFlags, shownBody } from '../reveal.ts'
+import { lineOf, prepareReveal, type RevealFlags, shownBody } from '../reveal.ts'
 
 export function addEvents(program: Command, perform: Perform): void {
   const group = program.command('events').description('the log: what happened')
@@ -55,7 +55,9 @@ function addTail(group: Command, perform: Perform): void {
     const wanted = ({ key, type }: RecordedEvent) =>
       (flags.key === undefined || flags.key === key) && (flags.type === undefined || flags.type === type)
     const { last = shownEvents } = flags
-    await recordReveal(ctx, flags, 'log')
+    const reveal = await prepareReveal(ctx, flags)
+    // What comes is shown as it comes.
+    if (flags.follow) await reveal('log')
     const from = flags.after ?? (await startOfLast(log, last, wanted))
     const asked = flags.follow ? ctx.graceful() : ctx.signal
     const events: RecordedEvent[] = []
@@ -68,6 +70,7 @@ function addTail(group: Command, perform: Perform): void {
     }
     let after = await readOn(log, from, wanted, tell)
     if (!flags.follow) {
+      await reveal('log')
       const shown = flags.after === undefined ? events.slice(-last) : events
       return {
         json: { events: shown.map((event) => jsonOf(event, flags)), through: after },
@@ -136,7 +139,7 @@ function addShow(group: Command, perform: Perform): void {
   action<RevealFlags>(withReveal(command), perform, async (ctx, [name = ''], flags) => {
     const { log } = await ctx.store()
     const event = await find(log, name)
-    await recordReveal(ctx, flags, `log/${event.position}`)
+    await (await prepareReveal(ctx, flags))(`log/${event.position}`)
     return {
       json: { event: jsonOf(event, flags) },
       show: (out) => {
@@ -209,7 +212,7 @@ function addHistory(group: Command, perform: Perform): void {
     checkKey(key)
     const { log } = await ctx.store()
     const { after = 0, limit = 100 } = flags
-    await recordReveal(ctx, flags, `log/${key}`)
+    const reveal = await prepareReveal(ctx, flags)
     const events: RecordedEvent[] = []
     for (let from = after; events.length < limit; ) {
       const page = await log.readKey(key, from, { events: limit - events.length, bytes: pageBytes })
@@ -224,6 +227,7 @@ function addHistory(group: Command, perform: Perform): void {
         `The log has no event of ${JSON.stringify(key)}${after > 0 ? ` after version ${after}` : ''}.`,
         'See the last ones: holdfast events tail',
       )
+    await reveal(`log/${key}`)
     return {
       json: { key, events: events.map((event) => jsonOf(event, flags)) },
       show: (out) => {

@@ -19,7 +19,7 @@ import { CommandError } from '../errors.ts'
 import { bold, dim, red } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { reportOf } from '../report.ts'
-import { recordReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { prepareReveal, type RevealFlags, shapeText } from '../reveal.ts'
 import { addRebuilds } from './rebuilds.ts'
 import { stateText } from './status.ts'
 
@@ -101,7 +101,7 @@ function addGet(group: Command, perform: Perform): void {
     checkKey(key)
     const projection = await foldOf(ctx, name)
     const at = momentOf(flags)
-    await recordReveal(ctx, flags, `${name}/${key}`)
+    const reveal = await prepareReveal(ctx, flags)
     const found = at
       ? (await (await ctx.operator()).stateAt(name, key, at)).row
       : await read(await ctx.store(), projection).get(key)
@@ -112,6 +112,7 @@ function addGet(group: Command, perform: Perform): void {
         `Is there an event of it? holdfast events history ${JSON.stringify(key)}`,
       )
     }
+    await reveal(`${name}/${key}`)
     const held = at ? undefined : await (await ctx.store()).letters.lane(name, key)
     const shown = flags.reveal ? { data: found.data } : { shape: shapeOf(found.data) }
     return {
@@ -147,7 +148,7 @@ function addHistory(group: Command, perform: Perform): void {
     checkKey(key)
     await foldOf(ctx, name)
     const moment = momentOf(flags)
-    await recordReveal(ctx, flags, `${name}/${key}`)
+    const reveal = await prepareReveal(ctx, flags)
     const operator = await ctx.operator()
     const { limit = shownSteps } = flags
     const steps: ReturnType<typeof stepJson>[] = []
@@ -161,6 +162,7 @@ function addHistory(group: Command, perform: Perform): void {
         `The log has no event of ${JSON.stringify(key)} so far.`,
         'holdfast events tail',
       )
+    await reveal(`${name}/${key}`)
     return {
       json: { projection: name, key, steps },
       show: (out) => {

@@ -22,7 +22,7 @@ import { CommandError } from '../errors.ts'
 import { Progress } from '../output/progress.ts'
 import { bold, dim, green, red, yellow } from '../output/style.ts'
 import { count, many, moment } from '../output/words.ts'
-import { recordReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { prepareReveal, type RevealFlags, shapeText } from '../reveal.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -179,9 +179,10 @@ function addDiff(group: Command, perform: Perform): void {
         `Switch when you have: holdfast projections switch ${name}`,
       )
     }
-    await recordReveal(ctx, flags, name)
+    const reveal = await prepareReveal(ctx, flags)
     const { limit = 20 } = flags
     const diff = await diffRebuild(consumer, { store: await ctx.store(), limit })
+    await reveal(name)
     const shown = (json: string | undefined) => {
       if (json === undefined) return null
       const data = parseJson(json)

@@ -4,6 +4,7 @@ import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
 import { addCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, Trial } from '../../subscription/subscription-store.ts'
 import { checkInserts, writeLetters } from './letter-writes.ts'
+import { findKept } from './redrive-stages.ts'
 import { missingColumn } from './rows.ts'
 import type { Server } from './server.ts'
 import type { Lane, Partition, Row, RowTable, State, Subscribed } from './state.ts'
@@ -76,16 +77,27 @@ function flawOf({ tables }: State, { name, columns }: TableSpec): ServerError | 
   )
 }
 
+/**
+ * Row by row, as they are written. One that is there at the same version or beyond is passed over, and so breaks no rule; in the end it
+ * is missed.
+ */
 function judgeRows(state: State, { name, columns }: TableSpec, rows: readonly RowWrite[]): CommitOutcome | undefined {
   const table = state.tables.get(name) as RowTable
-  for (const [i, row] of rows.entries()) {
-    for (const [c, column] of columns.entries()) {
-      if (!table.unique.has(column.name) || !isTaken(table, column.name, c, rows, i)) continue
-      const message = `duplicate key value violates unique constraint "${name}_${column.name}_idx"`
+  const rules = columns.flatMap((column, i) => (table.unique.has(column.name) ? [{ column: column.name, i }] : []))
+  const written = new Map<string, RowWrite>()
+  let older: RowWrite | undefined
+  for (const row of rows) {
+    if (row.version <= (table.rows.get(row.key)?.version ?? Number.NEGATIVE_INFINITY)) {
+      older ??= row
+      continue
+    }
+    const broken = rules.find(({ column, i }) => isTaken(table, written, column, i, row))
+    if (broken) {
+      const message = `duplicate key value violates unique constraint "${name}_${broken.column}_idx"`
       return { outcome: 'rejected', key: row.key, error: new ServerError('23505', message, name) }
     }
+    written.set(row.key, row)
   }
-  const older = rows.find(({ key, version }) => version <= (table.rows.get(key)?.version ?? Number.NEGATIVE_INFINITY))
   if (!older) return undefined
   // The owner's rows are always newer than what is there; if not, somebody else has written them.
   throw new HoldfastError(
@@ -95,16 +107,19 @@ function judgeRows(state: State, { name, columns }: TableSpec, rows: readonly Ro
   )
 }
 
-/** Whether another row has this value, of those there are and those before it in the page. */
-function isTaken({ rows: there }: RowTable, name: string, c: number, rows: readonly RowWrite[], i: number): boolean {
-  const { key, columns } = rows[i] as RowWrite
-  const value = columns[c] ?? null
+/** Whether another row has this value, as they are by now. */
+function isTaken(
+  { rows }: RowTable,
+  written: ReadonlyMap<string, RowWrite>,
+  column: string,
+  i: number,
+  row: RowWrite,
+): boolean {
+  const value = row.columns[i] ?? null
   if (value === null) return false
-  const before = rows.slice(0, i)
-  if (before.some((other) => other.key !== key && other.columns[c] === value)) return true
-  const rewritten = new Set(before.map((other) => other.key))
-  for (const row of there.values())
-    if (row.key !== key && !rewritten.has(row.key) && row.values[name] === value) return true
+  for (const other of written.values()) if (other.key !== row.key && other.columns[i] === value) return true
+  for (const other of rows.values())
+    if (other.key !== row.key && !written.has(other.key) && other.values[column] === value) return true
   return false
 }
 
@@ -137,7 +152,7 @@ function write({ state, clock }: Server, session: Session, page: Commit, writes:
   row.trials = trialsAfter(row.trials, writes.trials[0], writes.ended)
   for (const mark of writes.inbox) subscribed.inbox.set(mark.key, { ...mark })
   for (const { redrive, lane, letters, state: next } of writes.redriven) {
-    const kept = subscribed.redrives.find((one) => one.redrive.id === redrive)
+    const kept = findKept(state, redrive)?.[1]
     if (!kept) continue
     // Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane.
     kept.lanes = kept.lanes.map((one) => {

@@ -1,4 +1,13 @@
-import type { KeptRedrive, Subscribed } from './state.ts'
+import type { KeptRedrive, State, Subscribed } from './state.ts'
+
+/** With the name of its subscription. */
+export function findKept({ subscriptions }: State, id: string): readonly [string, KeptRedrive] | undefined {
+  for (const [name, { redrives }] of subscriptions) {
+    const kept = redrives.find(({ redrive }) => redrive.id === id)
+    if (kept) return [name, kept]
+  }
+  return undefined
+}
 
 /** Whether a redrive has something for the owner of a partition to do, if only to end it. */
 export function isRedriven({ redrives }: Subscribed, partition: number): boolean {

@@ -5,7 +5,7 @@ import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { matches } from './letter-filter.ts'
 import { subscribedOf } from './partitions.ts'
-import { advance, end, overIn } from './redrive-stages.ts'
+import { advance, end, findKept, overIn } from './redrive-stages.ts'
 import type { KeptRedrive, Lane, State, Subscribed } from './state.ts'
 import { after, Blocked, type Step, type Tx } from './transaction.ts'
 
@@ -190,14 +190,6 @@ function freeze(number: number, heads: readonly Lane[], request: RedriveRequest)
       letters: 0,
     })),
   }
-}
-
-function findKept({ subscriptions }: State, id: string): readonly [string, KeptRedrive] | undefined {
-  for (const [name, { redrives }] of subscriptions) {
-    const kept = redrives.find(({ redrive }) => redrive.id === id)
-    if (kept) return [name, kept]
-  }
-  return undefined
 }
 
 /** One redrive after the other; the limit is for each. */

@@ -9,6 +9,7 @@ export interface Plan {
   readonly processes: number
   readonly leaseMs: number
   readonly pollMs: number
+  readonly beatMs: number
   readonly pageEvents: number
   readonly faultsMs: number
   /** How much of what is to be appended is. */
@@ -71,6 +72,7 @@ export function drawPlan(seed: number, stores: readonly StoreName[], faults: rea
     processes: between(1, 3),
     leaseMs: between(1, 6) * 1_000,
     pollMs: between(2, 10) * 100,
+    beatMs: chance.pick([250, 1_000, 2_000]),
     pageEvents: chance.pick([1, 2, 3, 5, 10, 100]),
     faultsMs: between(8, 20) * 1_000,
     appends: Number.MAX_SAFE_INTEGER,

@@ -30,7 +30,7 @@ export interface SimulatedApp {
   /** What is appended, those of one key in this order, while everything goes wrong. */
   readonly events: readonly TestEvent[]
   /** What must be true when everything has come right. It throws if it isn't. */
-  then?(end: SimulatedEnd): unknown
+  check?(end: SimulatedEnd): unknown
 }
 
 /** How it ended. */
@@ -122,7 +122,7 @@ async function violationsOf(app: SimulatedApp, simulated: App, run: Run): Promis
       violations.push(`${subscription.name} is not what its events make of it: ${JSON.stringify(differences[0])}`)
   }
   try {
-    await app.then?.({
+    await app.check?.({
       rows: (projection) => rowsOf(witness, projection),
       letters: async (subscription) =>
         (await engine.letters({ subscription, limit: 10_000 })).filter(({ endedAt }) => endedAt === undefined),

@@ -136,6 +136,7 @@ export async function runSimulation(
       logger: silent,
       lease: `${plan.leaseMs}ms`,
       poll: `${plan.pollMs}ms`,
+      beat: `${plan.beatMs}ms`,
       page: { events: plan.pageEvents },
       ...process.runtime,
     })
@@ -225,7 +226,7 @@ export async function runSimulation(
     isWell = true
     app.heal?.()
     // The code is mended: everybody begins anew with it, and ends as they did before.
-    for (const found of [...running]) {
+    for (const found of Array.from(running)) {
       if (plan.conditions.killEveryMs > 0) kill(found[1].process)
       else if (app.heal) replace(found)
     }
@@ -348,7 +349,7 @@ class Writer {
   ) {
     this.#plan = app.appends(createChance(seed, 'workload'), faultsMs).slice(0, appends)
     const log = createLog({ store, events: app.events, ...process.runtime })
-    this.#append = ({ key, drafts }) => log.append(key, drafts as never)
+    this.#append = ({ key, drafts }) => log.append(key, drafts)
   }
 
   get isDone(): boolean {

@@ -30,8 +30,8 @@ export const rebuildBugs: readonly Bug[] = [
     tells: 'What a person has discarded is back in the read model after a rebuild.',
     file: 'src/engine/pages.ts',
     find: `    if (subscription.beside === undefined || !first) return undefined`,
-    replace: `    if (subscription.beside !== undefined || !first) return undefined`,
-    suite: ['test/rebuild/rebuild.test.ts'],
+    replace: `    if (subscription.beside === undefined || !first || first.position > 0) return undefined`,
+    suite: ['test/attacks/rebuild-decisions.test.ts'],
   },
   {
     name: 'decisions-made-meanwhile-overlooked',
