@@ -183,7 +183,12 @@ describe('holdfast dlq show', () => {
     const { stdout } = await place.call(['dlq', 'show', 'balances', '2'])
     const numbers = Array.from(stdout.matchAll(/ (\d+)\. 2|(… \d+ more …)/g), ([, number, more]) => number ?? more)
     expect(numbers).toEqual([
-      ...['1', '2', '3', '4', '5', '… 176 more …'],
+      '1',
+      '2',
+      '3',
+      '4',
+      '5',
+      '… 176 more …',
       ...Array.from({ length: 20 }, (_, i) => String(182 + i)),
     ])
     const { letter } = await place.json<{ letter: { history: object[] } }>(['dlq', 'show', 'balances', '2'])
