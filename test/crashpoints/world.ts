@@ -152,6 +152,8 @@ export async function play(
       const states = await witness.subscriptions.partitions(name)
       const behind = states.find(({ checkpoint }) => source === undefined && checkpoint.position < end)
       if (states.length === 0 || behind) return `${name} is at ${behind?.checkpoint.position} of ${end}`
+      const tried = states.find(({ trials }) => trials.length > 0)
+      if (tried) return `${name}/${tried.partition} is still on trial`
       const { byStatus } = await witness.letters.summary(name, 0)
       if ((byStatus.retrying ?? 0) + (byStatus.waiting ?? 0) > 0) return `${name}: ${JSON.stringify(byStatus)}`
       const redrives = await witness.redrives.list({ subscription: name, limit: 100 })
