@@ -65,6 +65,15 @@ describe('a rebuild', () => {
   })
 })
 
+describe('bugs that pass every ordinary test', () => {
+  test('are found, and named with their line, as the page about tests says', async () => {
+    const { code, stdout } = await run('testing/bugs.ts', [])
+    expect(code).toBe(0)
+    const page = readFileSync(new URL('../docs/how-to/testing.md', import.meta.url), 'utf8')
+    expect(page.split('```\n').find((block) => block.startsWith('receipts is not'))).toBe(stdout.replace(/\n\n$/, '\n'))
+  })
+})
+
 describe('a breaker by itself', () => {
   test('calls three times, then puts off; and is as new after a reset', async () => {
     const name = 'https://rates.example/eur'

@@ -54,6 +54,7 @@ export const errorCodes = [
   'REBUILD_LIVE',
   'REBUILD_BEHIND',
   'REBUILD_STRAYS',
+  'REBUILD_BESIDE',
   'STORE_UNAVAILABLE',
   'STORE_BUSY',
   'STORE_CORRUPT',

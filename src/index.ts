@@ -152,7 +152,7 @@ export {
   type HandlerDefinition,
   type HandlerLogger,
 } from './handler/handler.ts'
-export type { Purged, PurgeOptions, ResetReport } from './operator/deeds.ts'
+export type { Purged, PurgeOptions } from './operator/deeds.ts'
 export type { DryLane, DryLetter, DryOutcome, DryRun, DryRunOptions } from './operator/dry-run.ts'
 export type { ExportOptions } from './operator/export.ts'
 export type { Imported, ImportOptions } from './operator/import.ts'
@@ -182,7 +182,7 @@ export type { Clock, Random, Runtime, Timers, Watchdog } from './runtime/ports.t
 export type { Share } from './source/share.ts'
 export type { Source, SourcePage } from './source/source.ts'
 export type { Store } from './store.ts'
-export type { RowChange } from './subscription/subscription-store.ts'
+export type { ResetReport, RowChange } from './subscription/subscription-store.ts'
 export type { Checkpoint, Counts } from './subscription/checkpoint.ts'
 export {
   defineSubscription,

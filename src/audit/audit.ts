@@ -47,6 +47,11 @@ export function checkDeed({ by, act, target, reason }: Pick<Deed, 'by' | 'act' |
   })
 }
 
+/** The same deed with what only the transaction that does it can count: whatever was looked at before may have changed since. */
+export function withCounts<D extends Deed | undefined>(deed: D, counts: Deed['details']): D {
+  return deed && { ...deed, details: { ...deed.details, ...counts } }
+}
+
 /** What is wrong with an entry that should follow another; undefined if nothing is. */
 export function flawOf(entry: AuditEntry, before: Pick<AuditEntry, 'number' | 'hash'>): string | undefined {
   if (entry.number !== before.number + 1) return `entry ${before.number + 1} is missing`

@@ -1,4 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander'
+import { parseTime } from '../log/admit.ts'
 import type { Context } from './context.ts'
 import type { Exit } from './errors.ts'
 import type { Output } from './output/output.ts'
@@ -73,13 +74,11 @@ export function durationMs(text: string): number {
   throw new InvalidArgumentError('Give a duration, such as 30s, 5m, 2h or 7d.')
 }
 
-const isoTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:\d\d))?$/
-
 /** A time, or how long ago it was. In milliseconds since 1970. */
 export function pastTime(text: string): number {
   const [, value, unit] = duration.exec(text) ?? []
   if (value !== undefined && unit !== undefined) return Date.now() - durationMs(text)
-  const time = isoTime.test(text) ? Date.parse(text) : Number.NaN
+  const time = parseTime(text)
   if (!Number.isNaN(time)) return time
   throw new InvalidArgumentError(
     'Give a time, such as 2026-03-01 or 2026-03-01T02:30:00Z, or how long ago, such as 2h.',

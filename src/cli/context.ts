@@ -2,6 +2,7 @@ import type { ArchivedSubscription } from '../archive/archive.ts'
 import type { StoreChoice } from '../config/config.ts'
 import { createEngine, type Engine } from '../engine/engine.ts'
 import { createOperator, type Operator } from '../index.ts'
+import { refuseBeside } from '../rebuild/live.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type { Store } from '../store.ts'
@@ -83,6 +84,7 @@ export class Context implements AsyncDisposable {
     const all = await this.subscriptions()
     const found = all.find((subscription) => subscription.name === name)
     if (found) return found
+    refuseBeside(name)
     throw unknownSubscription(
       name,
       all.map((subscription) => subscription.name),

@@ -1,4 +1,5 @@
 import type { ErrorCode } from '../errors.ts'
+import { field, isA, messageOf, printed } from '../failure/peek.ts'
 import { withoutSecrets } from './output/escape.ts'
 
 /**
@@ -90,6 +91,8 @@ const calledWrongly = new Set([
   'REDRIVE_UNKNOWN',
   'REDRIVE_NOTHING',
   'REVISION_NONE',
+  'REBUILD_UNKNOWN',
+  'REBUILD_BESIDE',
   'STATE_NEEDS_FOLD',
 ])
 
@@ -99,18 +102,19 @@ function exitOf(code: string): Exit {
 
 /** What went wrong, for a person or a program. An error of the library may come from another copy of it, so it is known by its code. */
 export function toTold(error: unknown): Told {
-  if (error instanceof CommandError) {
+  if (isA(error, CommandError)) {
     const { code, message, hint, more } = error
     return { code, message: withoutSecrets(message), hint, exit: exitOf(code), more }
   }
-  const { code, message, hint } = (typeof error === 'object' && error !== null ? error : {}) as Record<string, unknown>
-  if (error instanceof Error && typeof code === 'string' && /^[A-Z]+(_[A-Z]+)*$/.test(code) && 'hint' in error) {
+  // A configuration is a program, and may throw anything.
+  const [code, hint] = [field(error, 'code'), field(error, 'hint')]
+  if (isA(error, Error) && typeof code === 'string' && /^[A-Z]+(_[A-Z]+)*$/.test(code) && 'hint' in error) {
     const said = typeof hint === 'string' ? hint : undefined
-    const whole = withoutSecrets(String(message))
+    const whole = messageOf(error) ?? ''
     const what = said !== undefined && whole.endsWith(` ${said}`) ? whole.slice(0, -said.length - 1) : whole
-    return { code: code as ErrorCode, message: what, hint: said, exit: exitOf(code), more: undefined }
+    return { code: code as ErrorCode, message: withoutSecrets(what), hint: said, exit: exitOf(code), more: undefined }
   }
-  const what = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
+  const what = isA(error, Error) ? `${printed(field(error, 'name'))}: ${messageOf(error) ?? ''}` : printed(error)
   const next = 'It is not an error of the kind we know. HOLDFAST_DEBUG=1 shows where it comes from.'
   return { code: 'FAILED', message: withoutSecrets(what), hint: next, exit: 1, more: undefined }
 }

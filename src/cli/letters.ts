@@ -82,8 +82,7 @@ function tryParse(body: string | Uint8Array): unknown {
 
 /** A letter in a list: everything but its payload. */
 export function letterJson(letter: DeadLetter, isRevealed = false) {
-  const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy, endedReason, attempts } =
-    letter
+  const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy, endedReason } = letter
   const failure = shownFailure(letter, letter.failure, isRevealed)
   return {
     subscription,
@@ -97,7 +96,7 @@ export function letterJson(letter: DeadLetter, isRevealed = false) {
     endedAt: endedAt ?? null,
     endedBy: endedBy ?? null,
     endedReason: endedReason ?? null,
-    attempts: attempts.length,
+    attempts: letter.attemptsTotal,
     revision: letter.revision?.number ?? null,
     failure: failure === undefined ? null : failureJson(failure),
   }

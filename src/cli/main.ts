@@ -60,7 +60,9 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0
     const told = toTold(error instanceof CommanderError ? usageError(error, program, args) : error)
-    const { code, message, hint } = told
+    const { code, message } = told
+    // Who called it wrongly is told how to call it, if nothing better is known.
+    const hint = told.hint ?? (told.exit === 2 ? `${pathOf(commandOf(program, args))} --help` : undefined)
     if (out.isJson) out.document({ ok: false, error: { code, message, hint: hint ?? null }, ...told.more })
     else {
       out.talk(red(bold(code)), ': ', message)

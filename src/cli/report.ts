@@ -1,4 +1,5 @@
 import type { EngineStatus, LaneStatus, SubscriptionStatus } from '../engine/status.ts'
+import { generationIn } from '../rebuild/generation.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
 import type { Consumer, Subscription } from '../subscription/subscription.ts'
 import type { Context } from './context.ts'
@@ -84,7 +85,7 @@ export async function reportOf(ctx: Context): Promise<StoreReport> {
     reports.push({
       name,
       kind,
-      state: stored.has(name.replace(/~\d+$/, '')) && name.includes('~') ? 'beside' : 'orphan',
+      state: stored.has(generationIn(name)?.subscription ?? '') ? 'beside' : 'orphan',
       pause: partitions[0]?.pause,
       partitions: partitions.length,
       owners: [...new Set(partitions.flatMap(({ owner }) => owner ?? []))],

@@ -9,17 +9,21 @@ export interface RevealFlags extends ActFlags {
   readonly reveal?: boolean
 }
 
-/** Writes down who looks at payloads, and why, before anything of them is read. Nothing where nobody wants to. */
-export async function recordReveal(
-  ctx: Context,
-  flags: RevealFlags,
-  target: string,
-  details: Readonly<Record<string, string | number>> = {},
-): Promise<void> {
-  if (!flags.reveal) return
+/** Writes down who looks at payloads, and why. Nothing where nobody wants to. */
+export type RecordReveal = (target: string) => Promise<void>
+
+/**
+ * Asks first why anybody looks. What it gives is called when it is known that there is something to see, and before anything of it is
+ * shown: who asks for what isn't there has seen nothing, and leaves nothing in the audit.
+ */
+export async function prepareReveal(ctx: Context, flags: RevealFlags): Promise<RecordReveal> {
+  if (!flags.reveal) return async () => undefined
   const reason = await reasonOf(ctx, flags)
-  const store = await ctx.store()
-  await store.audit.record({ by: await ctx.user(), act: 'reveal', target, reason, at: ctx.clock.now(), details })
+  const by = await ctx.user()
+  return async (target) => {
+    const { audit } = await ctx.store()
+    await audit.record({ by, act: 'reveal', target, reason, at: ctx.clock.now(), details: {} })
+  }
 }
 
 export type ShownData = { readonly data: unknown } | { readonly shape: unknown } | { readonly problem: string }

@@ -2,6 +2,7 @@ import type { Engine, EngineOptions } from '../engine/engine.ts'
 import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { EventCatalog } from '../event/catalog.ts'
+import { field, isA } from '../failure/peek.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Store } from '../store.ts'
 import type { Consumer, Subscription } from '../subscription/subscription.ts'
@@ -39,15 +40,25 @@ const engineNames = ['name', 'lease', 'poll', 'page', 'cacheBytes']
 
 /** Types what `holdfast.config.ts` exports by default, and refuses what nobody would read. */
 export function defineConfig(config: Config): Config {
+  try {
+    check(config)
+    return config
+  } catch (cause) {
+    if (isA(cause, HoldfastError)) throw cause
+    throw refused('something in it throws when it is read', undefined, cause)
+  }
+}
+
+function check(config: Config): void {
   checkOptions(config, 'defineConfig', optionNames)
-  const { store, subscriptions, events, engine, onEngine } = config
+  const { store, subscriptions, events, logger, engine, onEngine } = config
   if (store !== undefined) checkStoreChoice(store)
-  if (subscriptions !== undefined && !(Array.isArray(subscriptions) && subscriptions.every(isConsumer)))
+  if (subscriptions !== undefined && !(Array.isArray(subscriptions) && areConsumers(subscriptions)))
     throw refused('subscriptions is no list of projections, handlers and subscriptions')
   if (events !== undefined && typeof events?.entry !== 'function') throw refused('events is not made by defineEvents')
+  if (logger !== undefined && !isLogger(logger)) throw refused('logger has not all of info, warn and error')
   if (onEngine !== undefined && typeof onEngine !== 'function') throw refused('onEngine is no function')
   if (engine !== undefined) checkOptions(engine, 'engine of defineConfig', engineNames)
-  return config
 }
 
 function checkStoreChoice(store: unknown): void {
@@ -68,11 +79,22 @@ function checkStoreChoice(store: unknown): void {
     throw refused('store.postgres has no connection, or a schema that is no text', hint)
 }
 
+/** Not by `every`, which passes over what is not in a list at all. */
+function areConsumers(list: readonly unknown[]): boolean {
+  for (const each of list) if (!isConsumer(each)) return false
+  return true
+}
+
 function isConsumer(value: unknown): boolean {
   const kind: unknown = typeof value === 'object' && value !== null && 'kind' in value ? value.kind : undefined
   return ['fold', 'sql', 'handler', 'subscription'].includes(String(kind))
 }
 
-function refused(what: string, hint = 'See docs/reference/cli.md for what it can be.'): HoldfastError {
-  return new HoldfastError('OPTION_INVALID', `The configuration can't be used: ${what}.`, { hint })
+function isLogger(value: unknown): boolean {
+  return ['info', 'warn', 'error'].every((level) => typeof field(value, level) === 'function')
+}
+
+function refused(what: string, hint = 'See docs/reference/cli.md for what it can be.', cause?: unknown): HoldfastError {
+  const details = cause === undefined ? { hint } : { hint, cause }
+  return new HoldfastError('OPTION_INVALID', `The configuration can't be used: ${what}.`, details)
 }

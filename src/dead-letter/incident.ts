@@ -1,4 +1,4 @@
-import type { FailureClass } from '../failure/failure.ts'
+import type { Failure, FailureClass } from '../failure/failure.ts'
 
 /**
  *     open       letters with this fingerprint are held
@@ -36,4 +36,34 @@ export function incidentState(
 ): IncidentState {
   if (held === 0) return 'resolved'
   return lastEnded !== undefined && heldSince !== undefined && heldSince > lastEnded ? 'regressed' : 'open'
+}
+
+/** An incident as a query gives it. */
+export interface IncidentRow {
+  readonly fingerprint: string
+  readonly letters: number
+  readonly held: number
+  readonly lanes: number
+  readonly firstSeen: number
+  readonly lastSeen: number
+  readonly lastEnded: number | null
+  readonly heldSince: number | null
+}
+
+/** `newest`: the letters that failed last; `failure`: that of the first of them. */
+export function toIncident(
+  subscription: string,
+  { lastEnded, heldSince, ...row }: IncidentRow,
+  newest: readonly { readonly position: number; readonly class: FailureClass }[],
+  failure: Failure | undefined,
+): Incident {
+  return {
+    subscription,
+    ...row,
+    state: incidentState(row.held, heldSince ?? undefined, lastEnded ?? undefined),
+    class: newest[0]?.class ?? 'unknown',
+    errorType: failure?.errorType ?? '',
+    message: failure?.message ?? '',
+    samples: newest.map(({ position }) => position),
+  }
 }

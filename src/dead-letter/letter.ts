@@ -51,10 +51,14 @@ export interface DeadLetter extends Omit<NewLetter, 'status' | 'ending' | 'revis
   readonly subscription: string
   readonly partition: number
   readonly status: LetterStatus
+  /** The first and the newest, see `keptAttempts`. */
   readonly attempts: readonly Attempt[]
+  /** How many there were in all. */
+  readonly attemptsTotal: number
   /** Milliseconds since 1970. */
   readonly heldAt: number
   readonly endedAt: number | undefined
+  /** Of one that is held: it is left out when its turn comes, because this person had left it out in another version. */
   readonly endedBy: string | undefined
   readonly endedReason: string | undefined
   /** What is tried instead of the event's own data; the newest that was not taken back. */

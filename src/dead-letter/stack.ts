@@ -37,8 +37,8 @@ export function foldStack(failure: Pick<Failure, 'stack' | 'message'>): StackFra
   return lines
 }
 
-/** Undefined for the user's own code. */
-function originOf(frame: string): 'holdfast' | 'node' | 'library' | undefined {
+/** Whose code a frame is in. Undefined for the user's own. */
+export function originOf(frame: string): 'holdfast' | 'node' | 'library' | undefined {
   if (frame.includes('node_modules/holdfast/') || ownPlaces.some((place) => frame.includes(place))) return 'holdfast'
   if (frame.includes('node_modules/')) return 'library'
   return /\bnode:|<anonymous>\)?$/.test(frame) ? 'node' : undefined

@@ -15,9 +15,6 @@ export interface AttendanceParts {
   readonly logger: Logger
 }
 
-/** How soon a process that died is missed, where the store can see it; one question for all subscriptions. */
-const longestBeatMs = 250
-
 /**
  * Says at intervals that this process is there, hears what the others do, and hands that to the runners. The leases are not
  * renewed here but by the workers themselves: a process whose work hangs must lose them, however well this loop goes on.
@@ -88,7 +85,7 @@ export class Attendance {
 
   async #beat(): Promise<void> {
     const { store, settings } = this.#parts
-    const { owner, leaseMs } = settings
+    const { owner, leaseMs, beatMs } = settings
     while (!this.#stopping.signal.aborted) {
       const attending = this.#parts.runners.filter((runner) => runner.isRunning)
       const subscriptions = attending.map(({ subscription }) => subscription.name)
@@ -106,7 +103,7 @@ export class Attendance {
         const view = views?.find(({ name }) => name === runner.subscription.name)
         if (view) runner.settle(view)
       }
-      await this.#nap.take(Math.min(longestBeatMs, leaseMs / 3))
+      await this.#nap.take(Math.min(beatMs, leaseMs / 3))
     }
   }
 

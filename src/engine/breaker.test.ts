@@ -159,6 +159,9 @@ describe('a breaker for each endpoint', () => {
     const held = await heldOf(engine, 'notify')
     expect(held.filter(({ status }) => status === 'parked')).toEqual([])
     expect(held.map(({ attempts }) => attempts.length)).toEqual([1, 1, 0, 0, 0, 0, 0, 0])
+    // Nor do they count against the policy, however often it was found open.
+    const lanes = await world.store.letters.heldLanes('notify', 0)
+    expect(lanes.map(({ tries }) => tries)).toEqual([1, 1])
     isDown = false
     const failed = calls.length
     for (let i = 0; i < 60; i++) await world.runtime.advance(1_000)

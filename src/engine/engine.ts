@@ -12,6 +12,7 @@ import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { systemChannel, systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
+import { emptierOf } from '../subscription/begin-anew.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
@@ -34,6 +35,8 @@ export interface EngineOptions extends Partial<Runtime> {
   readonly lease?: Duration
   /** How often to look for events that nobody announced. '100ms' unless you say otherwise. */
   readonly poll?: Duration
+  /** How often to look what other processes do, and what people ask for. '250ms' unless you say otherwise, and a third of the lease at the most. */
+  readonly beat?: Duration
   /** How much is taken at a time. 1,000 events and 4 MiB unless you say otherwise. */
   readonly page?: { readonly events?: number; readonly bytes?: number }
   /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
@@ -89,6 +92,7 @@ const optionNames = [
   'name',
   'lease',
   'poll',
+  'beat',
   'page',
   'cacheBytes',
   'retention',
@@ -168,24 +172,9 @@ export function createEngine(options: EngineOptions): Engine {
     },
     reset: async (name) => {
       const { subscription } = runnerOf(name)
-      const { consumer } = subscription
-      if (consumer.kind === 'handler') {
-        throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
-          hint: 'For that, define it under another name.',
-        })
-      }
-      if (consumer.kind === 'sql' && !consumer.reset) {
-        throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
-          hint: 'Give defineProjection a reset.',
-        })
-      }
-      if (subscription.source) {
-        throw new HoldfastError('OPTION_INVALID', `${name} reads from ${subscription.source.name}, not from the log.`, {
-          hint: 'Only what reads the log can begin anew.',
-        })
-      }
+      const empty = emptierOf(subscription)
       await refuseOtherVersion(store, subscription)
-      await store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined)
+      await store.subscriptions.reset(name, empty)
       attendance.look()
       return { events: await eventsBehind(name) }
     },
@@ -382,7 +371,7 @@ function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runt
 }
 
 function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings {
-  const { name, lease = '10s', poll = '100ms', page = {}, cacheBytes = 33_554_432, only } = options
+  const { name, lease = '10s', poll = '100ms', beat = '250ms', page = {}, cacheBytes = 33_554_432, only } = options
   checkOptions(page, 'page', ['events', 'bytes'])
   if (name !== undefined && (typeof name !== 'string' || name === ''))
     throw new HoldfastError('OPTION_INVALID', 'name is no text.')
@@ -394,6 +383,7 @@ function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings 
     instance,
     leaseMs: positive(toMs(lease, 'lease'), 'lease'),
     pollMs: positive(toMs(poll, 'poll'), 'poll'),
+    beatMs: positive(toMs(beat, 'beat'), 'beat'),
     pageEvents: positive(page.events ?? 1_000, 'page.events'),
     pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
     cacheBytes: cacheBytes === 0 ? 0 : positive(cacheBytes, 'cacheBytes'),

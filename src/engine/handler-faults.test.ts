@@ -53,6 +53,24 @@ describe('while the store is away', () => {
     },
   )
 
+  it('nothing is begun any more when the lease may have run out there', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(2), 20)
+    let isDown = false
+    const { handler, calls } = noting(world, () => world.runtime.timers.sleep(2_000))
+    const engine = world.engine([handler], { store: unreachable(world.store, () => isDown), lease: '10s' })
+    await run(world, engine, 1_000)
+    isDown = true
+    await world.runtime.advance(60_000)
+    // Those in whose time it may still have been the owner; somebody else may have begun the others by now.
+    expect(Math.max(...calls.map(({ at }) => at))).toBeGreaterThan(5_000)
+    expect(Math.max(...calls.map(({ at }) => at))).toBeLessThan(11_000)
+    isDown = false
+    await world.runtime.advance(120_000)
+    expect(Object.values(timesOf(calls)).length).toBe(40)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 40, held: 0 } })
+  })
+
   it('a held lane is not forgotten because its letters could not be read', async () => {
     await using world = await createWorld()
     await fill(world, ['a', 'b'], 2)
@@ -81,6 +99,30 @@ describe('while the store is away', () => {
     await world.runtime.advance(30_000)
     expect(failures).toBeGreaterThan(3)
     for (const key of ['a', 'b']) expect(callsOf(key)).toEqual([1, 1, 2])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4, held: 0 } })
+  })
+
+  it('a lane that failed meanwhile, and whose time has come before it could be written, keeps its event', async () => {
+    await using world = await createWorld()
+    await fill(world, ['quick', 'slow'], 2)
+    let isDown = false
+    const { handler, callsOf } = noting(
+      world,
+      async ({ key, amount, ctx }) => {
+        await world.runtime.timers.sleep(key === 'quick' ? 100 : 1_000)
+        if (key === 'slow' && amount === 1 && ctx.attempt === 1) throw failure.transient('not now')
+      },
+      { failure: quick },
+    )
+    const engine = world.engine([handler], { store: faulty(world.store, () => (isDown ? 'before' : undefined)) })
+    await run(world, engine, 50)
+    // What the quick one did is in a commit that fails; what came of the slow one waits for the next, and would be tried before it.
+    isDown = true
+    await world.runtime.advance(10_000)
+    isDown = false
+    await world.runtime.advance(30_000)
+    expect(callsOf('quick')).toEqual([1, 2])
+    expect(callsOf('slow')).toEqual([1, 1, 2])
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4, held: 0 } })
   })
 

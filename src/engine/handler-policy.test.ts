@@ -36,6 +36,25 @@ describe('a retry', () => {
     expect(times('late')).toEqual([0, 40, 80])
   })
 
+  it('waits its time in place, though something comes in behind it', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 1)
+    const { handler, calls } = noting(
+      world,
+      ({ ctx, amount }) => {
+        if (amount === 1 && ctx.attempt === 1) throw failure.transient('not now')
+      },
+      { failure: definePolicy({ transient: retry({ attempts: 3, backoff: fixed('200ms') }), outage: false }) },
+    )
+    await run(world, world.engine([handler]), 50)
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(2)])
+    await world.runtime.advance(100)
+    expect(calls).toHaveLength(1)
+    await world.runtime.advance(1_000)
+    expect(calls.map(({ amount }) => amount)).toEqual([1, 1, 2])
+  })
+
   it('is of the policy of its type of event', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })

@@ -123,6 +123,29 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
   })
 
+  it('does not leave out a head that is just being tried', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 2)
+    const { handler, callsOf } = noting(
+      world,
+      async ({ ctx, amount }) => {
+        if (amount === 1 && ctx.attempt === 1) throw failure.transient('down')
+        await world.runtime.timers.sleep(3_000)
+      },
+      { failure: patient },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 3_000)
+    expect(callsOf('a')).toEqual([1, 1])
+    const id = await ask(world.store, 'notify', { act: 'discard' })
+    await world.runtime.advance(20_000)
+    // When its turn came it was done, and what was meant is not there any more.
+    expect(states(await found(world.store, id))).toEqual({ passed: 1 })
+    expect(callsOf('a')).toEqual([1, 1, 2])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 2, held: 0, discarded: 0 })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
   it('takes lanes one after the other whose letters are too large to be taken together', async () => {
     await using world = await createWorld()
     const keys = keysOf(5)

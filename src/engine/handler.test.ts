@@ -97,11 +97,28 @@ describe('a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, events: 10 })
   })
 
+  it('begins what comes in when the one before it in its lane is over, and not before', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 1)
+    const { handler, callsOf } = noting(world, () => world.runtime.timers.sleep(1_000))
+    const engine = world.engine([handler])
+    await run(world, engine, 200)
+    const log = createLog({ store: world.store, events: bank })
+    for (const amount of [2, 3]) await log.append('a', [credited(amount)])
+    await world.runtime.advance(500)
+    expect(callsOf('a')).toEqual([1])
+    await world.runtime.advance(1_000)
+    expect(callsOf('a')).toEqual([1, 2])
+    await world.runtime.advance(5_000)
+    expect(callsOf('a')).toEqual([1, 2, 3])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 4 } })
+  })
+
   it('holds a lane that fails and tries it again at its time, while the others go on', async () => {
     await using world = await createWorld()
     await fill(world, ['a', 'b'], 3)
     let isDown = true
-    const { handler, callsOf } = noting(
+    const { handler, calls, callsOf } = noting(
       world,
       ({ key, amount }) => {
         if (key === 'a' && amount === 2 && isDown) throw failure.transient('not now')
@@ -120,11 +137,39 @@ describe('a handler', () => {
     isDown = false
     await world.runtime.advance(5_000)
     expect(callsOf('a')).toEqual([1, 2, 2, 3])
+    // Whoever was called knows the second try for what it is.
+    const [first, again] = calls.filter(({ key, amount }) => key === 'a' && amount === 2)
+    expect(again?.ctx).toMatchObject({ attempt: 2, idempotencyKey: first?.ctx.idempotencyKey })
     expect(await heldOf(engine, 'notify')).toEqual([])
     await fill(world, ['a'], 1)
     await world.runtime.advance(500)
     expect(callsOf('a')).toEqual([1, 2, 2, 3, 1])
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 7, held: 0 } })
+  })
+
+  it('keeps what comes in later behind what is held in its lane', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 1)
+    let isDown = true
+    const { handler, callsOf } = noting(
+      world,
+      ({ key }) => {
+        if (key === 'a' && isDown) throw failure.transient('not now')
+      },
+      { failure: quick },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    const log = createLog({ store: world.store, events: bank })
+    for (const amount of [2, 3]) for (const key of ['a', 'b']) await log.append(key, [credited(amount)])
+    await world.runtime.advance(1_000)
+    expect(callsOf('a')).toEqual([1])
+    expect(callsOf('b')).toEqual([1, 2, 3])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 3, held: 3 } })
+    isDown = false
+    await world.runtime.advance(5_000)
+    expect(callsOf('a')).toEqual([1, 1, 2, 3])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 6, held: 0 } })
   })
 
   it('parks what fails too often, with every attempt, and keeps the rest of the lane behind it', async () => {

@@ -36,12 +36,14 @@ export async function loadLanes(partition: Partition, batch: LaneBatch): Promise
     const items: Item[] = []
     if (!rows.get(lane)) missing.add(lane)
     for (const letter of letters) {
+      const { endedBy: by, endedReason: reason = '' } = letter
+      const ending = by === undefined ? undefined : { by, reason }
       const record = recordOf(letter)
       const found = functionOf(subscription, relevanceOf(subscription, record))
       const answer = found === undefined ? undefined : readEvent(subscription, record)
       const reading = answer instanceof Promise ? await answer : answer
       if (reading && !rows.get(reading.lane)) missing.add(reading.lane)
-      items.push({ record, lane, apply: found === 'none' ? undefined : found, reading, folding: undefined })
+      items.push({ record, lane, apply: found === 'none' ? undefined : found, reading, folding: undefined, ending })
     }
     loaded.push({ lane, items, next })
   }
@@ -72,10 +74,11 @@ export async function processLanes(
     work.begin(lane, task)
     const [head, ...behind] = items
     const isLeftOut = task !== undefined && head !== undefined && endsHead(task)
-    if (isLeftOut) work.leaveOut(head, task)
+    if (isLeftOut) work.leaveOut(head, task, task.act)
     let isThrough = true
     for (const item of isLeftOut ? behind : items) {
-      isThrough = await work.release(item, performing)
+      if (item.ending) work.leaveOut(item, item.ending)
+      else isThrough = await work.release(item, performing)
       if (!isThrough) break
     }
     if (isThrough) work.advance(lane, next)

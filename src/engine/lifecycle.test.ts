@@ -20,6 +20,30 @@ describe('the life of an engine', () => {
     expect(states).toEqual(['starting', 'catching-up', 'live', 'stopped'])
   })
 
+  it('looks around as often as it is told to, and more often where the lease is short', async () => {
+    for (const [beat, lease, looks] of [
+      ['1m', '30m', 10],
+      ['10m', '3m', 10],
+      ['2m', '30m', 5],
+    ] as const) {
+      await using world = await createWorld()
+      const { subscriptions } = world.store
+      let attended = 0
+      const attend: typeof subscriptions.attend = (...args) => {
+        attended++
+        return subscriptions.attend(...args)
+      }
+      const store = { ...world.store, subscriptions: { ...subscriptions, attend } }
+      const engine = world.engine([balances], { store, beat, lease, poll: '1h' })
+      await world.settle(engine)
+      const before = attended
+      await world.runtime.advance(600_000)
+      expect(attended - before).toBe(looks)
+    }
+    await using world = await createWorld()
+    expect(() => world.engine([balances], { beat: 0 })).toThrow('beat is 0')
+  })
+
   it('runs in real time, and stops when its scope ends', async () => {
     await using store = await createTemporaryStore()
     const log = createLog({ store, events: bank })

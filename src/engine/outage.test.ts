@@ -135,6 +135,23 @@ describe('an outage', () => {
     )
   })
 
+  it('costs nobody an attempt, nor those by whom it was found out', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(5), 1)
+    const { handler } = noting(world, () => Promise.reject(failure.transient('no answer')), {
+      failure: policy,
+      concurrency: 1,
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 60_000)
+    expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'outage' })
+    const lanes = await world.store.letters.heldLanes('notify', 0)
+    expect(lanes.map(({ status, tries }) => [status, tries])).toEqual([
+      ['retrying', undefined],
+      ['retrying', undefined],
+    ])
+  })
+
   it('waits as long as the other side asked it to', async () => {
     await using world = await createWorld()
     await fill(world, keysOf(10), 1)

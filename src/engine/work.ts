@@ -5,7 +5,7 @@ import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import { type Folding, foldEvent } from '../projection/fold.ts'
 import type { Effect, Projection, Reducer } from '../projection/projection.ts'
-import type { RedriveProgress, RedriveTask } from '../redrive/redrive.ts'
+import type { RedriveAct, RedriveProgress, RedriveTask } from '../redrive/redrive.ts'
 import { type MutableCounts, noCounts } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { Commit, LaneWrite, LetterChange, Transaction } from '../subscription/subscription-store.ts'
@@ -40,6 +40,8 @@ export interface Item {
   readonly folding: Folding | undefined
   /** What a person wants to be applied instead of the event's own data; decided before it came here. */
   readonly revision?: Revision | undefined
+  /** Whoever left it out in another version. */
+  readonly ending?: Ending | undefined
 }
 
 /** The user's SQL failed on this event, in a transaction that can't go on. */
@@ -208,8 +210,8 @@ export class Work {
     this.#redriven.push({ redrive, lane, letters: 0, state: 'passed' })
   }
 
-  /** The head of a lane is left out, by a person. Its version is done with, so that no gap is made. */
-  leaveOut({ record, lane, folding }: Item, { act, by, reason }: RedriveTask): void {
+  /** A letter whose turn has come is left out, by a person. Its version is done with, so that no gap is made. */
+  leaveOut({ record, lane, folding }: Item, { by, reason }: Ending, act: RedriveAct = 'discard'): void {
     const { position } = record
     this.counts.held--
     this.counts.discarded++

@@ -25,6 +25,7 @@ export interface WorkerSettings {
   readonly instance: string
   readonly leaseMs: number
   readonly pollMs: number
+  readonly beatMs: number
   readonly pageEvents: number
   readonly pageBytes: number
   readonly cacheBytes: number
@@ -193,10 +194,12 @@ export class Worker {
     )
     if (claim?.outcome !== 'claimed') return undefined
     const { lease, isInherited } = claim
+    const claimedAt = runtime.clock.mono()
+    const now = () => Math.floor(claim.now + runtime.clock.mono() - claimedAt)
     tenure.lease = lease
     this.#wasClaimed = true
     tenure.renewedAt = runtime.clock.mono()
-    const loaded = await this.#untilStoreWorks(() => this.#load(lease))
+    const loaded = await this.#untilStoreWorks(() => this.#load(lease, now))
     if (!loaded) return undefined
     const { state, known, end } = loaded
     this.#enter({ state: 'catching-up' })
@@ -210,7 +213,7 @@ export class Worker {
       state,
       isInherited,
       end,
-      load: async () => (await this.#load(lease))?.known,
+      load: async () => (await this.#load(lease, now))?.known,
       working: (isBehind: boolean) => {
         if (isBehind || this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
       },
@@ -222,8 +225,8 @@ export class Worker {
   }
 
   /** Reads everything the owner must know. Undefined when it is the owner no more. */
-  async #load(lease: Lease): Promise<Loaded | undefined> {
-    const { store, subscription, source, settings, runtime } = this.#parts
+  async #load(lease: Lease, now: () => number): Promise<Loaded | undefined> {
+    const { store, subscription, source, settings } = this.#parts
     const { share } = this
     const { name, consumer } = subscription
     const state = await store.subscriptions.load(name, share.partition)
@@ -247,7 +250,7 @@ export class Worker {
       doneBefore: state.checkpoint.start === 0 ? 0 : undefined,
       held: new Map(lanes.map((lane) => [lane.lane, lane])),
       rows: new RowCache(store, consumer, watchesGaps, cacheBytes),
-      now: () => runtime.clock.now(),
+      now,
     }
     return { state, known, end }
   }

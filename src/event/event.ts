@@ -44,6 +44,9 @@ export interface RecordedEvent {
   readonly metadata: string | undefined
 }
 
+/** What every store has room for. */
+export const highestSchemaVersion = 2_147_483_647
+
 const noMetadata: Metadata = Object.freeze({})
 
 export function parseMetadata(text: string | undefined): Metadata {

@@ -1,4 +1,5 @@
-import { HoldfastError, InvalidEventError } from '../errors.ts'
+import { type ErrorDetails, HoldfastError, InvalidEventError } from '../errors.ts'
+import { isA } from '../failure/peek.ts'
 import { parseJson } from './parse.ts'
 
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json }
@@ -24,7 +25,13 @@ export function utf8Length(text: string, enough: number): number {
  */
 export function encodeJson(value: unknown, path: string, limits: JsonLimits): string {
   const writer: Writer = { text: '', keys: 0, limits, root: path }
-  write(writer, value, path, 0)
+  try {
+    write(writer, value, path, 0)
+  } catch (cause) {
+    // A getter or a proxy may throw whatever it likes.
+    if (isA(cause, HoldfastError)) throw cause
+    throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} can't be read: it throws.`, { cause })
+  }
   checkSize(writer.text, path, limits)
   return writer.text
 }
@@ -41,6 +48,8 @@ export function checkJsonText(text: unknown, path: string, limits: JsonLimits): 
   try {
     value = parseJson(text)
   } catch (cause) {
+    // What is read by hand, see there, is read by a walk that has no more room than others.
+    if (cause instanceof RangeError) throw tooDeep(path, limits.depth, { cause })
     throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} is not JSON.`, { cause })
   }
   measure({ keys: 0, limits, root: path }, value, path, 0)
@@ -60,6 +69,8 @@ interface Writer extends Walk {
 function write(out: Writer, value: unknown, path: string, depth: number): void {
   switch (typeof value) {
     case 'string':
+      // With its escapes it may be six times as long, and longer than any string can be.
+      if (value.length > out.limits.bytes) throw tooLarge(out.root, out.limits)
       out.text += JSON.stringify(value)
       break
     case 'number':
@@ -100,6 +111,7 @@ function writeObject(out: Writer, object: object, path: string, depth: number): 
   let first = true
   for (const key of Object.keys(object)) {
     countKey(out, key, path)
+    if (key.length > out.limits.bytes) throw tooLarge(out.root, out.limits)
     out.text += first ? JSON.stringify(key) : `,${JSON.stringify(key)}`
     out.text += ':'
     first = false
@@ -123,11 +135,13 @@ function measure(walk: Walk, value: unknown, path: string, depth: number): void 
 
 function enter(walk: Walk, path: string, depth: number): number {
   if (depth === walk.limits.depth) {
-    throw new InvalidEventError('EVENT_TOO_DEEP', walk.root, `${walk.root} is nested deeper than ${depth} levels.`, {
-      hint: `The first value that lies too deep is at ${path.slice(0, 200)}.`,
-    })
+    throw tooDeep(walk.root, depth, { hint: `The first value that lies too deep is at ${path.slice(0, 200)}.` })
   }
   return depth + 1
+}
+
+function tooDeep(path: string, depth: number, details: ErrorDetails): InvalidEventError {
+  return new InvalidEventError('EVENT_TOO_DEEP', path, `${path} is nested deeper than ${depth} levels.`, details)
 }
 
 function countKey(walk: Walk, key: string, path: string): void {
@@ -142,7 +156,7 @@ function countKey(walk: Walk, key: string, path: string): void {
 }
 
 function checkSize(text: string, path: string, limits: JsonLimits): void {
-  if (utf8Length(text, limits.bytes) > limits.bytes) throw tooLarge(path, limits)
+  if (text.length > limits.bytes || utf8Length(text, limits.bytes) > limits.bytes) throw tooLarge(path, limits)
 }
 
 function tooLarge(path: string, limits: JsonLimits): InvalidEventError {

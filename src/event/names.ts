@@ -9,6 +9,10 @@ const columnName = /^[A-Za-z_][A-Za-z0-9_]*$/
 const readable = /^[^\p{Cc}\p{Cs}]+$/u
 const typeName = /^[^\s\p{C}]+$/u
 
+/** The longest key and the longest id of an event. An index has no room for much more: 2,704 bytes in PostgreSQL, for both. */
+export const keyLength = 512
+export const idLength = 128
+
 /** The name of a subscription or projection. It becomes part of a table's name, so it is checked before anything else. */
 export function checkName(value: unknown, what: string): string {
   return checkPattern(value, what, name, "lower-case letters, digits, '-' and '_', beginning with a letter")

@@ -10,10 +10,16 @@ export function parseJson(text: string): unknown {
   return readValue({ text, at: 0 })
 }
 
+/** A loop and no recursion: JSON.parse takes what is nested deeper than the stack. */
 function hasBackslashKey(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (Array.isArray(value)) return value.some(hasBackslashKey)
-  return Object.entries(value).some(([key, child]) => key.includes('\\') || hasBackslashKey(child))
+  const left = [value]
+  while (left.length > 0) {
+    const one = left.pop()
+    if (typeof one !== 'object' || one === null) continue
+    if (!Array.isArray(one) && Object.keys(one).some((key) => key.includes('\\'))) return true
+    for (const child of Object.values(one)) if (typeof child === 'object') left.push(child)
+  }
+  return false
 }
 
 interface Cursor {

@@ -1,6 +1,6 @@
 import type { Classified } from './classify.ts'
 import type { FailureClass } from './failure.ts'
-import { field, text } from './peek.ts'
+import { field, isA, text } from './peek.ts'
 
 /** The codes of Node, of libuv and of undici, by the rule that knows them. The tables of the reference are checked against these. */
 export const codeRules = {
@@ -121,14 +121,6 @@ export function byAbort(error: unknown): Classified | undefined {
   const name = text(field(error, 'name'))
   const number = name === 'AbortError' ? 20 : name === 'TimeoutError' ? 23 : undefined
   if (name === undefined || number === undefined) return undefined
-  const isOne = isDomException(error) || field(error, 'code') === number
+  const isOne = isA(error, DOMException) || field(error, 'code') === number
   return isOne ? { class: 'transient', rule: 'abort', evidence: name } : undefined
-}
-
-function isDomException(error: unknown): boolean {
-  try {
-    return error instanceof DOMException
-  } catch {
-    return false
-  }
 }

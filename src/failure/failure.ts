@@ -1,5 +1,5 @@
 import { sha256Hex } from '../event/sha256.ts'
-import { cut, field, printed, text } from './peek.ts'
+import { cut, field, messageOf, printed, text } from './peek.ts'
 
 export { disarm } from './peek.ts'
 
@@ -71,7 +71,7 @@ function describe(thrown: unknown): { errorType: string; message: string } {
   const name = text(field(thrown, 'name')) ?? text(field(field(thrown, 'constructor'), 'name'))
   return {
     errorType: cut(name || (thrown === null ? 'null' : typeof thrown), 200),
-    message: cut(text(field(thrown, 'message')) ?? printed(thrown), messageLength),
+    message: cut(messageOf(thrown) ?? printed(thrown), messageLength),
   }
 }
 

@@ -19,6 +19,11 @@ export function text(value: unknown): string | undefined {
   return typeof value === 'string' ? storable(value) : undefined
 }
 
+/** What an error says; undefined for what says nothing. */
+export function messageOf(error: unknown): string | undefined {
+  return text(field(error, 'message'))
+}
+
 export function printed(value: unknown): string {
   try {
     return storable(String(value))
@@ -35,6 +40,15 @@ export function cut(value: string, longest: number): string {
 export function isError(value: unknown): boolean {
   try {
     return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
+  } catch {
+    return false
+  }
+}
+
+/** `instanceof`, of what may throw at that too. */
+export function isA<T>(value: unknown, kind: abstract new (...args: never) => T): value is T {
+  try {
+    return value instanceof kind
   } catch {
     return false
   }

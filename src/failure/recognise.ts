@@ -4,7 +4,7 @@ import { byAbort, byCode } from './codes.ts'
 import { bySqlite, bySqlState } from './databases.ts'
 import type { FailureClass } from './failure.ts'
 import { byHttp } from './http.ts'
-import { field, isError, text } from './peek.ts'
+import { field, isA, isError, text } from './peek.ts'
 
 /** Errors of our own that are neither the event's fault nor the program's. All others that are no `StoreError` are permanent. */
 export const ownErrors: Readonly<Record<string, FailureClass>> = {
@@ -36,7 +36,7 @@ export function byOurs(error: unknown, now: number): Classified | undefined {
 function byHoldfast(error: unknown): Classified | undefined {
   const code = text(field(error, 'code'))
   if (code === undefined || !isOurs(error, code)) return undefined
-  const isStores = instanceOf(error, StoreError) || field(error, 'name') === 'StoreError'
+  const isStores = isA(error, StoreError) || field(error, 'name') === 'StoreError'
   return {
     // A store that was closed is no exception: it is closed when the program ends, and an event that is caught by that must stay.
     class: isStores
@@ -53,7 +53,7 @@ const ourNames = ['HoldfastError', 'InvalidEventError', 'ExpectedVersionError', 
 
 /** Also those of another copy of this package. INTERNAL alone is anybody's code. */
 function isOurs(error: unknown, code: string): boolean {
-  if (instanceOf(error, HoldfastError)) return true
+  if (isA(error, HoldfastError)) return true
   const name = text(field(error, 'name')) ?? ''
   return ourNames.includes(name) && (errorCodes as readonly string[]).includes(code)
 }
@@ -82,14 +82,6 @@ function byBug(error: unknown): Classified | undefined {
 function isList(value: unknown): boolean {
   try {
     return Array.isArray(value)
-  } catch {
-    return false
-  }
-}
-
-function instanceOf(error: unknown, kind: typeof HoldfastError): boolean {
-  try {
-    return error instanceof kind
   } catch {
     return false
   }

@@ -87,10 +87,10 @@ export interface Dedupe {
  * A side effect outside of the database. Made by `defineHandler`. It happens at least once for each event, with a stable key; the
  * events of one key one after the other.
  */
-export interface Handler {
+export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly kind: 'handler'
   readonly name: string
-  readonly events: EventCatalog
+  readonly events: C
   readonly table: undefined
   readonly keyOf: undefined
   readonly functions: ReadonlyMap<string, HandlerFunction>
@@ -136,7 +136,10 @@ const optionNames = [
 const mostConcurrency = 10_000
 
 /** Declares what events do outside of the database: a mail, a call, a message. */
-export function defineHandler<const C extends EventCatalog>(name: string, definition: HandlerDefinition<C>): Handler {
+export function defineHandler<const C extends EventCatalog>(
+  name: string,
+  definition: HandlerDefinition<C>,
+): Handler<C> {
   checkName(name, 'The handler')
   checkOptions(definition, `The handler ${name}`, optionNames)
   const {

@@ -3,8 +3,9 @@ import { type DataInput, type EventCatalog, readData, type TypeName } from '../e
 import { type Metadata, parseMetadata } from '../event/event.ts'
 import { createIds } from '../event/identity.ts'
 import { checkJsonText, dataLimits, encodeJson, metadataLimits } from '../event/json.ts'
-import { checkReadable, checkTypeName } from '../event/names.ts'
+import { checkReadable, checkTypeName, idLength, keyLength } from '../event/names.ts'
 import { parseJson } from '../event/parse.ts'
+import { isA, messageOf } from '../failure/peek.ts'
 import type { Clock, Random } from '../runtime/ports.ts'
 import type { NewEvent } from './log-store.ts'
 
@@ -27,8 +28,6 @@ export type DraftOf<C> = [C] extends [EventCatalog]
 
 const draftFields = new Set(['id', 'type', 'data', 'json', 'metadata', 'time'])
 const textFields = ['correlationId', 'causationId', 'traceparent', 'tenant', 'actor']
-const keyLength = 512
-const idLength = 128
 // All of it travels in one message, and stands in memory several times on the way.
 const appendSize = 33_554_432
 
@@ -46,8 +45,12 @@ export function createAdmit(clock: Clock, random: Random): Admit {
 
   return (drafts, catalog) => {
     const pending: Promise<unknown>[] = []
-    const events: NewEvent[] = []
-    for (const [i, draft] of drafts.entries()) events.push(admit(draft, `events[${i}]`, catalog, pending))
+    const events = reading('events', () => {
+      checkDrafts(drafts)
+      return Array.from(drafts, (draft, i) =>
+        reading(`events[${i}]`, () => admit(draft, `events[${i}]`, catalog, pending)),
+      )
+    })
     checkBatch(events)
     return { events, pending }
   }
@@ -95,8 +98,8 @@ export function createAdmit(clock: Clock, random: Random): Admit {
       )
     }
     const refuse = (cause: unknown): never => {
-      const what = cause instanceof Error ? cause.message : 'something that is no error'
-      const why = cause instanceof HoldfastError ? what : `Its schema threw: ${what}`
+      const what = messageOf(cause) ?? 'something that is no error'
+      const why = isA(cause, HoldfastError) ? what : `Its schema threw: ${what}`
       throw new InvalidEventError('EVENT_SCHEMA', `${path}.data`, `${path} (${type}) is refused. ${why}`, { cause })
     }
     try {
@@ -114,10 +117,27 @@ export function createAdmit(clock: Clock, random: Random): Admit {
 
   function readTime(time: string | Date | undefined, path: string): string {
     if (time === undefined) return new Date(clock.now()).toISOString()
-    const ms = typeof time === 'string' ? parseTime(time) : time instanceof Date ? time.getTime() : Number.NaN
+    // Not by its own getTime, which may say something else than a number.
+    const ms =
+      typeof time === 'string' ? parseTime(time) : time instanceof Date ? Date.prototype.getTime.call(time) : Number.NaN
     if (Number.isNaN(ms)) throw badField(`${path}.time`, 'is not a time; give ISO 8601 with its zone, or a Date')
     return new Date(ms).toISOString()
   }
+}
+
+/** A getter or a proxy may throw whatever it likes: what can't be read is refused like all else that is no event. */
+function reading<T>(path: string, read: () => T): T {
+  try {
+    return read()
+  } catch (cause) {
+    if (isA(cause, HoldfastError)) throw cause
+    throw new InvalidEventError('EVENT_FIELD_INVALID', path, `${path} can't be read: it throws.`, { cause })
+  }
+}
+
+function checkDrafts(drafts: unknown): void {
+  if (Array.isArray(drafts) && drafts.length > 0) return
+  throw new HoldfastError('OPTION_INVALID', 'An append needs a list of at least one event.')
 }
 
 export function checkKey(key: unknown): string {
@@ -137,10 +157,12 @@ function checkBatch(events: readonly NewEvent[]): void {
   }
 }
 
+// Years have four digits, or a sign and six: so a Date that is far away comes back as it was.
 // Date.parse alone would take 'order 12' for a day in 2001, and a time without a zone for another moment on every machine.
-const isoTime = /^(\d{4})-(\d\d)-(\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
+const isoTime = /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 
-function parseTime(time: string): number {
+/** In milliseconds since 1970; NaN for what is no time. */
+export function parseTime(time: string): number {
   const [, year, month, day] = isoTime.exec(time) ?? []
   // Date.parse would make the 2nd of March of a 30th of February.
   if (

@@ -1,3 +1,4 @@
+import type { Deed } from '../audit/audit.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Share } from '../source/share.ts'
 
@@ -12,6 +13,22 @@ export interface NewEvent {
   readonly time: string
   readonly body: string
   readonly metadata: string | undefined
+}
+
+export interface AppendWith {
+  /** The adapter's own transaction handle: the events are there when that transaction commits, and not before. */
+  readonly tx?: unknown
+  /**
+   * Who appends it by hand, and why: it is in the audit if it is in the log. The store adds the position and the versions of the key
+   * before and after. A repeated append is no deed.
+   */
+  readonly deed?: Deed | undefined
+}
+
+/** One of the first events of a log. */
+export interface KeyedEvent {
+  readonly key: string
+  readonly event: NewEvent
 }
 
 export type AppendOutcome =
@@ -60,8 +77,17 @@ export interface GapHolder {
  * Keeps the events and hands out positions and versions. What is allowed in is the log's job (`createLog`), not the store's.
  */
 export interface LogStore {
-  /** With `tx`, the adapter's own transaction handle, the events are there when that transaction commits, and not before. */
-  append(key: string, events: readonly NewEvent[], expected: ExpectedVersion, tx?: unknown): Promise<AppendOutcome>
+  append(
+    key: string,
+    events: readonly NewEvent[],
+    expected: ExpectedVersion,
+    options?: AppendWith,
+  ): Promise<AppendOutcome>
+  /**
+   * Appends all of these in order to a log that has none yet, with the deed, in one transaction. False, and nothing done, where it has
+   * some; an id that stands there twice ends all of it with an error.
+   */
+  appendFirst(events: readonly KeyedEvent[], deed: Deed): Promise<boolean>
   /** Events with a higher position, in order, up to the safe horizon: what is not returned now can't appear below it later. */
   readAll(after: number, limits: PageLimits, share?: Share): Promise<LogPage>
   readKey(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>

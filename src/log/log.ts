@@ -1,5 +1,7 @@
+import { checkDeed, type Deed } from '../audit/audit.ts'
 import { EventIdConflictError, ExpectedVersionError, HoldfastError } from '../errors.ts'
 import type { EventCatalog } from '../event/catalog.ts'
+import { printed } from '../failure/peek.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
@@ -23,6 +25,8 @@ export interface AppendOptions {
    * database. What else you write there and these events happen together or not at all.
    */
   readonly tx?: unknown
+  /** Who appends it by hand, and why: it is in the audit if it is in the log. Nothing is where these events were there already. */
+  readonly deed?: Deed
 }
 
 export interface ReadOptions {
@@ -60,15 +64,16 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
   function makeLog<K extends EventCatalog | undefined>(known: K | undefined): Log<K> {
     return {
       append: async (key, drafts, appendOptions = {}) => {
-        checkOptions(appendOptions, 'append', ['expectedVersion', 'tx'])
-        const { expectedVersion = 'any', tx } = appendOptions
+        checkOptions(appendOptions, 'append', ['expectedVersion', 'tx', 'deed'])
+        const { expectedVersion = 'any', tx, deed } = appendOptions
         checkKey(key)
         checkExpected(expectedVersion)
-        checkDrafts(drafts)
+        if (deed) checkDeed(deed)
         // Without a wait where no schema asks for one, so that appends reach the store in the order in which they were called.
         const { events, pending } = admit(drafts, known)
         if (pending.length > 0) await Promise.all(pending)
-        return settle(key, expectedVersion, await store.log.append(key, events, expectedVersion, checkTx(tx)))
+        const outcome = await store.log.append(key, events, expectedVersion, { tx: checkTx(tx), deed })
+        return settle(key, expectedVersion, outcome)
       },
       readKey: (key, read = {}) =>
         pages(checkRead(read), known, async (after, limits) => {
@@ -86,7 +91,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
 function checkExpected(expected: ExpectedVersion): void {
   if (expected === 'any' || expected === 'new') return
   if (isCount(expected)) return
-  throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${String(expected)}.`, {
+  throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${printed(expected)}.`, {
     hint: "Give 'any', 'new', or the version you read (a whole number from 0).",
   })
 }
@@ -101,11 +106,6 @@ function checkTx(tx: unknown): unknown {
       hint: 'Give the client of your own transaction; mind the await.',
     },
   )
-}
-
-function checkDrafts(drafts: unknown): void {
-  if (Array.isArray(drafts) && drafts.length > 0) return
-  throw new HoldfastError('OPTION_INVALID', 'An append needs a list of at least one event.')
 }
 
 /** What came of an append, for whoever asked for it. */
@@ -141,7 +141,7 @@ function isCount(value: unknown): boolean {
 }
 
 function badRead(option: string, value: unknown): HoldfastError {
-  const message = `${option} is ${String(value)}.`
+  const message = `${option} is ${printed(value)}.`
   return new HoldfastError('OPTION_INVALID', message, { hint: 'Give a whole number from 0.' })
 }
 

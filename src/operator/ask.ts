@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors.ts'
+import { refuseBeside } from '../rebuild/live.ts'
 import type { RedriveAct, RedriveRequest } from '../redrive/redrive.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { type OperatorParts, whole } from './parts.ts'
@@ -30,6 +31,7 @@ export async function ask(
     maxFailures:
       maxFailures === undefined ? canary && 0 : whole(maxFailures, 'maxFailures', 0, Number.MAX_SAFE_INTEGER),
   }
+  refuseBeside(subscription)
   await parts.partitionsOf(subscription)
   await checkNamed(parts, subscription, act, selection)
   const asked = await parts.store.redrives.ask(request)
@@ -56,6 +58,7 @@ export async function count(
   act: RedriveAct,
   selection: Selection,
 ): Promise<number> {
+  refuseBeside(subscription)
   await parts.partitionsOf(subscription)
   const asked = await parts.store.redrives.ask({
     id: parts.nextId(),

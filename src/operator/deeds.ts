@@ -1,8 +1,8 @@
 import { HoldfastError } from '../errors.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
-import { addCounts, type Counts, noCounts } from '../subscription/checkpoint.ts'
-import type { PartitionState } from '../subscription/subscription-store.ts'
+import { emptierOf } from '../subscription/begin-anew.ts'
+import type { ResetReport } from '../subscription/subscription-store.ts'
 import { type OperatorParts, whole } from './parts.ts'
 
 export interface PurgeOptions {
@@ -19,66 +19,27 @@ export interface Purged {
   readonly left: number
 }
 
-export interface ResetReport {
-  readonly before: Counts
-  /** How many held letters, and the lanes they held up, are gone with it. They are applied anew. */
-  readonly letters: number
-  readonly lanes: number
-}
-
 export async function pause(parts: OperatorParts, subscription: string, given: string): Promise<void> {
   const reason = parts.reasonOf(given)
-  const [state] = await parts.partitionsOf(subscription)
-  const details = { wasPaused: state?.pause !== undefined, isPaused: true }
-  const deed = parts.deed({ act: 'subscription.pause', target: subscription, reason, details })
+  await parts.partitionsOf(subscription)
+  const deed = parts.deed({ act: 'subscription.pause', target: subscription, reason, details: {} })
   await parts.store.subscriptions.pause(subscription, { reason, at: deed.at }, deed)
 }
 
 export async function resume(parts: OperatorParts, subscription: string, given: string): Promise<void> {
   const reason = parts.reasonOf(given)
-  const [state] = await parts.partitionsOf(subscription)
-  const details = { wasPaused: state?.pause !== undefined, isPaused: false }
-  const deed = parts.deed({ act: 'subscription.resume', target: subscription, reason, details })
+  await parts.partitionsOf(subscription)
+  const deed = parts.deed({ act: 'subscription.resume', target: subscription, reason, details: {} })
   await parts.store.subscriptions.resume(subscription, deed)
 }
 
 export async function reset(parts: OperatorParts, name: string, given: string): Promise<ResetReport> {
   const reason = parts.reasonOf(given)
-  const subscription = parts.subscriptionOf(name)
-  const { consumer, source } = subscription
-  if (consumer.kind === 'handler') {
-    throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to begin anew would do everything again.`, {
-      hint: 'For that, define it under another name.',
-    })
-  }
-  if (consumer.kind === 'sql' && !consumer.reset) {
-    throw new HoldfastError('OPTION_INVALID', `${name} doesn't say how to empty its tables.`, {
-      hint: 'Give defineProjection a reset.',
-    })
-  }
-  if (source) {
-    throw new HoldfastError('OPTION_INVALID', `${name} reads from ${source.name}, not from the log.`, {
-      hint: 'Only what reads the log can begin anew.',
-    })
-  }
+  const empty = emptierOf(parts.subscriptionOf(name))
   await parts.liveOf(name)
-  const before = countsOf(await parts.partitionsOf(name))
-  const { lanes, letters } = await parts.store.letters.summary(name, 0)
-  const details = {
-    appliedBefore: before.applied,
-    heldBefore: before.held,
-    discardedBefore: before.discarded,
-    lanesBefore: lanes,
-    appliedAfter: 0,
-    heldAfter: 0,
-  }
-  const deed = parts.deed({ act: 'subscription.reset', target: name, reason, details })
-  await parts.store.subscriptions.reset(name, consumer.kind === 'sql' ? consumer.reset : undefined, deed)
-  return { before, letters, lanes }
-}
-
-function countsOf(states: readonly PartitionState[]): Counts {
-  return states.reduce((sum, { checkpoint }) => addCounts(sum, checkpoint.counts), noCounts() as Counts)
+  await parts.partitionsOf(name)
+  const deed = parts.deed({ act: 'subscription.reset', target: name, reason, details: {} })
+  return parts.store.subscriptions.reset(name, empty, deed)
 }
 
 const perPurge = 1_000

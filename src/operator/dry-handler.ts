@@ -60,7 +60,7 @@ async function attempt(
     get signal() {
       return trying.signal
     },
-    attempt: letter.attempts.length + 1,
+    attempt: letter.attemptsTotal + 1,
     idempotencyKey: `${subscription.name}/${event.id}`,
     deadline: clock.now() + handler.timeoutMs,
     logger: silent,

@@ -1,6 +1,7 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Failure } from '../failure/failure.ts'
+import { refuseBeside } from '../rebuild/live.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { RowChange } from '../subscription/subscription-store.ts'
@@ -94,6 +95,7 @@ export async function dryRun(
     throw new HoldfastError('OPTION_INVALID', `act is ${JSON.stringify(act)}.`, {
       hint: 'It can be redrive, discard, resolve.',
     })
+  refuseBeside(name)
   const subscription = await parts.liveOf(name)
   const filter = filterOf(selection)
   let left = whole(options.limit ?? 100, 'limit', 1, 10_000)

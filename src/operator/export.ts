@@ -27,6 +27,7 @@ export async function* exportLetters(parts: OperatorParts, options: ExportOption
   const { subscription, after: from = 0, ...filter } = query
   await parts.partitionsOf(subscription)
   const details = { conditions: Object.keys(filter).join(' '), history }
+  // Before anything of it is given out: what was read can't be taken back, so there must be no reading without its entry.
   const deed = parts.deed({ act: 'letters.export', target: subscription, reason, details })
   await parts.store.audit.record(deed)
   yield line({ holdfast: 'letters', version: 1, subscription, at: new Date(deed.at).toISOString() })
@@ -66,7 +67,7 @@ async function* historyOf(
 }
 
 async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise<object> {
-  const { subscription, partition, lane, sequence, status, logged, event, attempts, revision } = letter
+  const { subscription, partition, lane, sequence, status, logged, event, attempts, attemptsTotal, revision } = letter
   const { heldAt, endedAt, endedBy, endedReason } = letter
   const name = { subscription, partition, position: event.position }
   return {
@@ -82,6 +83,7 @@ async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise
     endedBy,
     endedReason,
     attempts,
+    attemptsTotal,
     revisions: revision || status !== 'queued' ? await store.letters.revisions(name) : [],
     event: eventFields(event),
   }

@@ -1,9 +1,9 @@
 import { HoldfastError, InvalidEventError } from '../errors.ts'
-import { parseMetadata } from '../event/event.ts'
+import { highestSchemaVersion, parseMetadata } from '../event/event.ts'
 import { checkJsonText, dataLimits, metadataLimits } from '../event/json.ts'
-import { checkReadable, checkTypeName } from '../event/names.ts'
+import { checkReadable, checkTypeName, idLength } from '../event/names.ts'
 import type { NewEvent } from '../log/log-store.ts'
-import { checkKey } from '../log/admit.ts'
+import { checkKey, parseTime } from '../log/admit.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { type ExportedLine, invalid, readExport } from './export-format.ts'
 import { type OperatorParts, whole } from './parts.ts'
@@ -29,8 +29,9 @@ interface Arriving {
 }
 
 /**
- * To see elsewhere what failed here. Everything is read and checked before anything is written, and the log must be empty: in one that is
- * in use, every subscription would take the events for new ones, and with them do everything again.
+ * To see elsewhere what failed here. Everything is read and checked before anything is written, then it is written with its deed in one
+ * transaction, and the log must be empty: in one that is in use, every subscription would take the events for new ones, and with them do
+ * everything again.
  */
 export async function importLetters(
   parts: OperatorParts,
@@ -39,7 +40,7 @@ export async function importLetters(
 ): Promise<Imported> {
   checkOptions(options, 'importLetters', ['reason'])
   const reason = parts.reasonOf(options.reason)
-  const { log, audit } = parts.store
+  const { log } = parts.store
   const arriving: Arriving[] = []
   const skipped: Imported['skipped'][number][] = []
   const ids = new Set<string>()
@@ -57,30 +58,15 @@ export async function importLetters(
     if (exported.isLetter) letters++
     if (exported.isRevised) revised++
   }
-  await checkEmpty(parts)
   const details = { events: arriving.length, letters, revised, skipped: skipped.length }
-  await audit.record(parts.deed({ act: 'letters.import', target: 'log', reason, details }))
-  await append(arriving)
+  const deed = parts.deed({ act: 'letters.import', target: 'log', reason, details })
+  const inOrder = arriving.toSorted((a, b) => a.position - b.position)
+  if (!(await log.appendFirst(inOrder, deed))) throw notEmpty(await log.end())
   return { events: arriving.length, letters, revised, skipped }
-
-  async function append(all: readonly Arriving[]): Promise<void> {
-    const versions = new Map<string, number>()
-    for (const { key, event } of all.toSorted((a, b) => a.position - b.position)) {
-      const version = versions.get(key) ?? 0
-      const outcome = await log.append(key, [event], version === 0 ? 'new' : version)
-      if (outcome.outcome !== 'appended')
-        throw new HoldfastError('STORE_NOT_EMPTY', 'Somebody else appended to the log while it was imported to.', {
-          hint: 'Import into a store of its own.',
-        })
-      versions.set(key, version + 1)
-    }
-  }
 }
 
-async function checkEmpty({ store }: OperatorParts): Promise<void> {
-  const end = await store.log.end()
-  if (end === 0) return
-  throw new HoldfastError(
+function notEmpty(end: number): HoldfastError {
+  return new HoldfastError(
     'STORE_NOT_EMPTY',
     `The log has events up to position ${end} already. Nothing was imported.`,
     {
@@ -92,15 +78,15 @@ async function checkEmpty({ store }: OperatorParts): Promise<void> {
 function arrivalOf({ line, event }: ExportedLine): Arriving | { readonly eventId: string; readonly why: string } {
   const { position, id, type, key, schemaVersion, time, body, base64, metadata } = event
   try {
-    const eventId = checkReadable(id, 'event.id', 128)
+    const eventId = checkReadable(id, 'event.id', idLength)
     if (typeof base64 === 'string') return { eventId, why: 'its bytes are no text' }
-    if (typeof time !== 'string' || Number.isNaN(Date.parse(time)))
-      throw new InvalidEventError('EVENT_FIELD_INVALID', 'event.time', 'event.time is no time.')
+    const ms = typeof time === 'string' ? parseTime(time) : Number.NaN
+    if (Number.isNaN(ms)) throw new InvalidEventError('EVENT_FIELD_INVALID', 'event.time', 'event.time is no time.')
     const place = { position: whole(position, 'event.position', 1, Number.MAX_SAFE_INTEGER), key: checkKey(key) }
     const name = checkTypeName(type, 'event.type')
-    const version = whole(schemaVersion, 'event.schemaVersion', 1, Number.MAX_SAFE_INTEGER)
+    const version = whole(schemaVersion, 'event.schemaVersion', 1, highestSchemaVersion)
     const about = metadata === undefined ? undefined : checkMetadata(metadata)
-    const fields = { id: eventId, type: name, schemaVersion: version, time: new Date(time).toISOString() }
+    const fields = { id: eventId, type: name, schemaVersion: version, time: new Date(ms).toISOString() }
     const text = storable(body)
     if (text === undefined) return { eventId, why: 'its body is no JSON that a log takes' }
     return { ...place, event: { ...fields, body: text, metadata: about } }

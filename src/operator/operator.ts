@@ -5,9 +5,10 @@ import type { DeadLetter, Revision } from '../dead-letter/letter.ts'
 import type { LetterName, LetterQuery, LetterStats } from '../dead-letter/letter-store.ts'
 import type { Redrive, RedriveAct, RedriveLaneState } from '../redrive/redrive.ts'
 import { checkOptions } from '../runtime/options.ts'
+import type { ResetReport } from '../subscription/subscription-store.ts'
 import { ask, count } from './ask.ts'
 import { isolateBreaker, resetBreaker } from './breakers.ts'
-import { type Purged, type PurgeOptions, pause, purge, purgeable, type ResetReport, reset, resume } from './deeds.ts'
+import { type Purged, type PurgeOptions, pause, purge, purgeable, reset, resume } from './deeds.ts'
 import { type DryRun, type DryRunOptions, dryRun } from './dry-run.ts'
 import { type ExportOptions, exportLetters } from './export.ts'
 import { type Imported, type ImportOptions, importLetters } from './import.ts'
@@ -193,8 +194,8 @@ export function createOperator(options: OperatorOptions): Operator {
     watch: (id, given) => watchRedrive(parts, id, given),
     cancel: async (id, given) => {
       const reason = parts.reasonOf(given)
-      const { subscription, lanes, byState } = await findRedrive(parts, id)
-      const details = { redrive: id, lanes, pendingBefore: byState.pending, pendingAfter: 0 }
+      const { subscription, lanes } = await findRedrive(parts, id)
+      const details = { redrive: id, lanes }
       return store.redrives.cancel(id, parts.deed({ act: 'redrive.cancel', target: subscription, reason, details }))
     },
     ensureWorked: (id, given) => ensureWorked(parts, id, given),

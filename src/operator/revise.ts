@@ -6,6 +6,8 @@ import { readData } from '../event/catalog.ts'
 import { diffJson, type JsonChange } from '../event/diff.ts'
 import { parseBody, type RecordedEvent } from '../event/event.ts'
 import { checkJsonText, dataLimits, encodeJson } from '../event/json.ts'
+import { isA } from '../failure/peek.ts'
+import { refuseBeside } from '../rebuild/live.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { findLetter, titleOf } from './letters.ts'
 import type { OperatorParts } from './parts.ts'
@@ -49,6 +51,7 @@ export async function prepareRevision(parts: OperatorParts, name: LetterName, in
   checkOptions(input, 'A revision', ['data', 'json'])
   if ('data' in input === 'json' in input)
     throw new HoldfastError('OPTION_INVALID', 'A revision needs data or json, and only one of them.')
+  refuseBeside(name.subscription)
   const letter = await findLetter(parts.store, name)
   if (letter.endedAt !== undefined) throw ended(letter)
   const body =
@@ -68,7 +71,7 @@ async function checkSchema(parts: OperatorParts, { subscription, event }: DeadLe
   try {
     await readData(entry, event.schemaVersion, parseBody(body))
   } catch (cause) {
-    if (cause instanceof HoldfastError) throw cause
+    if (isA(cause, HoldfastError)) throw cause
     throw new InvalidEventError('EVENT_SCHEMA', 'data', `The schema of ${event.type} threw.`, { cause })
   }
 }
@@ -87,6 +90,7 @@ function changesOf(before: RecordedEvent['body'], after: string): JsonChange[] {
 export async function unrevise(parts: OperatorParts, name: LetterName, reason: string): Promise<Revised> {
   const deed = { reason: parts.reasonOf(reason), act: 'letter.unrevise' }
   const { letters } = parts.store
+  refuseBeside(name.subscription)
   const letter = await findLetter(parts.store, name)
   const details = { partition: letter.partition, revision: letter.revision?.number ?? null }
   const outcome = await letters.unrevise(exactly(letter), parts.deed({ ...deed, ...about(letter, details) }))

@@ -1,6 +1,8 @@
+import type { Deed } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type { AppendOutcome } from '../log/log-store.ts'
 import type { Append, AppendRequest } from './append.ts'
+import { appendWithDeed } from './append-deed.ts'
 import type { Database } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { type Holder, pidOf } from './holders.ts'
@@ -21,13 +23,13 @@ export function createAppendWithin(
   append: Append,
   watch: Watch,
   onEnded: (position: number) => void,
-): (tx: unknown, request: AppendRequest) => Promise<AppendOutcome> {
+): (tx: unknown, request: AppendRequest, deed: Deed | undefined) => Promise<AppendOutcome> {
   /** The clients that are listened to already, and the highest position of their transaction. */
   const open = new WeakMap<PgClient, number>()
 
-  return async (tx, request) => {
+  return async (tx, request, deed) => {
     const client = await checkClient(db, tx)
-    const [outcome] = (await append(client, [request], 0, false)) as [AppendOutcome]
+    const outcome = await appendWithDeed(db, append, client, request, deed)
     if (outcome.outcome === 'appended') {
       const isNew = !open.has(client)
       open.set(client, outcome.position)

@@ -5,6 +5,7 @@ import type {
   ArchivedRevision,
   ArchivePart,
 } from '../archive/archive.ts'
+import { fromStored, type StoredRedrive } from '../redrive/redrive-row.ts'
 import { listEntries } from './audit.ts'
 import type { Database } from './database.ts'
 import type { Query } from './statement.ts'
@@ -13,17 +14,7 @@ import type { Query } from './statement.ts'
 const revisionsPerPart = 100
 const perPart = 1_000
 
-interface RedriveRow
-  extends Omit<ArchivedRedrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'endedAt' | 'endedReason'> {
-  readonly row: number
-  /** Both in JSON. */
-  readonly filter: string
-  readonly stages: string
-  readonly rate: number | null
-  readonly maxFailures: number | null
-  readonly endedAt: number | null
-  readonly endedReason: string | null
-}
+type RedriveRow = StoredRedrive<ArchivedRedrive> & { readonly row: number }
 
 /** What people did with the letters of a subscription. */
 export async function* handwork(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
@@ -78,11 +69,12 @@ async function* redrives(db: Database, query: Query, subscription: string): Asyn
       admitted, status, ended_at AS "endedAt", ended_reason AS "endedReason"
     FROM ${db.table('holdfast_redrives')} WHERE subscription = $1 AND number > $2 ORDER BY number LIMIT 1`
   for (let after = 0; ; ) {
-    const [row] = await query<RedriveRow>(sql, [subscription, after])
-    if (!row) return
-    yield { part: 'redrive', subscription, redrive: toRedrive(row) }
-    yield* redriveLanes(db, query, subscription, row.id)
-    after = row.row
+    const [found] = await query<RedriveRow>(sql, [subscription, after])
+    if (!found) return
+    const { row, ...redrive } = found
+    yield { part: 'redrive', subscription, redrive: fromStored<ArchivedRedrive>(redrive) }
+    yield* redriveLanes(db, query, subscription, redrive.id)
+    after = row
   }
 }
 
@@ -101,17 +93,5 @@ async function* redriveLanes(
     if (!last) return
     yield { part: 'redrive-lanes', subscription, lanes }
     after = last.ordinal
-  }
-}
-
-function toRedrive({ row: _row, ...redrive }: RedriveRow): ArchivedRedrive {
-  return {
-    ...redrive,
-    filter: JSON.parse(redrive.filter) as ArchivedRedrive['filter'],
-    stages: JSON.parse(redrive.stages) as number[],
-    rate: redrive.rate ?? undefined,
-    maxFailures: redrive.maxFailures ?? undefined,
-    endedAt: redrive.endedAt ?? undefined,
-    endedReason: redrive.endedReason ?? undefined,
   }
 }

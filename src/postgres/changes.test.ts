@@ -90,7 +90,7 @@ describeServers('a rehearsal', (server) => {
       await schemas.user.query(
         `UPDATE ${bench.schema}.accounts SET n = 7 WHERE id = 'b'; DELETE FROM ${bench.schema}.accounts WHERE id = 'c'`,
       )
-      await tx.run(() => bench.store.log.append('k', [event], 'new', tx.handle))
+      await tx.run(() => bench.store.log.append('k', [event], 'new', { tx: tx.handle }))
       await tx.run(() => run(`DELETE FROM accounts WHERE id = 'd'`))
     })
     expect(byKey(changes)).toEqual([

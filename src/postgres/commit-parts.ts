@@ -1,3 +1,4 @@
+import { keptAttempts, mostAttempts } from '../dead-letter/attempts.ts'
 import type { Revision } from '../dead-letter/letter.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
@@ -110,6 +111,9 @@ export function partValues(writes: Writes): unknown[] {
   })
 }
 
+/** What there is and what comes, without the last bracket. */
+const addedAttempts = `coalesce(left(l.attempts, -1) || ',', '[') || r.attempts`
+
 /** A part as a statement that hangs on the checkpoint `c`; its parameters begin with the number `first`. */
 export function partSql(
   db: Database,
@@ -139,7 +143,8 @@ export function partSql(
           SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}`,
       }
     case 'updates':
-      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket. What is looked for comes as a whole: a planner
+      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket, and each of its items begins with the same text, which
+      // is nowhere else: a quote inside of a string has a backslash before it. What is looked for comes as a whole: a planner
       // that knows the subscription and the partition, but not yet how large they are, would read all of them.
       return {
         parameters: updateColumns.length,
@@ -148,8 +153,12 @@ export function partSql(
             fingerprint = coalesce(r.fingerprint, l.fingerprint), ended_at = coalesce(r.ended_at, l.ended_at),
             ended_by = coalesce(r.ended_by, l.ended_by), ended_reason = coalesce(r.ended_reason, l.ended_reason),
             failed_at = CASE WHEN r.attempts IS NULL THEN l.failed_at ELSE $10::bigint END,
+            attempts_total = l.attempts_total + r.tried,
             attempts = CASE WHEN r.attempts IS NULL THEN l.attempts
-              ELSE coalesce(left(l.attempts, -1) || ',', '[') || r.attempts || ']' END
+              WHEN l.attempts_total + r.tried <= ${mostAttempts} THEN ${addedAttempts} || ']'
+              ELSE (
+                SELECT array_to_string(a[:${keptAttempts.first}] || a[cardinality(a) - ${keptAttempts.last - 1}:], ',{"at":') || ']'
+                FROM (SELECT string_to_array(${addedAttempts}, ',{"at":') AS a) AS a) END
           FROM (SELECT c.subscription, c.partition, r.* FROM c, ${from(updateColumns)} OFFSET 0) AS r
           WHERE l.subscription = r.subscription AND l.partition = r.partition AND l.position = r.position`,
       }
@@ -242,6 +251,7 @@ const insertColumns: readonly Column<LetterInsert>[] = [
   { name: 'class', type: 'text', of: ({ failure }) => failure?.class },
   { name: 'fingerprint', type: 'text', of: ({ failure }) => failure?.fingerprint },
   { name: 'attempts', type: 'text', of: ({ attempts }) => attempts },
+  { name: 'attempts_total', type: 'integer', of: ({ attemptsTotal }) => attemptsTotal },
   { name: 'failed_at', type: 'bigint', of: ({ failedAt }) => failedAt },
   { name: 'ended_at', type: 'bigint', of: ({ end }) => end?.at },
   { name: 'ended_by', type: 'text', of: ({ end }) => end?.by },
@@ -254,6 +264,7 @@ const updateColumns: readonly Column<LetterUpdate>[] = [
   { name: 'class', type: 'text', of: ({ failure }) => failure?.class },
   { name: 'fingerprint', type: 'text', of: ({ failure }) => failure?.fingerprint },
   { name: 'attempts', type: 'text', of: ({ attempts }) => attempts },
+  { name: 'tried', type: 'integer', of: ({ tried }) => tried },
   { name: 'ended_at', type: 'bigint', of: ({ end }) => end?.at },
   { name: 'ended_by', type: 'text', of: ({ end }) => end?.by },
   { name: 'ended_reason', type: 'text', of: ({ end }) => end?.reason },

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Holder, Look } from './holders.ts'
 import { type Era, Horizon } from './horizon.ts'
 import type { Watcher } from './watch.ts'
@@ -27,6 +27,20 @@ describe('the safe horizon', () => {
     expect(world.look(15, ['3:c'])).toBe(true)
     expect(era.settled).toBe(9)
     expect(world.wakes()).toBe(1)
+  })
+
+  it('waits as long as they take, whatever any clock says', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance', 'hrtime'] })
+    onTestFinished(() => void vi.useRealTimers())
+    const world = await begin()
+    world.horizon.learn(world.era, { server: 's', solid: 7, top: 9, holders: new Set(['1:a']) })
+    for (let day = 1; day <= 3; day++) {
+      vi.advanceTimersByTime(86_400_000)
+      expect(world.look(9, ['1:a'])).toBe(false)
+      expect(world.era.settled).toBe(7)
+    }
+    expect(world.look(9, [])).toBe(true)
+    expect(world.era.settled).toBe(9)
   })
 
   it('takes the next transaction of the same backend for another one', async () => {

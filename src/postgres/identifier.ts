@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors.ts'
+import { cut, printed } from '../failure/peek.ts'
 
 // 63 bytes is where PostgreSQL cuts, and two long names become one.
 const identifier = /^[A-Za-z_][A-Za-z0-9_]{0,62}$/
@@ -12,7 +13,11 @@ export function quote(name: string): string {
 
 export function checkSchema(name: unknown): string {
   if (typeof name === 'string' && schemaName.test(name) && !name.startsWith('pg_')) return name
-  throw new HoldfastError('NAME_INVALID', `The schema ${JSON.stringify(name)} is not a name we can use.`, {
-    hint: "Use up to 48 of: lower-case letters, digits and '_', not beginning with a digit or with pg_.",
-  })
+  throw new HoldfastError(
+    'NAME_INVALID',
+    `The schema ${JSON.stringify(cut(printed(name), 60))} is not a name we can use.`,
+    {
+      hint: "Use up to 48 of: lower-case letters, digits and '_', not beginning with a digit or with pg_.",
+    },
+  )
 }

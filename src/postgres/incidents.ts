@@ -1,4 +1,4 @@
-import { type Incident, incidentState } from '../dead-letter/incident.ts'
+import { type Incident, type IncidentRow, toIncident } from '../dead-letter/incident.ts'
 import type { Attempt } from '../dead-letter/letter.ts'
 import type { LetterStore } from '../dead-letter/letter-store.ts'
 import type { FailureClass } from '../failure/failure.ts'
@@ -6,15 +6,7 @@ import type { Database, Statement } from './database.ts'
 import { isStorable } from './rows.ts'
 import { fresh, type Query } from './statement.ts'
 
-interface IncidentRow {
-  readonly fingerprint: string
-  readonly letters: number
-  readonly held: number
-  readonly lanes: number
-  readonly firstSeen: number
-  readonly lastSeen: number
-  readonly lastEnded: number | null
-  readonly heldSince: number | null
+interface FoundRow extends IncidentRow {
   /** The newest of them, in JSON, and the attempts at the first of those. */
   readonly newest: string | null
   readonly attempts: string | null
@@ -24,8 +16,8 @@ export function incidentsReader(db: Database, query: Query): LetterStore['incide
   const sql = incidentsStatement(db)
   return async ({ subscription, fingerprint, limit }) => {
     if (fingerprint !== undefined && !isStorable(fingerprint)) return []
-    const rows = await query<IncidentRow>(sql, [subscription, fingerprint, limit])
-    return rows.map((row) => toIncident(subscription, row))
+    const rows = await query<FoundRow>(sql, [subscription, fingerprint, limit])
+    return rows.map((row) => incidentOf(subscription, row))
   }
 }
 
@@ -65,22 +57,7 @@ function incidentsStatement(db: Database): Statement {
     ) AS n ORDER BY i."lastSeen" DESC, i.fingerprint COLLATE "C"`)
 }
 
-function toIncident(subscription: string, row: IncidentRow): Incident {
-  const newest = JSON.parse(row.newest ?? '[]') as { readonly position: number; readonly class: FailureClass }[]
-  const failure = (JSON.parse(row.attempts ?? '[]') as Attempt[]).at(-1)?.failure
-  const { fingerprint, letters, held, lanes, firstSeen, lastSeen, lastEnded, heldSince } = row
-  return {
-    subscription,
-    fingerprint,
-    state: incidentState(held, heldSince ?? undefined, lastEnded ?? undefined),
-    class: newest[0]?.class ?? 'unknown',
-    errorType: failure?.errorType ?? '',
-    message: failure?.message ?? '',
-    firstSeen,
-    lastSeen,
-    letters,
-    held,
-    lanes,
-    samples: newest.map(({ position }) => position),
-  }
+function incidentOf(subscription: string, { newest, attempts, ...row }: FoundRow): Incident {
+  const samples = JSON.parse(newest ?? '[]') as { readonly position: number; readonly class: FailureClass }[]
+  return toIncident(subscription, row, samples, (JSON.parse(attempts ?? '[]') as Attempt[]).at(-1)?.failure)
 }

@@ -90,7 +90,7 @@ const wholeColumns = (db: Database) => `
   coalesce(l.time, e.time) AS time, coalesce(l.is_text, true) AS is_text,
   coalesce(l.data, convert_to(e.data::text, 'UTF8')) AS data,
   CASE WHEN l.data IS NULL THEN convert_to(e.metadata::text, 'UTF8') ELSE l.metadata END AS metadata,
-  coalesce(l.attempts, '[]') AS attempts, l.held_at, l.ended_at, l.ended_by, l.ended_reason, l.logged, (
+  coalesce(l.attempts, '[]') AS attempts, l.attempts_total, l.held_at, l.ended_at, l.ended_by, l.ended_reason, l.logged, (
     SELECT json_build_object('number', r.number, 'body', r.body, 'by', r.by, 'reason', r.reason, 'at', r.at)
     FROM ${db.table('holdfast_revisions')} AS r
     WHERE r.subscription = $1 AND r.position = l.position AND r.partition = $2 AND NOT r.taken_back

@@ -1,3 +1,4 @@
+import { keepAttempts } from '../dead-letter/attempts.ts'
 import type { Ending, LetterStatus, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
 import type { LetterChange } from '../subscription/subscription-store.ts'
@@ -21,6 +22,7 @@ export interface LetterInsert {
   readonly isBare: boolean
   readonly failure: Failure | undefined
   readonly attempts: string | null
+  readonly attemptsTotal: number
   readonly failedAt: number | null
   readonly end: End | undefined
 }
@@ -31,6 +33,8 @@ export interface LetterUpdate {
   readonly failure: Failure | undefined
   /** To be added to those there are: objects in JSON, with commas between them. */
   readonly attempts: string | null
+  /** How many these are. */
+  readonly tried: number
   readonly end: End | undefined
 }
 
@@ -100,7 +104,8 @@ function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined
     status: change?.status ?? letter.status,
     isBare,
     failure: change?.failure ?? (isBare ? undefined : letter.failure),
-    attempts: attempts.length > 0 ? `[${attempts.join(',')}]` : null,
+    attempts: attempts.length > 0 ? `[${keepAttempts(attempts).join(',')}]` : null,
+    attemptsTotal: attempts.length,
     failedAt: attempts.length > 0 ? at : null,
     end: ending && { ...ending, at },
   }
@@ -117,6 +122,7 @@ function toUpdate(position: number, change: Change, at: number): LetterUpdate {
     status: change.status ?? null,
     failure: change.failure,
     attempts: change.attempts.length > 0 ? change.attempts.join(',') : null,
+    tried: change.attempts.length,
     end: change.ending && { ...change.ending, at },
   }
 }

@@ -1,4 +1,5 @@
-import type { DeadLetter, HeldLane, LetterStatus, Revision } from '../dead-letter/letter.ts'
+import type { DeadLetter, HeldLane } from '../dead-letter/letter.ts'
+import { type LaneRow, type LetterRow as CommonRow, toDeadLetter, toLane } from '../dead-letter/letter-row.ts'
 import type {
   HeldSummary,
   LaneSummary,
@@ -14,38 +15,11 @@ import { letterStatements } from './letter-sql.ts'
 import { isStorable } from './rows.ts'
 import { numberArray, type Query } from './statement.ts'
 
-export interface LetterRow {
-  subscription: string
-  partition: number
-  lane: string
-  sequence: number
-  status: LetterStatus
-  logged: boolean
-  position: number
-  event_id: string
-  type: string
-  key: string
-  version: number | null
-  schema_version: number
-  time: string
-  is_text: boolean
-  data: Buffer
-  metadata: Buffer | null
-  attempts: string
-  held_at: number
-  ended_at: number | null
-  ended_by: string | null
-  ended_reason: string | null
-  /** In JSON. */
-  revision: string | null
-}
-
-export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker' | 'redrive'> {
-  readonly done: number | null
-  readonly dueAt: number | null
-  readonly tries: number | null
-  readonly breaker: string | null
-  readonly redrive: string | null
+export interface LetterRow extends CommonRow {
+  readonly logged: boolean
+  readonly is_text: boolean
+  readonly data: Buffer
+  readonly metadata: Buffer | null
 }
 
 type LaneSummaryRow = LaneRow & { readonly letters: number }
@@ -181,49 +155,7 @@ function toStats(row: StatsRow): LetterStats {
   }
 }
 
-export function toLane(row: LaneRow): HeldLane {
-  const { lane, status, since, done, head, headPosition, dueAt, tries, breaker, redrive } = row
-  return {
-    lane,
-    status,
-    since,
-    done: done ?? undefined,
-    head,
-    headPosition,
-    // Most lanes have none of these.
-    ...(dueAt !== null && { dueAt }),
-    ...(tries !== null && tries > 0 && { tries }),
-    ...(breaker !== null && { breaker }),
-    ...(redrive !== null && { redrive }),
-  }
-}
-
-export function toLetter(row: LetterRow): DeadLetter {
-  const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
-  return {
-    subscription: row.subscription,
-    partition: row.partition,
-    lane: row.lane,
-    sequence: row.sequence,
-    status: row.status,
-    logged: row.logged,
-    event: {
-      position: row.position,
-      id: row.event_id,
-      type: row.type,
-      key: row.key,
-      version: row.version ?? undefined,
-      schemaVersion: row.schema_version,
-      time: row.time,
-      body: row.is_text ? row.data.toString() : new Uint8Array(row.data),
-      metadata: row.metadata?.toString(),
-    },
-    failure: attempts.at(-1)?.failure,
-    attempts,
-    heldAt: row.held_at,
-    endedAt: row.ended_at ?? undefined,
-    endedBy: row.ended_by ?? undefined,
-    endedReason: row.ended_reason ?? undefined,
-    revision: row.revision === null ? undefined : (JSON.parse(row.revision) as Revision),
-  }
+export function toLetter({ logged, is_text: isText, data, metadata, ...row }: LetterRow): DeadLetter {
+  const body = isText ? data.toString() : new Uint8Array(data)
+  return toDeadLetter(row, { logged, body, metadata: metadata?.toString() })
 }

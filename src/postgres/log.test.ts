@@ -49,8 +49,11 @@ describeServers('the PostgreSQL log', (server) => {
       await client.query(`CREATE TABLE ${schema}.orders (id integer PRIMARY KEY)`)
       await client.query('BEGIN')
       await client.query(`INSERT INTO ${schema}.orders VALUES (1)`)
-      expect(await log.append('k', [newEvent('1')], 'new', client)).toMatchObject({ outcome: 'appended', version: 1 })
-      expect(await log.append('k', [newEvent('2'), newEvent('3')], 1, client)).toMatchObject({ version: 3 })
+      expect(await log.append('k', [newEvent('1')], 'new', { tx: client })).toMatchObject({
+        outcome: 'appended',
+        version: 1,
+      })
+      expect(await log.append('k', [newEvent('2'), newEvent('3')], 1, { tx: client })).toMatchObject({ version: 3 })
       expect(await ids(log)).toEqual([])
       expect(await log.head()).toBe(0)
       await client.query('COMMIT')
@@ -61,7 +64,7 @@ describeServers('the PostgreSQL log', (server) => {
     it('has nothing when it rolls back, and readers pass what is missing', async () => {
       const { log } = await open()
       const client = await connect('BEGIN')
-      await log.append('k', [newEvent('1')], 'new', client)
+      await log.append('k', [newEvent('1')], 'new', { tx: client })
       await client.query('ROLLBACK')
       const { position } = appended(await log.append('k', [newEvent('2')], 'new'))
       expect(position).toBeGreaterThan(1)
@@ -73,11 +76,11 @@ describeServers('the PostgreSQL log', (server) => {
     it('gives up with a savepoint what was appended after it', async () => {
       const { log } = await open()
       const client = await connect('BEGIN')
-      await log.append('a', [newEvent('1')], 'new', client)
+      await log.append('a', [newEvent('1')], 'new', { tx: client })
       await client.query('SAVEPOINT here')
-      await log.append('b', [newEvent('2')], 'new', client)
+      await log.append('b', [newEvent('2')], 'new', { tx: client })
       await client.query('ROLLBACK TO here')
-      await log.append('c', [newEvent('3')], 'new', client)
+      await log.append('c', [newEvent('3')], 'new', { tx: client })
       await client.query('COMMIT')
       expect(await ids(log)).toEqual(['1', '3'])
     })
@@ -86,10 +89,16 @@ describeServers('the PostgreSQL log', (server) => {
       const { log } = await open()
       await log.append('k', [newEvent('1')], 'new')
       const client = await connect('BEGIN')
-      expect(await log.append('k', [newEvent('2')], 'new', client)).toEqual({ outcome: 'version-conflict', actual: 1 })
-      expect(await log.append('k', [newEvent('1')], 'new', client)).toMatchObject({ outcome: 'repeated' })
-      expect(await log.append('j', [newEvent('1')], 'new', client)).toMatchObject({ outcome: 'id-conflict', id: '1' })
-      expect(await log.append('j', [newEvent('3')], 'new', client)).toMatchObject({ outcome: 'appended' })
+      expect(await log.append('k', [newEvent('2')], 'new', { tx: client })).toEqual({
+        outcome: 'version-conflict',
+        actual: 1,
+      })
+      expect(await log.append('k', [newEvent('1')], 'new', { tx: client })).toMatchObject({ outcome: 'repeated' })
+      expect(await log.append('j', [newEvent('1')], 'new', { tx: client })).toMatchObject({
+        outcome: 'id-conflict',
+        id: '1',
+      })
+      expect(await log.append('j', [newEvent('3')], 'new', { tx: client })).toMatchObject({ outcome: 'appended' })
       await client.query('COMMIT')
       expect(await ids(log)).toEqual(['1', '3'])
     })
@@ -100,7 +109,7 @@ describeServers('the PostgreSQL log', (server) => {
       log.onAppend(() => woken.here++)
       other.onAppend(() => woken.there++)
       const client = await connect('BEGIN')
-      await log.append('k', [newEvent('1')], 'new', client)
+      await log.append('k', [newEvent('1')], 'new', { tx: client })
       await setTimeout(100)
       const before = { ...woken }
       await client.query('COMMIT')
@@ -113,7 +122,7 @@ describeServers('the PostgreSQL log', (server) => {
       let woken = 0
       const client = await connect('BEGIN')
       const wrapped = { query: (query: never) => client.query(query) }
-      await log.append('k', [newEvent('1')], 'new', wrapped)
+      await log.append('k', [newEvent('1')], 'new', { tx: wrapped })
       log.onAppend(() => woken++)
       await setTimeout(100)
       woken = 0
@@ -127,7 +136,7 @@ describeServers('the PostgreSQL log', (server) => {
       const client = await connect()
       const wrapped = { query: (query: never) => client.query(query) }
       for (const tx of [client, wrapped, {}, 7, null]) {
-        const refused = log.append('k', [newEvent('1')], 'new', tx)
+        const refused = log.append('k', [newEvent('1')], 'new', { tx })
         await expect(refused).rejects.toMatchObject({ code: 'TRANSACTION_INVALID' })
       }
       expect(await ids(log)).toEqual([])
@@ -137,10 +146,10 @@ describeServers('the PostgreSQL log', (server) => {
       const { log } = await open()
       const client = await connect('BEGIN')
       await expect(client.query('SELECT 1 / 0')).rejects.toThrow(/zero/)
-      await expect(log.append('k', [newEvent('1')], 'new', client)).rejects.toMatchObject({ code: '25P02' })
+      await expect(log.append('k', [newEvent('1')], 'new', { tx: client })).rejects.toMatchObject({ code: '25P02' })
       await client.query('ROLLBACK')
       await client.query('BEGIN READ ONLY')
-      await expect(log.append('k', [newEvent('1')], 'new', client)).rejects.toMatchObject({ code: '25006' })
+      await expect(log.append('k', [newEvent('1')], 'new', { tx: client })).rejects.toMatchObject({ code: '25006' })
     })
 
     it.each(['REPEATABLE READ', 'SERIALIZABLE'])('is told at %s when somebody else was first', async (level) => {
@@ -154,12 +163,12 @@ describeServers('the PostgreSQL log', (server) => {
           key,
           events.map((id) => newEvent(`${id} of ${key}`)),
           'any',
-          client,
+          { tx: client },
         )
         await expect(late).rejects.toMatchObject({ code: '40001' })
         await client.query('ROLLBACK')
         await client.query(`BEGIN ISOLATION LEVEL ${level}`)
-        expect(await log.append(key, [newEvent(`2 of ${key}`)], 1, client)).toMatchObject({ version: 2 })
+        expect(await log.append(key, [newEvent(`2 of ${key}`)], 1, { tx: client })).toMatchObject({ version: 2 })
         await client.query('COMMIT')
       }
     })
@@ -170,7 +179,7 @@ describeServers('the PostgreSQL log', (server) => {
       const { log, other } = await open(2)
       await log.append('a', [newEvent('1')], 'new')
       const slow = await connect('BEGIN')
-      const { position: gapAt } = appended(await log.append('slow', [newEvent('slow')], 'new', slow))
+      const { position: gapAt } = appended(await log.append('slow', [newEvent('slow')], 'new', { tx: slow }))
       await slow.query("SELECT 'thinking about it'")
       const begun = Date.now()
       await log.append('b', [newEvent('2')], 'new')
@@ -198,7 +207,7 @@ describeServers('the PostgreSQL log', (server) => {
     it('wakes readers when the transaction that held them is gone without a word', async () => {
       const { log, other } = await open(2)
       const slow = await connect('BEGIN')
-      await log.append('slow', [newEvent('slow')], 'new', slow)
+      await log.append('slow', [newEvent('slow')], 'new', { tx: slow })
       await log.append('b', [newEvent('2')], 'new')
       expect(await ids(other)).toEqual([])
       let woken = 0
@@ -217,7 +226,7 @@ describeServers('the PostgreSQL log', (server) => {
       const reading = await connect('BEGIN ISOLATION LEVEL REPEATABLE READ')
       await reading.query(`SELECT count(*) FROM ${schema}.holdfast_events`)
       const gone = await connect('BEGIN')
-      await log.append('gone', [newEvent('gone')], 'new', gone)
+      await log.append('gone', [newEvent('gone')], 'new', { tx: gone })
       await gone.query('ROLLBACK')
       await log.append('a', [newEvent('1')], 'new')
       expect(await ids(log)).toEqual(['1'])
@@ -228,9 +237,9 @@ describeServers('the PostgreSQL log', (server) => {
       const { log } = await open()
       const { log: elsewhere } = await open()
       const slow = await connect('BEGIN')
-      await elsewhere.append('slow', [newEvent('slow')], 'new', slow)
+      await elsewhere.append('slow', [newEvent('slow')], 'new', { tx: slow })
       const gone = await connect('BEGIN')
-      await log.append('gone', [newEvent('gone')], 'new', gone)
+      await log.append('gone', [newEvent('gone')], 'new', { tx: gone })
       await gone.query('ROLLBACK')
       await log.append('a', [newEvent('1')], 'new')
       expect(await ids(log)).toEqual(['1'])
@@ -249,7 +258,7 @@ describeServers('the PostgreSQL log', (server) => {
       await gate.query('SELECT pg_advisory_lock($1, $2)', lock)
       const appends = [
         log.append('b', [newEvent('2')], 'new'),
-        log.append('c', [newEvent('3'), newEvent('4')], 'new', await connect('BEGIN')),
+        log.append('c', [newEvent('3'), newEvent('4')], 'new', { tx: await connect('BEGIN') }),
       ]
       await expect.poll(() => waiting(schema)).toBe(2)
       expect(await drawn()).toBe(1)
@@ -291,7 +300,7 @@ describeServers('the PostgreSQL log', (server) => {
     it('does not count a position beyond the log as settled', async () => {
       const { log } = await open()
       const slow = await connect('BEGIN')
-      await log.append('slow', [newEvent('slow')], 'new', slow)
+      await log.append('slow', [newEvent('slow')], 'new', { tx: slow })
       await log.append('b', [newEvent('2')], 'new')
       expect(await log.readAll(1_000_000, limits)).toMatchObject({ events: [], through: 1_000_000 })
       expect(await log.head()).toBe(0)
@@ -312,7 +321,7 @@ describeServers('the PostgreSQL log', (server) => {
       const viaTransactions = async () => {
         for (let i = 0; i < 40; i++) {
           await client.query('BEGIN')
-          expect((await log.append('hot', events(), 'any', client)).outcome).toBe('appended')
+          expect((await log.append('hot', events(), 'any', { tx: client })).outcome).toBe('appended')
           await client.query(i % 4 === 0 ? 'ROLLBACK' : 'COMMIT')
         }
       }
@@ -360,7 +369,7 @@ describeServers('the PostgreSQL log', (server) => {
     it('lets the others go on when a transaction holds a key', async () => {
       const { log } = await open()
       const slow = await connect('BEGIN')
-      await log.append('held', [newEvent('slow')], 'new', slow)
+      await log.append('held', [newEvent('slow')], 'new', { tx: slow })
       const behind = ['1', '2', '3'].map((id) => log.append('held', [newEvent(id)], 'any'))
       let done = 0
       for (const one of behind) void one.then(() => done++)
@@ -378,7 +387,7 @@ describeServers('the PostgreSQL log', (server) => {
     const { log } = await open()
     const slow = await connect('BEGIN')
     const keys = ['a', 'b', 'c']
-    for (const key of keys) await log.append(key, [newEvent(`slow ${key}`)], 'new', slow)
+    for (const key of keys) await log.append(key, [newEvent(`slow ${key}`)], 'new', { tx: slow })
     const first = keys.map((key) => log.append(key, [newEvent(`first ${key}`)], 'any'))
     // By then two of them wait with patience, and there is no room for the third.
     await setTimeout(1_000)

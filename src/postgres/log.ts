@@ -2,6 +2,7 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
 import { createAppend } from './append.ts'
+import { createAppendByHand } from './append-deed.ts'
 import { createAppendWithin } from './append-within.ts'
 import { createAppender } from './appender.ts'
 import type { Database } from './database.ts'
@@ -34,10 +35,12 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
   )
   const statement = createAppend(db, growth, listener)
   const append = createAppender(db, statement)
-  const appendWithin = createAppendWithin(db, statement, watch, (position) => {
+  const announce = (position: number) => {
     growth.reach(position)
     listener.notify('append')
-  })
+  }
+  const appendWithin = createAppendWithin(db, statement, watch, announce)
+  const byHand = createAppendByHand(db, statement, announce)
   const table = db.table('holdfast_events')
   let tail: { readonly era: Era | undefined; readonly events: Tail } = { era: undefined, events: new Tail(0) }
   let lookedAt = Number.NEGATIVE_INFINITY
@@ -62,10 +65,12 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
   db.onLost(() => horizon.forget())
 
   return {
-    append: (key, events, expected, tx) => {
+    append: (key, events, expected, { tx, deed } = {}) => {
       const request = { key, events, expected }
-      return tx === undefined ? append(request) : appendWithin(tx, request)
+      if (tx !== undefined) return appendWithin(tx, request, deed)
+      return deed ? byHand.one(request, deed) : append(request)
     },
+    appendFirst: byHand.first,
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
     head: async () => (await look()).settled,

@@ -1,6 +1,7 @@
+import { toPartitionState } from '../subscription/partition-row.ts'
 import type { Member, PartitionView, SubscriptionStore, SubscriptionView } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
-import { partitionColumns, toState, type TriedPartitionRow } from './partitions.ts'
+import { partitionColumns, type TriedPartitionRow } from './partitions.ts'
 import { isGoneSql, type Presence, presentSql } from './presence.ts'
 import { isRedrivenSql } from './redrive-sql.ts'
 import { fresh, prepared } from './statement.ts'
@@ -74,7 +75,7 @@ export function postgresMembers(
         return { owner: member.owner, isSelf, partitions: owned.filter(has).length }
       }),
       partitions: rows.map((row): PartitionView => {
-        const state = toState(row, toTrials(row.trials))
+        const state = toPartitionState(row, toTrials(row.trials))
         return {
           ...state,
           isFree: row.is_free,

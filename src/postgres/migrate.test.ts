@@ -58,7 +58,7 @@ describeServers('migrations', (server) => {
     expect(await store.letters.heldLanes('s', 0)).toStrictEqual([lane])
     expect(await store.letters.list({ subscription: 's' })).toMatchObject([
       { status: 'retrying', event: { id: 'e1', body: '1' }, endedReason: undefined },
-      { status: 'resolved', event: { id: 'x7', body: '007' }, endedBy: 'me', endedReason: undefined },
+      { status: 'resolved', event: { id: 'x7', body: '007' }, endedBy: 'me', endedReason: undefined, attemptsTotal: 2 },
     ])
     // What was tried before there was a column for it.
     expect(await store.letters.incidents({ subscription: 's', limit: 9 })).toMatchObject([

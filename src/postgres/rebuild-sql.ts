@@ -46,7 +46,7 @@ export function rebuildStatements(db: Database) {
       INSERT INTO ${partitions} (subscription, partition, epoch, start, position)
       SELECT $1, partition, $2, start, start FROM ${partitions} WHERE subscription = $3`),
     decisions: fresh(`
-      SELECT l.position, ${leftOut} AS is_left_out, l.ended_by AS by, l.ended_reason AS reason, ${revisionOf(
+      SELECT l.position, ${leftOut} AS "isLeftOut", l.ended_by AS by, l.ended_reason AS reason, ${revisionOf(
         db,
         'l',
         `json_build_object('number', r.number, 'body', r.body, 'by', r.by, 'reason', r.reason, 'at', r.at)`,
@@ -82,6 +82,17 @@ export function rebuildStatements(db: Database) {
         ON g.subscription = $2 AND g.position = r.position AND g.partition = r.partition AND g.ended_at IS NULL
       WHERE r.subscription = $1 AND NOT EXISTS (
         SELECT FROM ${revisions} AS o WHERE o.subscription = $2 AND o.position = r.position AND o.partition = r.partition)`),
+    // What they left out is left out there too. That is the owner's to do, in the order of the lane; here it is only written down.
+    leaveOut: fresh(`
+      UPDATE ${letters} AS g SET ended_by = coalesce(l.ended_by, ''), ended_reason = l.ended_reason FROM ${letters} AS l
+      WHERE g.subscription = $2 AND g.ended_at IS NULL AND l.subscription = $1 AND l.position = g.position AND l.partition = g.partition
+        AND ${leftOut}`),
+    due: fresh(`
+      UPDATE ${db.table('holdfast_lanes')} AS h SET status = 'retrying', due_at = NULL FROM ${letters} AS g
+      WHERE h.subscription = $1 AND h.status = 'parked' AND g.subscription = $1 AND g.position = h.head_position
+        AND g.partition = h.partition AND g.ended_at IS NULL AND g.ended_by IS NOT NULL`),
+    dueHeads: fresh(`
+      UPDATE ${letters} SET status = 'retrying' WHERE subscription = $1 AND status = 'parked' AND ended_by IS NOT NULL`),
     retire: fresh(`
       INSERT INTO ${subscriptions} (name, kind, table_name, columns, partitions, version, generation_of, retired_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`),

@@ -1,17 +1,28 @@
-import type { Revision } from '../dead-letter/letter.ts'
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
+import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
+import {
+  type GenerationRow as CommonRow,
+  type DecisionRow,
+  liveTableName,
+  namedTables,
+  type Pair,
+  pairsOf,
+  refuseOther,
+  toDecision,
+  toGap,
+  toGeneration,
+} from '../rebuild/generation-row.ts'
 import type {
   BeginOutcome,
   BeginRequest,
-  Decision,
   DropOutcome,
   Gap,
   RebuildStore,
   SwitchOutcome,
   SwitchRequest,
 } from '../rebuild/rebuild-store.ts'
-import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
@@ -24,39 +35,10 @@ import { columnsText, makeTable } from './registration.ts'
 import { renameTables } from './rename.ts'
 import { fresh, type Query } from './statement.ts'
 
-export interface GenerationRow {
-  readonly name: string
-  readonly kind: SubscriptionKind
-  readonly table_name: string | null
-  readonly columns: string
+interface GenerationRow extends CommonRow {
+  /** How many. */
   readonly partitions: number
-  readonly version: number
-  readonly generation_of: string | null
-  readonly epochs: number
-  readonly retired_at: number | null
 }
-
-interface DecisionRow {
-  readonly position: number
-  readonly is_left_out: boolean
-  readonly by: string | null
-  readonly reason: string | null
-  /** In JSON. */
-  readonly revision: string | null
-}
-
-/** Everything that is kept by the name of a subscription. */
-const named = [
-  'partitions',
-  'lanes',
-  'letters',
-  'revisions',
-  'incidents',
-  'trials',
-  'inbox',
-  'redrives',
-  'redrive_lanes',
-] as const
 
 export function postgresRebuilds(db: Database, query: Query, listener: Presence): RebuildStore {
   const sql = rebuildStatements(db)
@@ -76,11 +58,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     switch: (request) =>
       owning(`switch ${request.subscription} to another version`, (run, client) => switchTo(run, client, request)),
     drop: (subscription, version, deed) =>
-      owning(`drop a version of ${subscription}`, async (run, client) => {
-        const outcome = await drop(run, subscription, version)
-        if (outcome === 'dropped') await writeDeed(db, client, deed)
-        return outcome
-      }),
+      owning(`drop a version of ${subscription}`, (run, client) => drop(run, client, subscription, version, deed)),
   }
 
   /** Tables are made, renamed and dropped here, which takes their owner; one after the other, also with those that make subscriptions. */
@@ -118,21 +96,12 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
 
   async function list(run: Query, subscription: string): Promise<Generation[]> {
     const generations: Generation[] = []
-    for (const row of await run<GenerationRow>(sql.list, [subscription])) generations.push(await toGeneration(run, row))
+    for (const row of await run<GenerationRow>(sql.list, [subscription])) generations.push(await generationOf(run, row))
     return generations
   }
 
-  async function toGeneration(run: Query, row: GenerationRow): Promise<Generation> {
-    return {
-      subscription: row.generation_of ?? row.name,
-      version: row.version,
-      isLive: row.generation_of === null,
-      name: row.name,
-      kind: row.kind,
-      table: row.table_name ?? undefined,
-      retiredAt: row.retired_at ?? undefined,
-      partitions: await readPartitions(run, row.name),
-    }
+  async function generationOf(run: Query, row: GenerationRow): Promise<Generation> {
+    return toGeneration(row, await readPartitions(run, row.name))
   }
 
   async function begin(run: Query, client: PgClient, request: BeginRequest): Promise<BeginOutcome> {
@@ -142,8 +111,8 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     const name = generationName(subscription, version)
     const known = await find(run, name)
     if (known) {
-      refuseOther(request, known)
-      return { outcome: 'begun', isNew: false, generation: await toGeneration(run, known) }
+      refuseOther(kind, columnsText(table), known)
+      return { outcome: 'begun', isNew: false, generation: await generationOf(run, known) }
     }
     if (table) await makeTable(db, client, table)
     await run(sql.make, [name, kind, table?.name, columnsText(table), live.partitions, version, subscription])
@@ -152,7 +121,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     return {
       outcome: 'begun',
       isNew: true,
-      generation: await toGeneration(run, (await find(run, name)) as GenerationRow),
+      generation: await generationOf(run, (await find(run, name)) as GenerationRow),
     }
   }
 
@@ -180,7 +149,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     const tables = [live.table_name, next.table_name].flatMap((name) => (name === null ? [] : db.table(name)))
     if (tables.length > 0) await run(`LOCK TABLE ${tables.join(', ')} IN SHARE ROW EXCLUSIVE MODE`)
     await run(sql.lockPartitions, [[subscription, next.name]])
-    const pairs = await pairsOf(run, subscription, next.name)
+    const pairs = pairsOf(await readPartitions(run, subscription), await readPartitions(run, next.name))
     const gaps: Gap[] = []
     for (const pair of pairs) if (await isBehind(run, pair, pairs.length)) gaps.push(toGap(pair))
     if (gaps.length > 0) return { outcome: 'behind', gaps }
@@ -195,15 +164,14 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
       await endRedrives(db, run, name, 'another version became the live one')
     await run(sql.unrevise, [subscription, next.name])
     await run(sql.revise, [subscription, next.name])
+    await run(sql.leaveOut, [subscription, next.name])
+    await run(sql.due, [next.name])
+    await run(sql.dueHeads, [next.name])
     await changePlaces(run, live, next, at)
-    await writeDeed(db, client, deed)
-    const generation = await toGeneration(run, (await find(run, subscription)) as GenerationRow)
+    const generation = await generationOf(run, (await find(run, subscription)) as GenerationRow)
+    const before = pairs.map((pair) => pair.before)
+    await writeDeed(db, client, withCounts(deed, switchCounts(live.version, before, generation.partitions)))
     return { outcome: 'switched', from: live.version, generation }
-  }
-
-  async function pairsOf(run: Query, live: string, next: string): Promise<Pair[]> {
-    const rebuilt = await readPartitions(run, next)
-    return (await readPartitions(run, live)).map((before, i) => ({ before, after: rebuilt[i] as PartitionState }))
   }
 
   /** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
@@ -216,13 +184,13 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     const { name } = live
     const old = generationName(name, live.version)
     const kept = live.table_name === null ? null : generationTableName(live.table_name, live.version)
-    const taken = next.table_name === null ? null : baseOf(next.table_name, next.version)
+    const taken = next.table_name === null ? null : liveTableName(next.table_name, next.version)
     await run(sql.retire, [old, live.kind, kept, live.columns, live.partitions, live.version, name, at])
     for (const [from, to] of [
       [name, old],
       [next.name, name],
     ]) {
-      for (const table of named)
+      for (const table of namedTables)
         await run(fresh(`UPDATE ${db.table(`holdfast_${table}`)} SET subscription = $2 WHERE subscription = $1`), [
           from,
           to,
@@ -235,40 +203,25 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     await renameTables(db, run, { live: live.table_name, kept, next: next.table_name, taken })
   }
 
-  async function drop(run: Query, subscription: string, version: number): Promise<DropOutcome> {
+  async function drop(
+    run: Query,
+    client: PgClient,
+    subscription: string,
+    version: number,
+    deed: Deed | undefined,
+  ): Promise<DropOutcome> {
     if ((await liveOf(run, subscription)).version === version) return 'live'
     const name = generationName(subscription, version)
-    if (!(await find(run, name))) return 'unknown'
+    const found = await find(run, name)
+    if (!found) return 'unknown'
+    // So that nobody commits between the count and the end; the table before its partitions, as a commit does.
+    if (found.table_name !== null) await run(`LOCK TABLE ${db.table(found.table_name)} IN ACCESS EXCLUSIVE MODE`)
+    await run(sql.lockPartitions, [[name]])
+    const states = await readPartitions(run, name)
     await removeGeneration(db, run, name)
+    await writeDeed(db, client, withCounts(deed, dropCounts(states)))
     return 'dropped'
   }
-}
-
-interface Pair {
-  readonly before: PartitionState
-  readonly after: PartitionState
-}
-
-function toGap({ before, after }: Pair): Gap {
-  return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
-}
-
-function baseOf(table: string, version: number): string {
-  return table.slice(0, -generationTableName('', version).length)
-}
-
-function refuseOther({ kind, table }: BeginRequest, known: GenerationRow): void {
-  if (kind === known.kind && columnsText(table) === known.columns) return
-  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
-    hint: 'Drop that version and begin it anew, or raise the version.',
-  })
-}
-
-function toDecision({ position, is_left_out, by, reason, revision }: DecisionRow): Decision {
-  // One that was revised and then discarded is not applied at all.
-  if (is_left_out || revision === null)
-    return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
-  return { decision: 'revised', position, revision: JSON.parse(revision) as Revision }
 }
 
 /** What is under way with lanes that go elsewhere, or are no more. */
@@ -296,7 +249,7 @@ export async function removeGeneration(db: Database, run: Query, name: string): 
   // Before its partitions, as a commit does.
   if (row && row.table_name !== null) await run(`DROP TABLE ${db.table(row.table_name)}`)
   await run(sql.keepEpochs, [name, row?.generation_of])
-  for (const table of [...named, 'members'])
+  for (const table of [...namedTables, 'members'])
     await run(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`, [name])
   await run(sql.forget, [name])
 }

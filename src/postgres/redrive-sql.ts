@@ -80,7 +80,9 @@ export function redriveStatements(db: Database) {
     admit: prepared(`UPDATE ${redrives} SET admitted = $2 WHERE id = $1`),
     end: prepared(`
       UPDATE ${redrives} SET status = $2, ended_at = $3, ended_reason = $4 WHERE id = $1 AND status = 'running' RETURNING 1`),
-    leave: fresh(`UPDATE ${lanes} SET state = 'left' WHERE redrive = $1 AND state = 'pending'`),
+    leave: fresh(`
+      WITH gone AS (UPDATE ${lanes} SET state = 'left' WHERE redrive = $1 AND state = 'pending' RETURNING 1)
+      SELECT count(*) AS lanes FROM gone`),
   }
 }
 

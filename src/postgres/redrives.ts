@@ -1,13 +1,7 @@
-import { checkDeed, type Deed } from '../audit/audit.ts'
+import { checkDeed, type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
-import type {
-  AskOutcome,
-  Redrive,
-  RedriveLane,
-  RedriveLaneState,
-  RedriveRequest,
-  RedriveTask,
-} from '../redrive/redrive.ts'
+import type { AskOutcome, Redrive, RedriveLane, RedriveRequest, RedriveTask } from '../redrive/redrive.ts'
+import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
@@ -17,18 +11,6 @@ import { redriveLock, schemaNumber } from './locks.ts'
 import { freezeStatement, redriveStatements } from './redrive-sql.ts'
 import { isStorable } from './rows.ts'
 import type { Query } from './statement.ts'
-
-interface RedriveRow
-  extends Omit<Redrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'byState' | 'endedAt' | 'endedReason'> {
-  /** Three in JSON. */
-  readonly filter: string
-  readonly stages: string
-  readonly byState: string
-  readonly rate: number | null
-  readonly maxFailures: number | null
-  readonly endedAt: number | null
-  readonly endedReason: string | null
-}
 
 interface OverRow {
   readonly id: string
@@ -139,22 +121,23 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     if (!isStorable(id)) return false
     return db.transaction(async (client) => {
       const run = runOn(client)
-      const isCancelled = await end(run, id, 'cancelled', deed.reason, deed.at)
-      if (isCancelled) await writeDeed(db, client, deed)
-      return isCancelled
+      const left = await end(run, id, 'cancelled', deed.reason, deed.at)
+      if (left !== undefined) await writeDeed(db, client, withCounts(deed, { pendingBefore: left, pendingAfter: 0 }))
+      return left !== undefined
     })
   }
 
+  /** Gives how many lanes it did not come to; undefined if it was over already. */
   async function end(
     run: Query,
     id: string,
     status: Redrive['status'],
     reason: string | undefined,
     at: number,
-  ): Promise<boolean> {
-    if ((await run(sql.end, [id, status, at, reason])).length === 0) return false
-    await run(sql.leave, [id])
-    return true
+  ): Promise<number | undefined> {
+    if ((await run(sql.end, [id, status, at, reason])).length === 0) return undefined
+    const [left] = await run<{ lanes: number }>(sql.leave, [id])
+    return left?.lanes ?? 0
   }
 }
 
@@ -165,19 +148,4 @@ function whyNot(lanes: number, busy: number, expected: number | undefined): AskO
 
 function unknown(subscription: string): HoldfastError {
   return new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
-}
-
-const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
-
-function toRedrive(row: RedriveRow): Redrive {
-  return {
-    ...row,
-    filter: JSON.parse(row.filter) as Redrive['filter'],
-    stages: JSON.parse(row.stages) as number[],
-    byState: { ...noStates, ...(JSON.parse(row.byState) as Partial<Record<RedriveLaneState, number>>) },
-    rate: row.rate ?? undefined,
-    maxFailures: row.maxFailures ?? undefined,
-    endedAt: row.endedAt ?? undefined,
-    endedReason: row.endedReason ?? undefined,
-  }
 }

@@ -1,9 +1,12 @@
-import type { Deed } from '../audit/audit.ts'
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { resetCounts, resetReport } from '../subscription/deed.ts'
+import type { ResetReport } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf, spoiled } from './database.ts'
 import type { PgClient } from './driver.ts'
 import { Handle } from './handle.ts'
+import { partitionReader } from './partitions.ts'
 import { endRedrives, removeGeneration } from './rebuild.ts'
 import type { Query } from './statement.ts'
 
@@ -13,7 +16,7 @@ export async function reset(
   subscription: string,
   empty: ((handle: unknown) => unknown) | undefined,
   deed: Deed | undefined,
-): Promise<void> {
+): Promise<ResetReport> {
   let own: { readonly error: unknown } | undefined
   const work = db.transaction(async (client) => {
     const query = async <Row>(text: string) => rowsOf<Row>(await client.query(queryOf(text, [subscription])))
@@ -25,11 +28,16 @@ export async function reset(
     if (!known) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
     // First, because it waits for the commits under way and stops those after it.
     await query(`
+      SELECT FROM ${db.table('holdfast_partitions')} WHERE subscription = $1 ORDER BY partition FOR UPDATE`)
+    const run: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
+    const [held] = await query<{ lanes: number }>(`
+      SELECT count(*) AS lanes FROM ${db.table('holdfast_lanes')} WHERE subscription = $1 AND status IS NOT NULL`)
+    const report = resetReport(await partitionReader(db)(run, subscription), held?.lanes ?? 0)
+    await query(`
       UPDATE ${db.table('holdfast_partitions')} SET epoch = epoch + 1, owner = NULL, presence = NULL, lease_until = '-infinity',
         position = start, commits = commits + 1, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
         applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0, marks = '[]', tried = NULL
       WHERE subscription = $1`)
-    const run: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
     await endRedrives(db, run, subscription, 'the subscription began anew')
     for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
       await query(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`)
@@ -41,9 +49,10 @@ export async function reset(
     for (const { name } of generations) await removeGeneration(db, run, name)
     if (empty) await runOwn(client, empty)
     // Last, because the others wait for it from there on.
-    await writeDeed(db, client, deed)
+    await writeDeed(db, client, withCounts(deed, resetCounts(report)))
+    return report
   })
-  await work.catch((error: unknown) => {
+  return work.catch((error: unknown) => {
     throw own ? own.error : error
   })
 

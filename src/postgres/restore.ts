@@ -209,14 +209,14 @@ class Writer {
   async #letters(subscription: string, letters: readonly DeadLetter[]): Promise<void> {
     for (const letter of letters) {
       const { partition, status, logged, heldAt, endedAt, endedBy, endedReason, lane, sequence, event } = letter
-      const { failure, attempts } = letter
+      const { failure, attempts, attemptsTotal } = letter
       const isBare = logged && attempts.length === 0 && ['queued', 'resolved', 'discarded'].includes(status)
       const bytes = (text: string | Uint8Array | undefined) => (text === undefined ? null : Buffer.from(text))
       await this.#query(
         `INSERT INTO ${this.#db.table('holdfast_letters')} (subscription, position, partition, status, logged, held_at, ended_at,
            ended_by, lane, sequence, event_id, type, key, version, schema_version, time, is_text, data, metadata, class,
-           fingerprint, attempts, ended_reason, failed_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`,
+           fingerprint, attempts, ended_reason, failed_at, attempts_total)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)`,
         [
           subscription,
           event.position,
@@ -246,6 +246,7 @@ class Writer {
           attempts.length > 0 ? JSON.stringify(attempts) : null,
           endedReason,
           attempts.at(-1)?.at,
+          attemptsTotal,
         ],
       )
     }

@@ -1,11 +1,13 @@
-import type { Deed } from '../audit/audit.ts'
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
-import type { ClaimOutcome, ClaimRequest, Lease, SubscriptionStore } from '../subscription/subscription-store.ts'
+import { pauseCounts } from '../subscription/deed.ts'
+import { toPartitionState } from '../subscription/partition-row.ts'
+import type { ClaimOutcome, ClaimRequest, Lease, Pause, SubscriptionStore } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import { postgresCommits } from './commit.ts'
-import { type Database, queryOf } from './database.ts'
+import { type Database, queryOf, rowsOf } from './database.ts'
 import { postgresMembers } from './members.ts'
-import { type PartitionRow, partitionColumns, partitionReader, toState } from './partitions.ts'
+import { type PartitionRow, partitionColumns, partitionReader } from './partitions.ts'
 import { performIn, rehearseIn } from './perform.ts'
 import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
@@ -16,6 +18,8 @@ import { acquitStatement, trialReader } from './trials.ts'
 interface ClaimedRow extends PartitionRow {
   readonly is_taken: boolean
   readonly is_inherited: boolean
+  /** Of the server. */
+  readonly now: number
   /** The live one. */
   readonly version: number
 }
@@ -43,11 +47,12 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     partitions: (subscription) => readPartitions(query, subscription),
     commit: (commit) => commits.commit(commit),
     perform: (lease, work) => turns(() => performIn(db, commits, lease, work)),
-    pause: (subscription, { reason, at }, deed) => pause([subscription, at, reason], deed),
-    resume: (subscription, deed) => pause([subscription, null, null], deed),
+    pause: (subscription, given, deed) => pause(subscription, given, deed),
+    resume: (subscription, deed) => pause(subscription, undefined, deed),
     reset: async (subscription, empty, deed) => {
-      await reset(db, subscription, empty, deed)
+      const report = await reset(db, subscription, empty, deed)
       listener.notify('release')
+      return report
     },
     rehearse: (work) => turns(() => rehearseIn(db, work)),
     acquit: async (instance) => {
@@ -56,11 +61,14 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     onRelease: (wake) => listener.onRelease(wake),
   }
 
-  async function pause(values: readonly [subscription: string, ...unknown[]], deed: Deed | undefined): Promise<void> {
-    if (!deed) return mustExist(values[0], await db.query(sql.pause, values))
+  async function pause(subscription: string, given: Pause | undefined, deed: Deed | undefined): Promise<void> {
+    const values = [subscription, given?.at, given?.reason]
+    if (!deed) return mustExist(subscription, await db.query(sql.pause, values))
     await db.transaction(async (client) => {
-      mustExist(values[0], (await client.query(queryOf(sql.pause, values))).rows)
-      await writeDeed(db, client, deed)
+      const before = rowsOf<{ is_paused: boolean }>(await client.query(queryOf(sql.lockPause, [subscription])))
+      mustExist(subscription, (await client.query(queryOf(sql.pause, values))).rows)
+      const wasPaused = before.some(({ is_paused: isPaused }) => isPaused)
+      await writeDeed(db, client, withCounts(deed, pauseCounts(wasPaused, given !== undefined)))
     })
   }
 
@@ -75,7 +83,13 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
         // committed since; from now on nobody else does.
         const trials = await readTrials(query, subscription, partition)
         const lease = { subscription, partition, owner, epoch: row.epoch }
-        return { outcome: 'claimed', lease, state: toState(row, trials), isInherited: row.is_inherited }
+        return {
+          outcome: 'claimed',
+          lease,
+          state: toPartitionState(row, trials),
+          isInherited: row.is_inherited,
+          now: row.now,
+        }
       }
       if (version !== undefined && row.version !== version) return { outcome: 'version', version: row.version }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
@@ -101,6 +115,9 @@ function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   }
 }
 
+/** In milliseconds since 1970. */
+const serverTime = 'floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint'
+
 function statements(db: Database) {
   const partitions = db.table('holdfast_partitions')
   const ofLease = 'subscription = $1 AND partition = $2 AND epoch = $3 AND owner = $4'
@@ -123,9 +140,9 @@ function statements(db: Database) {
         FROM before WHERE subscription = $1 AND partition = $2
         RETURNING is_inherited, ${partitionColumns}
       )
-      SELECT true AS is_taken, is_inherited, (SELECT version FROM live) AS version, ${partitionColumns} FROM taken
+      SELECT true AS is_taken, is_inherited, (SELECT version FROM live) AS version, ${serverTime} AS now, ${partitionColumns} FROM taken
       UNION ALL
-      SELECT false, false, (SELECT version FROM live), ${partitionColumns} FROM ${partitions}
+      SELECT false, false, (SELECT version FROM live), ${serverTime}, ${partitionColumns} FROM ${partitions}
       WHERE subscription = $1 AND partition = $2 AND NOT EXISTS (SELECT FROM taken)`),
     renew: prepared(`
       UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6
@@ -134,6 +151,8 @@ function statements(db: Database) {
       UPDATE ${partitions} SET owner = NULL, presence = NULL, lease_until = '-infinity', tried = NULL
       WHERE ${ofLease} RETURNING 1`),
     acquit: acquitStatement(db),
+    lockPause: prepared(`
+      SELECT paused_at IS NOT NULL AS is_paused FROM ${partitions} WHERE subscription = $1 ORDER BY partition FOR UPDATE`),
     pause: prepared(`UPDATE ${partitions} SET paused_at = $2, pause_reason = $3 WHERE subscription = $1 RETURNING 1`),
   }
 }

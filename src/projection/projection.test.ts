@@ -142,7 +142,7 @@ describe('its types', () => {
     })
     type Row = { id: string; owner: string; balance: number; since: string | null }
     expectTypeOf(balances).toEqualTypeOf<
-      Projection<Row, { readonly owner: 'text'; readonly balance: 'integer'; readonly since: 'text' }>
+      Projection<Row, { readonly owner: 'text'; readonly balance: 'integer'; readonly since: 'text' }, typeof bank>
     >()
     expect(balances.reducers.size).toBe(2)
   })

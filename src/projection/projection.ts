@@ -70,10 +70,10 @@ export type Reducer = (row: unknown, event: Event) => unknown
 export type Effect = (event: Event, tx: unknown) => unknown
 
 /** Statements of the user's own, in our transaction. Made by `defineProjection`. */
-export interface SqlProjection {
+export interface SqlProjection<C extends EventCatalog = EventCatalog> {
   readonly kind: 'sql'
   readonly name: string
-  readonly events: EventCatalog
+  readonly events: C
   readonly table: undefined
   readonly keyOf: undefined
   readonly effects: ReadonlyMap<string, Effect>
@@ -83,10 +83,10 @@ export interface SqlProjection {
 }
 
 /** A fold of events into one row per key. Made by `defineProjection`. */
-export interface Projection<Row = unknown, Columns = unknown> {
+export interface Projection<Row = unknown, Columns = unknown, C extends EventCatalog = EventCatalog> {
   readonly kind: 'fold'
   readonly name: string
-  readonly events: EventCatalog
+  readonly events: C
   readonly table: TableSpec
   readonly keyOf: ((event: Event) => string) | undefined
   readonly initial: (key: string) => unknown
@@ -97,9 +97,12 @@ export interface Projection<Row = unknown, Columns = unknown> {
   readonly '~types'?: { readonly row: Row; readonly columns: Columns }
 }
 
-const ownColumns = new Set(['key', 'version', 'position', 'data'])
+const ownColumns = ['key', 'version', 'position', 'data']
+// Every table of PostgreSQL has these, and no other columns of their names.
+const systemColumns = ['tableoid', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax']
 const columnTypes = new Set<string>(['text', 'integer', 'real', 'boolean'] satisfies ColumnType[])
-const reserved = /^(holdfast|sqlite|pg)_/
+// The indexes of one that is called only sqlite would still begin so.
+const reserved = /^(?:(?:holdfast|sqlite|pg)_|sqlite$)/
 
 /**
  * Declares a read model. With `initial` it is a fold: a real table with one row per key, that Holdfast keeps equal to the fold of
@@ -108,12 +111,12 @@ const reserved = /^(holdfast|sqlite|pg)_/
 export function defineProjection<const C extends EventCatalog, Tx>(
   name: string,
   definition: SqlProjectionDefinition<C, Tx>,
-): SqlProjection
+): SqlProjection<C>
 export function defineProjection<
   const C extends EventCatalog,
   Row,
   const Columns extends ColumnsOf<Row> = Record<never, never>,
->(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns>
+>(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns, C>
 export function defineProjection(
   name: string,
   definition: ProjectionDefinition<EventCatalog, unknown, object> | SqlProjectionDefinition<EventCatalog, unknown>,
@@ -201,7 +204,8 @@ function tableName(name: string): string {
 
 function columnSpecs(projection: string, columns: Readonly<Record<string, ColumnType | undefined>>): ColumnSpec[] {
   // Databases compare the names of columns without regard to case.
-  const taken = new Set(ownColumns)
+  // And no row can have a field of this name.
+  const taken = new Set([...ownColumns, ...systemColumns, '__proto__'])
   return Object.entries(columns).flatMap(([name, type]) => {
     if (type === undefined) return []
     checkColumnName(name, `The column of ${projection}`)

@@ -1,5 +1,7 @@
 import type { Deed } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { sumOf } from '../subscription/checkpoint.ts'
+import type { PartitionState } from '../subscription/subscription-store.ts'
 
 /** Who does it, and why: then it is in the audit. */
 export interface Answerable {
@@ -20,4 +22,18 @@ export function deedOf(
   throw new HoldfastError('OPTION_INVALID', `${act} has a by without a reason, or the other way.`, {
     hint: 'Give both, for the audit, or neither.',
   })
+}
+
+type States = readonly Pick<PartitionState, 'checkpoint'>[]
+
+/** What the transaction of a switch counts for its deed: of the one that was live, and of the one that is. */
+export function switchCounts(from: number, before: States, after: States): Deed['details'] {
+  const [was, is] = [sumOf(before), sumOf(after)]
+  return { from, appliedBefore: was.applied, heldBefore: was.held, appliedAfter: is.applied, heldAfter: is.held }
+}
+
+/** What goes with a version that is dropped. */
+export function dropCounts(states: States): Deed['details'] {
+  const { applied, held } = sumOf(states)
+  return { appliedBefore: applied, heldBefore: held, appliedAfter: 0, heldAfter: 0 }
 }

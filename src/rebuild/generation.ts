@@ -27,6 +27,12 @@ export function generationName(subscription: string, version: number): string {
   return `${subscription}~${version}`
 }
 
+/** What `generationName` made of what; undefined for the name of a live one. */
+export function generationIn(name: string): { readonly subscription: string; readonly version: number } | undefined {
+  const [, subscription, version] = /^(.+)~(\d{1,15})$/.exec(name) ?? []
+  return subscription === undefined ? undefined : { subscription, version: Number(version) }
+}
+
 export function generationTableName(table: string, version: number): string {
   return `${table}__v${version}`
 }

@@ -85,8 +85,9 @@ export interface RebuildStore {
    */
   halt(subscription: string, forMs: number): Promise<void>
   /**
-   * In one transaction: all owners of both are fenced, and table, checkpoints, lanes, letters and version change places. Who reads by
-   * the live name sees the one or the other, never a mixture. The one that was live stays as a generation until it is dropped, and can
+   * In one transaction, with its deed: all owners of both are fenced, and table, checkpoints, lanes, letters and version change places. Who reads by
+   * the live name sees the one or the other, never a mixture. What people left out in the one that was live, and is held in the other, has
+   * that in its letter (`endedBy`), and a lane that stands at it is due. The one that was live stays as a generation until it is dropped, and can
    * be switched back to.
    */
   switch(request: SwitchRequest): Promise<SwitchOutcome>

@@ -1,4 +1,7 @@
 import { HoldfastError } from '../errors.ts'
+import { highestSchemaVersion } from '../event/event.ts'
+import { idLength, keyLength } from '../event/names.ts'
+import { printed } from '../failure/peek.ts'
 import type { Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import type { Share } from './share.ts'
 
@@ -41,21 +44,25 @@ export function checkPage({ name, versions }: Source, after: number, { events, t
         hint: 'Mend the source; the checkpoint has not moved.',
       })
     if (!Number.isSafeInteger(position) || position <= last)
-      throw refuse(`at position ${position}, which is not higher`)
+      throw refuse(`at position ${printed(position)}, which is not higher`)
     if (![id, type, key, time].every(isText)) throw refuse('whose id, type, key or time is no text that can be stored')
+    // Held, it would be in an index that has no room for it, and the commit would fail for ever.
+    if (key.length > keyLength) throw refuse(`with a key of ${key.length} characters, more than ${keyLength}`)
+    if (id.length > idLength) throw refuse(`with an id of ${id.length} characters, more than ${idLength}`)
     if (!(body instanceof Uint8Array) && !isWellFormed(body))
       throw refuse('whose body is neither well-formed text nor bytes')
     if (metadata !== undefined && !isWellFormed(metadata)) throw refuse('whose metadata is no well-formed text')
-    if (!isCounting(schemaVersion)) throw refuse(`with schema version ${schemaVersion}`)
+    if (!isCounting(schemaVersion) || schemaVersion > highestSchemaVersion)
+      throw refuse(`with schema version ${printed(schemaVersion)}`)
     if (versions === 'none' ? version !== undefined : !isCounting(version)) {
-      throw refuse(`with version ${version}, though its versions are '${versions}'`)
+      throw refuse(`with version ${printed(version)}, though its versions are '${versions}'`)
     }
     last = position
   }
   if (Number.isSafeInteger(through) && through >= last) return
   throw new HoldfastError(
     'SOURCE_INVALID',
-    `The source ${name} says that its page reaches ${through}, and it has ${last}.`,
+    `The source ${name} says that its page reaches ${printed(through)}, and it has ${last}.`,
     {
       hint: 'Mend the source; the checkpoint has not moved.',
     },

@@ -1,10 +1,14 @@
-import type { AppendOutcome, ExpectedVersion, NewEvent } from '../log/log-store.ts'
+import { type Deed, withCounts } from '../audit/audit.ts'
+import { appendCounts, firstCounts, mustBeAppended } from '../log/deed.ts'
+import type { AppendOutcome, ExpectedVersion, KeyedEvent, NewEvent } from '../log/log-store.ts'
+import { writeDeed } from './audit.ts'
 import type { Database } from './database.ts'
 
 export interface Append {
   readonly key: string
   readonly events: readonly NewEvent[]
   readonly expected: ExpectedVersion
+  readonly deed?: Deed | undefined
 }
 
 const insertSql = `
@@ -12,7 +16,7 @@ const insertSql = `
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 /** Within a transaction, whoever has begun it. */
-export function append(db: Database, { key, events, expected }: Append, now: number): AppendOutcome {
+export function append(db: Database, { key, events, expected, deed }: Append, now: number): AppendOutcome {
   const repeated = findRepeated(db, key, events)
   if (repeated) return repeated
   const { version: actual } = db.get<{ version: number }>(
@@ -37,7 +41,18 @@ export function append(db: Database, { key, events, expected }: Append, now: num
     )
     position = Number(lastInsertRowid)
   }
-  return { outcome: 'appended', version: actual + events.length, position }
+  const appended = { outcome: 'appended', version: actual + events.length, position } as const
+  writeDeed(db, withCounts(deed, appendCounts(appended, events.length)))
+  return appended
+}
+
+/** Within a transaction. */
+export function appendFirst(db: Database, events: readonly KeyedEvent[], deed: Deed, now: number): boolean {
+  if (db.get('SELECT 1 FROM holdfast_events LIMIT 1') !== undefined) return false
+  for (const { key, event } of events)
+    mustBeAppended(append(db, { key, events: [event], expected: 'any' }, now), event.id)
+  writeDeed(db, withCounts(deed, firstCounts(events.length)))
+  return true
 }
 
 /** The same events in the same order are the same append; anything in between is a mistake that must be seen. */

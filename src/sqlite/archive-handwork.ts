@@ -5,6 +5,7 @@ import type {
   ArchivedRevision,
   ArchivePart,
 } from '../archive/archive.ts'
+import { fromStored, type StoredRedrive } from '../redrive/redrive-row.ts'
 import { listEntries } from './audit.ts'
 import type { Database } from './database.ts'
 
@@ -14,17 +15,7 @@ const perPart = 1_000
 
 type RevisionRow = Omit<ArchivedRevision, 'isTakenBack'> & { readonly takenBack: 0 | 1 }
 
-interface RedriveRow
-  extends Omit<ArchivedRedrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'endedAt' | 'endedReason'> {
-  readonly row: number
-  /** Both in JSON. */
-  readonly filter: string
-  readonly stages: string
-  readonly rate: number | null
-  readonly maxFailures: number | null
-  readonly endedAt: number | null
-  readonly endedReason: string | null
-}
+type RedriveRow = StoredRedrive<ArchivedRedrive> & { readonly row: number }
 
 /** What people did with the letters of a subscription. */
 export async function* handwork(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
@@ -81,17 +72,18 @@ async function* incidents(db: Database, subscription: string): AsyncGenerator<Ar
 
 async function* redrives(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
   for (let after = 0; ; ) {
-    const row = db.get<RedriveRow>(
+    const found = db.get<RedriveRow>(
       `SELECT number AS row, id, subscription, act, filter, by, reason, at, rate, stages, max_failures AS maxFailures, lanes, spread,
          admitted, status, ended_at AS endedAt, ended_reason AS endedReason
        FROM holdfast_redrives WHERE subscription = ? AND number > ? ORDER BY number LIMIT 1`,
       subscription,
       after,
     )
-    if (!row) return
-    yield { part: 'redrive', subscription, redrive: toRedrive(row) }
-    yield* redriveLanes(db, subscription, row.id)
-    after = row.row
+    if (!found) return
+    const { row, ...redrive } = found
+    yield { part: 'redrive', subscription, redrive: fromStored<ArchivedRedrive>(redrive) }
+    yield* redriveLanes(db, subscription, redrive.id)
+    after = row
   }
 }
 
@@ -108,17 +100,5 @@ async function* redriveLanes(db: Database, subscription: string, redrive: string
     if (!last) return
     yield { part: 'redrive-lanes', subscription, lanes }
     after = last.ordinal
-  }
-}
-
-function toRedrive({ row: _row, ...redrive }: RedriveRow): ArchivedRedrive {
-  return {
-    ...redrive,
-    filter: JSON.parse(redrive.filter) as ArchivedRedrive['filter'],
-    stages: JSON.parse(redrive.stages) as number[],
-    rate: redrive.rate ?? undefined,
-    maxFailures: redrive.maxFailures ?? undefined,
-    endedAt: redrive.endedAt ?? undefined,
-    endedReason: redrive.endedReason ?? undefined,
   }
 }

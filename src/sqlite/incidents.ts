@@ -1,18 +1,7 @@
-import { type Incident, incidentState } from '../dead-letter/incident.ts'
+import { type Incident, type IncidentRow, toIncident } from '../dead-letter/incident.ts'
 import type { Attempt } from '../dead-letter/letter.ts'
 import type { FailureClass } from '../failure/failure.ts'
 import type { Database } from './database.ts'
-
-interface IncidentRow {
-  readonly fingerprint: string
-  readonly letters: number
-  readonly held: number
-  readonly lanes: number
-  readonly firstSeen: number
-  readonly lastSeen: number
-  readonly lastEnded: number | null
-  readonly heldSince: number | null
-}
 
 // What is there, and what was purged. A letter that only queued before it failed leaves its lane to the log.
 const incidentsSql = `
@@ -41,24 +30,13 @@ export function incidentsOf(
   db: Database,
   { subscription, fingerprint, limit }: { subscription: string; fingerprint?: string; limit: number },
 ): Incident[] {
-  return db
-    .all<IncidentRow>(incidentsSql, subscription, fingerprint ?? null, limit)
-    .map(({ lastEnded, heldSince, ...row }) => {
-      const newest = db.all<{ position: number; class: FailureClass; attempt: string }>(
-        newestSql,
-        subscription,
-        row.fingerprint,
-      )
-      const [last] = newest
-      const failure = last && (JSON.parse(last.attempt) as Attempt).failure
-      return {
-        subscription,
-        ...row,
-        state: incidentState(row.held, heldSince ?? undefined, lastEnded ?? undefined),
-        class: last?.class ?? 'unknown',
-        errorType: failure?.errorType ?? '',
-        message: failure?.message ?? '',
-        samples: newest.map(({ position }) => position),
-      }
-    })
+  return db.all<IncidentRow>(incidentsSql, subscription, fingerprint ?? null, limit).map((row) => {
+    const newest = db.all<{ position: number; class: FailureClass; attempt: string }>(
+      newestSql,
+      subscription,
+      row.fingerprint,
+    )
+    const [last] = newest
+    return toIncident(subscription, row, newest, last && (JSON.parse(last.attempt) as Attempt).failure)
+  })
 }

@@ -1,3 +1,4 @@
+import { keptAttempts, mostAttempts } from '../dead-letter/attempts.ts'
 import type { NewLetter } from '../dead-letter/letter.ts'
 import type { LaneWrite, Lease, LetterChange } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
@@ -5,8 +6,8 @@ import { writeRevision } from './revisions.ts'
 
 const letterSql = `
   INSERT INTO holdfast_letters (subscription, partition, lane, sequence, status, logged, position, event_id, type, key,
-    version, schema_version, time, data, metadata, class, fingerprint, attempts, held_at, ended_at, ended_by, ended_reason)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+    version, schema_version, time, data, metadata, class, fingerprint, attempts, attempts_total, held_at, ended_at, ended_by, ended_reason)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 // All of a page at once: they differ in nothing but their position.
 const queuedSql = `
@@ -19,8 +20,14 @@ const endSql = `
   UPDATE holdfast_letters SET status = ?, ended_at = ?, ended_by = ?, ended_reason = ? ${ofLetter}`
 
 const failedSql = `
-  UPDATE holdfast_letters SET status = ?, class = ?, fingerprint = ?,
-    attempts = json_insert(coalesce(attempts, '[]'), '$[#]', json(?)) ${ofLetter}`
+  UPDATE holdfast_letters SET status = ?1, class = ?2, fingerprint = ?3, attempts_total = attempts_total + 1,
+    attempts = CASE
+      WHEN attempts_total < ${mostAttempts} THEN json_insert(coalesce(attempts, '[]'), '$[#]', json(?4))
+      ELSE (
+        SELECT json_group_array(json(value) ORDER BY key) FROM json_each(json_insert(attempts, '$[#]', json(?4)))
+        WHERE key < ${keptAttempts.first} OR key > json_array_length(attempts) - ${keptAttempts.last})
+    END
+  WHERE subscription = ?5 AND partition = ?6 AND position = ?7`
 
 const laneSql = `
   INSERT INTO holdfast_lanes (subscription, lane, partition, done, status, since, head, head_position, due_at, tries, breaker, redrive)
@@ -63,6 +70,7 @@ export function writeLetters(
       failure?.class ?? null,
       failure?.fingerprint ?? null,
       failure ? JSON.stringify([{ at, failure }]) : null,
+      failure ? 1 : 0,
       at,
       // What has an end holds up nobody.
       status === 'discarded' || status === 'resolved' ? at : null,

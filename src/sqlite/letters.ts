@@ -1,4 +1,5 @@
-import type { DeadLetter, HeldLane, LetterStatus, Revision } from '../dead-letter/letter.ts'
+import type { DeadLetter, HeldLane, LetterStatus } from '../dead-letter/letter.ts'
+import { type LaneRow, type LetterRow as CommonRow, toDeadLetter, toLane } from '../dead-letter/letter-row.ts'
 import type {
   HeldSummary,
   LaneSummary,
@@ -17,29 +18,10 @@ import { conditionsOf } from './letter-filter.ts'
 import { sqlitePurge } from './purge.ts'
 import { sqliteRevisions } from './revisions.ts'
 
-export interface LetterRow {
-  subscription: string
-  partition: number
-  lane: string
-  sequence: number
-  status: LetterStatus
-  logged: number
-  position: number
-  event_id: string
-  type: string
-  key: string
-  version: number | null
-  schema_version: number
-  time: string
-  data: string | Uint8Array
-  metadata: string | null
-  attempts: string
-  held_at: number
-  ended_at: number | null
-  ended_by: string | null
-  ended_reason: string | null
-  /** In JSON. */
-  revision: string | null
+export interface LetterRow extends CommonRow {
+  readonly logged: number
+  readonly data: string | Uint8Array
+  readonly metadata: string | null
 }
 
 export const laneColumns =
@@ -57,14 +39,6 @@ const loggedSql = `
   CROSS JOIN holdfast_dead_letters AS l ON l.subscription = ?1 AND l.position = e.position AND l.partition = ?3
   WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
-
-export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker' | 'redrive'> {
-  readonly done: number | null
-  readonly dueAt: number | null
-  readonly tries: number | null
-  readonly breaker: string | null
-  readonly redrive: string | null
-}
 
 export function sqliteLetters(db: Database, gate: WriteGate): LetterStore {
   return {
@@ -255,59 +229,6 @@ function count(db: Database, { subscription, partition, lane }: LaneRef): number
   return (foreign ?? 0) + (logged ?? 0)
 }
 
-export function toLane({
-  lane,
-  status,
-  since,
-  done,
-  head,
-  headPosition,
-  dueAt,
-  tries,
-  breaker,
-  redrive,
-}: LaneRow): HeldLane {
-  return {
-    lane,
-    status,
-    since,
-    done: done ?? undefined,
-    head,
-    headPosition,
-    // Most lanes have none of these.
-    ...(dueAt !== null && { dueAt }),
-    ...(tries !== null && tries > 0 && { tries }),
-    ...(breaker !== null && { breaker }),
-    ...(redrive !== null && { redrive }),
-  }
-}
-
-export function letterOf(row: LetterRow): DeadLetter {
-  const attempts = JSON.parse(row.attempts) as DeadLetter['attempts']
-  return {
-    subscription: row.subscription,
-    partition: row.partition,
-    lane: row.lane,
-    sequence: row.sequence,
-    status: row.status,
-    logged: row.logged === 1,
-    event: {
-      position: row.position,
-      id: row.event_id,
-      type: row.type,
-      key: row.key,
-      version: row.version ?? undefined,
-      schemaVersion: row.schema_version,
-      time: row.time,
-      body: row.data,
-      metadata: row.metadata ?? undefined,
-    },
-    failure: attempts.at(-1)?.failure,
-    attempts,
-    heldAt: row.held_at,
-    endedAt: row.ended_at ?? undefined,
-    endedBy: row.ended_by ?? undefined,
-    endedReason: row.ended_reason ?? undefined,
-    revision: row.revision === null ? undefined : (JSON.parse(row.revision) as Revision),
-  }
+export function letterOf({ logged, data, metadata, ...row }: LetterRow): DeadLetter {
+  return toDeadLetter(row, { logged: logged === 1, body: data, metadata: metadata ?? undefined })
 }

@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import type { AppendOutcome, LogStore } from '../log/log-store.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { whole } from '../source/share.ts'
-import { type Append, append } from './append.ts'
+import { type Append, append, appendFirst } from './append.ts'
 import { Database } from './database.ts'
 import { isBusy } from './errors.ts'
 import type { WriteGate } from './gate.ts'
@@ -34,13 +34,22 @@ export function sqliteLog({ db, clock, gate, performer, busyMs }: LogParts): Log
   let flushing = false
 
   return {
-    append: (key, events, expected, tx) =>
+    append: (key, events, expected, { tx, deed } = {}) =>
       new Promise((resolve, reject) => {
-        if (tx !== undefined) return resolve(appendIn(tx, { key, events, expected }))
+        const request = { key, events, expected, deed }
+        if (tx !== undefined) return resolve(appendIn(tx, request))
         gate.refuseInside()
-        requests.push({ key, events, expected, resolve, reject })
+        requests.push({ ...request, resolve, reject })
         if (!flushing) void flush()
       }),
+    appendFirst: async (events, deed) => {
+      gate.refuseInside()
+      const isFilled = await whenFree(() =>
+        gate.write(() => db.transaction(() => appendFirst(db, events, deed, clock.now()))),
+      )
+      if (isFilled) wakeAll()
+      return isFilled
+    },
     readAll: async (after, limits, share = whole) => readPage(db, after, limits, share),
     readKey: async (key, afterVersion, limits) => readKey(db, key, afterVersion, limits),
     head: async () => head(db),

@@ -1,31 +1,13 @@
-import type { PartitionState, Range, Trial } from '../subscription/subscription-store.ts'
+import { type PartitionRow as CommonRow, toPartitionState } from '../subscription/partition-row.ts'
+import type { PartitionState, Trial } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import { isRedrivenSql } from './redrives.ts'
 
-export interface PartitionRow {
-  partition: number
-  epoch: number
-  owner: string | null
-  holder: string | null
-  lease_until: number
-  start: number
-  position: number
-  event_id: string | null
-  event_type: string | null
-  event_time: string | null
-  committed_at: number | null
-  commits: number
-  applied: number
-  duplicate: number
-  filtered: number
-  held: number
-  discarded: number
-  /** Both in JSON. */
-  marks: string
-  trials: string
-  tried: number | null
-  paused_at: number | null
-  pause_reason: string | null
+export interface PartitionRow extends CommonRow {
+  readonly holder: string | null
+  readonly lease_until: number
+  /** In JSON. */
+  readonly trials: string
 }
 
 export interface DuePartitionRow extends PartitionRow {
@@ -68,24 +50,5 @@ export function partitionRows(db: Database, subscription: string): DuePartitionR
 }
 
 export function toState(row: PartitionRow): PartitionState {
-  const { applied, duplicate, filtered, held, discarded } = row
-  return {
-    partition: row.partition,
-    epoch: row.epoch,
-    owner: row.owner ?? undefined,
-    checkpoint: {
-      start: row.start,
-      position: row.position,
-      eventId: row.event_id ?? undefined,
-      eventType: row.event_type ?? undefined,
-      eventTime: row.event_time ?? undefined,
-      committedAt: row.committed_at ?? undefined,
-      counts: { applied, duplicate, filtered, held, discarded },
-      commits: row.commits,
-    },
-    pause: row.paused_at === null ? undefined : { at: row.paused_at, reason: row.pause_reason ?? '' },
-    marks: JSON.parse(row.marks) as Range[],
-    tried: row.tried ?? undefined,
-    trials: JSON.parse(row.trials) as Trial[],
-  }
+  return toPartitionState(row, JSON.parse(row.trials) as Trial[])
 }

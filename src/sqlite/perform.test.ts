@@ -261,7 +261,7 @@ describe('an append in a transaction of the user', () => {
     w.store.log.onAppend(() => woken++)
     w.user.exec('BEGIN IMMEDIATE')
     add(w.user, 1)
-    const appended = w.store.log.append('k', [newEvent('1'), newEvent('2')], 'new', w.user)
+    const appended = w.store.log.append('k', [newEvent('1'), newEvent('2')], 'new', { tx: w.user })
     expect(await appended).toMatchObject({ outcome: 'appended', version: 2 })
     expect(await w.store.log.head()).toBe(0)
     // Another write of this process meanwhile waits for it, without blocking it.
@@ -281,7 +281,7 @@ describe('an append in a transaction of the user', () => {
     let state = 'open'
     w.store.log.onAppend(() => woken.push(state))
     await w.perform(async (db, tx) => {
-      await tx.run(() => w.store.log.append('k', [newEvent('1')], 'any', db))
+      await tx.run(() => w.store.log.append('k', [newEvent('1')], 'any', { tx: db }))
       await setTimeout(5)
       state = 'committed'
     })
@@ -293,15 +293,15 @@ describe('an append in a transaction of the user', () => {
     await using w = await world()
     const { user } = w
     user.exec('BEGIN')
-    await w.store.log.append('k', [newEvent('1')], 'new', user)
-    expect(await w.store.log.append('k', [newEvent('2')], 'new', user)).toEqual({
+    await w.store.log.append('k', [newEvent('1')], 'new', { tx: user })
+    expect(await w.store.log.append('k', [newEvent('2')], 'new', { tx: user })).toEqual({
       outcome: 'version-conflict',
       actual: 1,
     })
     user.exec('ROLLBACK')
     user.exec(`CREATE TRIGGER refuse BEFORE INSERT ON holdfast_events WHEN NEW.id = 'bad'
       BEGIN SELECT RAISE(ABORT, 'no'); END; BEGIN`)
-    const half = w.store.log.append('k', [newEvent('1'), newEvent('bad')], 'new', user)
+    const half = w.store.log.append('k', [newEvent('1'), newEvent('bad')], 'new', { tx: user })
     await expect(half).rejects.toMatchObject({ code: 'STORE_REFUSED' })
     user.exec('COMMIT')
     expect(await w.store.log.head()).toBe(0)
@@ -315,7 +315,7 @@ describe('an append in a transaction of the user', () => {
     const closed = new DatabaseSync(w.store.file)
     closed.close()
     for (const tx of [w.user, other, closed, {}, null, 'tx', { prepare: () => undefined, isTransaction: true }]) {
-      await expect(w.store.log.append('k', [newEvent('1')], 'any', tx)).rejects.toMatchObject({
+      await expect(w.store.log.append('k', [newEvent('1')], 'any', { tx })).rejects.toMatchObject({
         code: 'TRANSACTION_INVALID',
       })
     }

@@ -1,17 +1,29 @@
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
+import {
+  type GenerationRow as CommonRow,
+  type DecisionRow,
+  liveTableName,
+  namedTables,
+  type Pair,
+  pairsOf,
+  refuseOther,
+  toDecision,
+  toGap,
+  toGeneration,
+} from '../rebuild/generation-row.ts'
 import type {
   BeginOutcome,
   BeginRequest,
-  Decision,
   DropOutcome,
-  Gap,
   RebuildStore,
   SwitchOutcome,
   SwitchRequest,
 } from '../rebuild/rebuild-store.ts'
 import type { Clock } from '../runtime/ports.ts'
-import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
+import type { PartitionState } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import type { Bell } from './bell.ts'
 import type { Database } from './database.ts'
@@ -20,41 +32,23 @@ import { quote } from './identifier.ts'
 import { partitionRows, toState } from './partitions.ts'
 import { columnsText, kindSql, makeTable } from './registration.ts'
 
-interface GenerationRow {
-  readonly name: string
-  readonly kind: SubscriptionKind
-  readonly table_name: string | null
-  readonly columns: string
+interface GenerationRow extends CommonRow {
   readonly created_at: number
-  readonly version: number
-  readonly generation_of: string | null
-  readonly epochs: number
-  readonly retired_at: number | null
 }
 
 const generationsSql = `
   SELECT name, ${kindSql}, table_name, columns, created_at, version, generation_of, epochs, retired_at FROM holdfast_subscriptions`
 
-/** Everything that is kept by the name of a subscription. */
-const named = [
-  'partitions',
-  'lanes',
-  'letters',
-  'revisions',
-  'incidents',
-  'trials',
-  'inbox',
-  'redrives',
-  'redrive_lanes',
-] as const
+// A person left it out, or it was seen to elsewhere.
+const leftOut = `(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))`
 
 const decided = `
-  (l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR EXISTS (
+  (${leftOut} OR EXISTS (
     SELECT 1 FROM holdfast_revisions AS r
     WHERE r.subscription = l.subscription AND r.partition = l.partition AND r.position = l.position AND r.taken_back = 0))`
 
 const decisionsSql = `
-  SELECT l.position, l.status, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
+  SELECT l.position, ${leftOut} AS isLeftOut, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
   WHERE l.subscription = ? AND l.position > ? AND l.position <= ? AND l.partition = ? AND ${decided} ORDER BY l.position`
 
 // What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
@@ -67,8 +61,7 @@ const straysSql = `
     WHERE o.subscription = ?2 AND o.partition = l.partition AND o.position = l.position AND o.taken_back = 0)) AND CASE
     WHEN g.position IS NULL THEN 1
     WHEN g.ended_at IS NULL THEN 0
-    WHEN l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL)
-      THEN g.status <> 'discarded' AND g.ended_reason IS NULL
+    WHEN ${leftOut} THEN g.status <> 'discarded' AND g.ended_reason IS NULL
     ELSE json_extract(g.revision, '$.body') IS NOT json_extract(l.revision, '$.body')
   END`
 
@@ -85,6 +78,18 @@ const reviseSql = `
     ON g.subscription = ?2 AND g.partition = r.partition AND g.position = r.position AND g.ended_at IS NULL
   WHERE r.subscription = ?1 AND NOT EXISTS (
     SELECT 1 FROM holdfast_revisions AS o WHERE o.subscription = ?2 AND o.partition = r.partition AND o.position = r.position)`
+
+// What they left out is left out there too. That is the owner's to do, in the order of the lane; here it is only written down.
+const leaveOutSql = `
+  UPDATE holdfast_letters AS g SET ended_by = coalesce(l.ended_by, ''), ended_reason = l.ended_reason FROM holdfast_letters AS l
+  WHERE g.subscription = ?2 AND g.ended_at IS NULL AND l.subscription = ?1 AND l.partition = g.partition AND l.position = g.position
+    AND ${leftOut}`
+const dueSql = `
+  UPDATE holdfast_lanes AS h SET status = 'retrying', due_at = NULL WHERE h.subscription = ?1 AND h.status = 'parked' AND EXISTS (
+    SELECT 1 FROM holdfast_letters AS g WHERE g.subscription = ?1 AND g.partition = h.partition AND g.position = h.head_position
+      AND g.ended_at IS NULL AND g.ended_by IS NOT NULL)`
+const dueHeadsSql = `
+  UPDATE holdfast_letters AS g SET status = 'retrying' WHERE g.subscription = ?1 AND g.status = 'parked' AND g.ended_by IS NOT NULL`
 
 const betweenSql = `
   SELECT 1 FROM holdfast_events WHERE position > ? AND position <= ? AND holdfast_slot(key) % ? = ? LIMIT 1`
@@ -109,12 +114,7 @@ export function sqliteRebuilds(db: Database, clock: Clock, gate: WriteGate, bell
         db.run(sql, clock.now() + forMs, subscription)
       }),
     switch: (request) => transact(() => switchTo(db, request)),
-    drop: (subscription, version, deed) =>
-      transact(() => {
-        const outcome = drop(db, subscription, version)
-        if (outcome === 'dropped') writeDeed(db, deed)
-        return outcome
-      }),
+    drop: (subscription, version, deed) => transact(() => drop(db, subscription, version, deed)),
   }
 }
 
@@ -130,23 +130,14 @@ function liveOf(db: Database, subscription: string): GenerationRow {
   })
 }
 
-function toGeneration(db: Database, row: GenerationRow): Generation {
-  return {
-    subscription: row.generation_of ?? row.name,
-    version: row.version,
-    isLive: row.generation_of === null,
-    name: row.name,
-    kind: row.kind,
-    table: row.table_name ?? undefined,
-    retiredAt: row.retired_at ?? undefined,
-    partitions: partitionRows(db, row.name).map(toState),
-  }
+function generationOf(db: Database, row: GenerationRow): Generation {
+  return toGeneration(row, partitionRows(db, row.name).map(toState))
 }
 
 function list(db: Database, subscription: string): Generation[] {
   const sql = `${generationsSql} WHERE (name = ?1 AND generation_of IS NULL) OR generation_of = ?1
     ORDER BY generation_of IS NOT NULL, version`
-  return db.all<GenerationRow>(sql, subscription).map((row) => toGeneration(db, row))
+  return db.all<GenerationRow>(sql, subscription).map((row) => generationOf(db, row))
 }
 
 function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
@@ -156,8 +147,8 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
   const name = generationName(subscription, version)
   const known = find(db, name)
   if (known) {
-    refuseOther(request, known)
-    return { outcome: 'begun', isNew: false, generation: toGeneration(db, known) }
+    refuseOther(kind, columnsText(table?.columns ?? []), known)
+    return { outcome: 'begun', isNew: false, generation: generationOf(db, known) }
   }
   if (table) makeTable(db, table)
   db.run(
@@ -179,30 +170,7 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
     subscription,
   )
   writeDeed(db, deed)
-  return { outcome: 'begun', isNew: true, generation: toGeneration(db, find(db, name) as GenerationRow) }
-}
-
-function refuseOther({ kind, table }: BeginRequest, known: GenerationRow): void {
-  if (kind === known.kind && columnsText(table?.columns ?? []) === known.columns) return
-  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
-    hint: 'Drop that version and begin it anew, or raise the version.',
-  })
-}
-
-interface DecisionRow {
-  readonly position: number
-  readonly status: string
-  readonly by: string | null
-  readonly reason: string | null
-  /** In JSON. */
-  readonly revision: string | null
-}
-
-function toDecision({ position, status, by, reason, revision }: DecisionRow): Decision {
-  // One that was revised and then discarded is not applied at all.
-  if (status === 'discarded' || (status === 'resolved' && reason !== null) || revision === null)
-    return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
-  return { decision: 'revised', position, revision: JSON.parse(revision) }
+  return { outcome: 'begun', isNew: true, generation: generationOf(db, find(db, name) as GenerationRow) }
 }
 
 function strays(db: Database, subscription: string, version: number, limit: number) {
@@ -222,7 +190,7 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   if (live.version === version) return { outcome: 'live' }
   const next = find(db, generationName(subscription, version))
   if (!next) return { outcome: 'unknown' }
-  const pairs = pairsOf(db, subscription, next.name)
+  const pairs = pairsOf(partitionRows(db, subscription).map(toState), partitionRows(db, next.name).map(toState))
   const gaps = pairs.filter((pair) => isBehind(db, pair, pairs.length)).map(toGap)
   if (gaps.length > 0) return { outcome: 'behind', gaps }
   const { count } = strays(db, subscription, version, 0)
@@ -231,31 +199,21 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became the live one', at)
   db.run(unreviseSql, subscription, next.name)
   db.run(reviseSql, subscription, next.name)
+  db.run(leaveOutSql, subscription, next.name)
+  db.run(dueSql, next.name)
+  db.run(dueHeadsSql, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)
-  writeDeed(db, deed)
-  const generation = toGeneration(db, find(db, subscription) as GenerationRow)
+  const generation = generationOf(db, find(db, subscription) as GenerationRow)
+  const before = pairs.map((pair) => pair.before)
+  writeDeed(db, withCounts(deed, switchCounts(live.version, before, generation.partitions)))
   return { outcome: 'switched', from: live.version, generation }
-}
-
-interface Pair {
-  readonly before: PartitionState
-  readonly after: PartitionState
-}
-
-function pairsOf(db: Database, live: string, next: string): Pair[] {
-  const rebuilt = partitionRows(db, next).map(toState)
-  return partitionRows(db, live).map((row, i) => ({ before: toState(row), after: rebuilt[i] as PartitionState }))
 }
 
 /** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
 function isBehind(db: Database, { before, after }: Pair, of: number): boolean {
   const [from, to] = [after.checkpoint.position, before.checkpoint.position]
   return from < to && db.get(betweenSql, from, to, of, before.partition) !== undefined
-}
-
-function toGap({ before, after }: Pair): Gap {
-  return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
 }
 
 function fence(db: Database, live: string, next: string, before: PartitionState, after: PartitionState): void {
@@ -286,7 +244,7 @@ export function endRedrives(db: Database, subscription: string, reason: string, 
 function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, old: string, at: number): void {
   const base = live.table_name
   const kept = base === null ? null : generationTableName(base, live.version)
-  const taken = next.table_name === null ? null : baseOf(next.table_name, next.version)
+  const taken = next.table_name === null ? null : liveTableName(next.table_name, next.version)
   db.run(
     `INSERT INTO holdfast_subscriptions (name, kind, table_name, columns, created_at, version, generation_of, retired_at)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
@@ -303,7 +261,8 @@ function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, ol
     [live.name, old],
     [next.name, live.name],
   ] as const) {
-    for (const table of named) db.run(`UPDATE holdfast_${table} SET subscription = ? WHERE subscription = ?`, to, from)
+    for (const table of namedTables)
+      db.run(`UPDATE holdfast_${table} SET subscription = ? WHERE subscription = ?`, to, from)
   }
   db.run('DELETE FROM holdfast_subscriptions WHERE name = ?', next.name)
   db.run(
@@ -325,15 +284,13 @@ function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, ol
   }
 }
 
-function baseOf(table: string, version: number): string {
-  return table.slice(0, -generationTableName('', version).length)
-}
-
-function drop(db: Database, subscription: string, version: number): DropOutcome {
+function drop(db: Database, subscription: string, version: number, deed: Deed | undefined): DropOutcome {
   if (liveOf(db, subscription).version === version) return 'live'
   const name = generationName(subscription, version)
   if (!find(db, name)) return 'unknown'
+  const states = partitionRows(db, name).map(toState)
   removeGeneration(db, name)
+  writeDeed(db, withCounts(deed, dropCounts(states)))
   return 'dropped'
 }
 
@@ -346,7 +303,7 @@ export function removeGeneration(db: Database, name: string): void {
     name,
     row.generation_of,
   )
-  for (const table of named) db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, name)
+  for (const table of namedTables) db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, name)
   db.run('DELETE FROM holdfast_members WHERE subscription = ?', name)
   db.run('DELETE FROM holdfast_subscriptions WHERE name = ?', name)
   if (row.table_name !== null) db.exec(`DROP TABLE ${quote(row.table_name)}`)

@@ -1,13 +1,14 @@
+import { withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type {
   AskOutcome,
   Redrive,
   RedriveLane,
-  RedriveLaneState,
   RedriveProgress,
   RedriveRequest,
   RedriveTask,
 } from '../redrive/redrive.ts'
+import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { writeDeed } from './audit.ts'
@@ -15,18 +16,6 @@ import type { Bell } from './bell.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import { conditionsOf } from './letter-filter.ts'
-
-interface RedriveRow
-  extends Omit<Redrive, 'filter' | 'stages' | 'rate' | 'maxFailures' | 'byState' | 'endedAt' | 'endedReason'> {
-  /** Three in JSON. */
-  readonly filter: string
-  readonly stages: string
-  readonly byState: string
-  readonly rate: number | null
-  readonly maxFailures: number | null
-  readonly endedAt: number | null
-  readonly endedReason: string | null
-}
 
 const columns = `
   r.id, r.subscription, r.act, r.filter, r.by, r.reason, r.at, r.rate, r.stages, r.max_failures AS maxFailures, r.lanes, r.admitted,
@@ -121,9 +110,9 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
     cancel: async (id, deed) =>
       gate.write(() =>
         db.transaction(() => {
-          const isCancelled = end(db, id, 'cancelled', deed.reason, deed.at)
-          if (isCancelled) writeDeed(db, deed)
-          return isCancelled
+          const left = end(db, id, 'cancelled', deed.reason, deed.at)
+          if (left !== undefined) writeDeed(db, withCounts(deed, { pendingBefore: left, pendingAfter: 0 }))
+          return left !== undefined
         }),
       ),
     find: async (id) => find(id),
@@ -227,29 +216,20 @@ function advance(db: Database, subscription: string, now: number): void {
   }
 }
 
-function end(db: Database, id: string, status: Redrive['status'], reason: string | undefined, at: number): boolean {
+/** Gives how many lanes it did not come to; undefined if it was over already. */
+function end(
+  db: Database,
+  id: string,
+  status: Redrive['status'],
+  reason: string | undefined,
+  at: number,
+): number | undefined {
   const sql =
     "UPDATE holdfast_redrives SET status = ?, ended_at = ?, ended_reason = ? WHERE id = ? AND status = 'running'"
-  if (db.run(sql, status, at, reason ?? null, id) === 0) return false
-  db.run("UPDATE holdfast_redrive_lanes SET state = 'left' WHERE redrive = ? AND state = 'pending'", id)
-  return true
+  if (db.run(sql, status, at, reason ?? null, id) === 0) return undefined
+  return db.run("UPDATE holdfast_redrive_lanes SET state = 'left' WHERE redrive = ? AND state = 'pending'", id)
 }
 
 export function writeRedriven(db: Database, redriven: readonly RedriveProgress[]): void {
   for (const { redrive, lane, letters, state } of redriven) db.run(progressSql, state, letters, redrive, lane)
-}
-
-const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
-
-function toRedrive(row: RedriveRow): Redrive {
-  return {
-    ...row,
-    filter: JSON.parse(row.filter) as Redrive['filter'],
-    stages: JSON.parse(row.stages) as number[],
-    byState: { ...noStates, ...(JSON.parse(row.byState) as Partial<Record<RedriveLaneState, number>>) },
-    rate: row.rate ?? undefined,
-    maxFailures: row.maxFailures ?? undefined,
-    endedAt: row.endedAt ?? undefined,
-    endedReason: row.endedReason ?? undefined,
-  }
 }

@@ -1,11 +1,14 @@
-import type { Deed } from '../audit/audit.ts'
+import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Clock } from '../runtime/ports.ts'
+import { pauseCounts, resetCounts } from '../subscription/deed.ts'
 import type {
   ClaimOutcome,
   ClaimRequest,
   Lease,
   PartitionState,
+  Pause,
+  ResetReport,
   SubscriptionStore,
 } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
@@ -52,32 +55,31 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: 
     partitions: async (subscription) => partitionRows(db, subscription).map(toState),
     commit: async (commit) => gate.write(() => commitPage(db, commit, clock.now())),
     perform: (lease, work) => performer.perform(lease, work),
-    pause: async (subscription, { reason, at }, deed) => {
-      const sql = 'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?'
-      await change(subscription, () => db.run(sql, at, reason, subscription), deed)
-    },
-    resume: async (subscription, deed) => {
-      const sql = 'UPDATE holdfast_subscriptions SET paused_at = NULL, pause_reason = NULL WHERE name = ?'
-      await change(subscription, () => db.run(sql, subscription), deed)
-    },
+    pause: (subscription, given, deed) => pause(subscription, given, deed),
+    resume: (subscription, deed) => pause(subscription, undefined, deed),
     reset: async (subscription, empty, deed) => {
+      let report: ResetReport | undefined
       const write = (own: Database) => {
-        reset(own, subscription, empty === undefined, clock.now())
-        writeDeed(own, deed)
+        report = reset(own, subscription, empty === undefined, clock.now())
+        writeDeed(own, withCounts(deed, resetCounts(report)))
       }
       await performer.transact(write, empty ?? (() => undefined))
       bell.ring()
+      return report as ResetReport
     },
     rehearse: (work) => performer.rehearse(work),
     acquit: async (instance) => gate.write(() => acquit(db, instance)),
     onRelease: (wake) => bell.listen(wake),
   }
 
-  async function change(subscription: string, write: () => number, deed: Deed | undefined): Promise<void> {
+  async function pause(subscription: string, given: Pause | undefined, deed: Deed | undefined): Promise<void> {
+    const before = 'SELECT paused_at FROM holdfast_subscriptions WHERE name = ?'
+    const sql = 'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?'
     await gate.write(() =>
       db.transaction(() => {
-        mustExist(subscription, write())
-        writeDeed(db, deed)
+        const wasPaused = typeof db.get<{ paused_at: number | null }>(before, subscription)?.paused_at === 'number'
+        mustExist(subscription, db.run(sql, given?.at ?? null, given?.reason ?? null, subscription))
+        writeDeed(db, withCounts(deed, pauseCounts(wasPaused, given !== undefined)))
       }),
     )
   }
@@ -147,7 +149,7 @@ function take(
   )
   const state = loadPartition(db, subscription, partition) as PartitionState
   const lease: Lease = { subscription, partition, owner, epoch: state.epoch }
-  return { outcome: 'claimed', lease, state, isInherited }
+  return { outcome: 'claimed', lease, state, isInherited, now }
 }
 
 function mustExist(subscription: string, changed: number): void {

@@ -30,6 +30,11 @@ export function addCounts(a: Counts, b: Counts): Counts {
   return sum
 }
 
+/** Of all partitions together. */
+export function sumOf(states: readonly { readonly checkpoint: Pick<Checkpoint, 'counts'> }[]): Counts {
+  return states.reduce((sum, { checkpoint }) => addCounts(sum, checkpoint.counts), noCounts() as Counts)
+}
+
 export function totalOf(counts: Counts): number {
   return outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }

@@ -35,6 +35,14 @@ export interface Pause {
   readonly at: number
 }
 
+/** What was there before a subscription began anew. */
+export interface ResetReport {
+  readonly before: Counts
+  /** How many held letters, and the lanes they held up, are gone with it. They are applied anew. */
+  readonly letters: number
+  readonly lanes: number
+}
+
 /** Who works on a partition. The epoch grows with every claim; a commit with an older one changes nothing. */
 export interface Lease {
   readonly subscription: string
@@ -84,6 +92,11 @@ export type ClaimOutcome =
       readonly state: PartitionState
       /** Whoever had it before did not give it back: it may have died over what it was doing. */
       readonly isInherited: boolean
+      /**
+       * The store's own time, in milliseconds since 1970. What is kept for whoever comes next, such as when a lane is due, is told by it: the
+       * clocks of two processes may be days apart.
+       */
+      readonly now: number
     }
   | { readonly outcome: 'owned'; readonly owner: string }
   /** Another version is live: this process must not write into its table. */
@@ -237,13 +250,14 @@ export interface SubscriptionStore {
   commit(commit: Commit): Promise<CommitOutcome>
   /** Runs the user's SQL and commits its outcome, all in one transaction. `work` may run again from the start. */
   perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>
+  /** Like every act, with its deed, which the transaction completes: what it finds before and leaves after. */
   pause(subscription: string, pause: Pause, deed?: Deed): Promise<void>
   resume(subscription: string, deed?: Deed): Promise<void>
   /**
    * Puts a subscription back to where it began, in one transaction: checkpoints, lanes, letters, and its rows, or what `empty` does
    * instead with the adapter's own transaction handle. Whoever works on it is fenced.
    */
-  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined, deed?: Deed): Promise<void>
+  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined, deed?: Deed): Promise<ResetReport>
   /** Runs the user's SQL and takes it back, whatever it did; gives what it had changed. `work` may run again from the start. */
   rehearse(work: (tx: Transaction) => Promise<void>): Promise<readonly RowChange[]>
   /** Takes back the trials of a process that is alive after all: it lost its partition, and nobody is to blame for that. */

@@ -1,8 +1,29 @@
 import { createLog, createOperator, definePolicy, failure, fixed, park, retry } from 'holdfast'
 import { describe, expect, it } from 'vitest'
-import { bank, countsOf, createWorld, credited, heldOf } from '../fixtures.ts'
+import { bank, countsOf, createWorld, credited, heldOf, type World } from '../fixtures.ts'
 import { fill, keysOf, noting, run } from '../noting.ts'
 import { ask, found, redrive } from '../redrive/asking.ts'
+
+/** Every lane of a handler is parked, each with three letters, and what they failed of is mended. */
+async function allParked(world: World, lanes: number) {
+  const keys = keysOf(lanes)
+  await fill(world, keys, 3)
+  let isDown = true
+  const { handler, calls, callsOf } = noting(
+    world,
+    () => {
+      if (isDown) throw failure.permanent('no')
+      return world.runtime.timers.sleep(30)
+    },
+    { concurrency: 4 },
+  )
+  const engine = world.engine([handler])
+  await run(world, engine, 5_000)
+  isDown = false
+  calls.splice(0)
+  const operator = createOperator({ store: world.store, subscriptions: [handler], by: 'ada', ...world.runtime })
+  return { keys, calls, callsOf, engine, operator }
+}
 
 describe('a handler', () => {
   it.for(['none', 'key', 'partition'] as const)(
@@ -70,22 +91,7 @@ describe('a handler', () => {
 
   it('paused in the middle of a redrive goes on where it was', async () => {
     await using world = await createWorld()
-    const keys = keysOf(40)
-    await fill(world, keys, 3)
-    let isDown = true
-    const { handler, calls, callsOf } = noting(
-      world,
-      () => {
-        if (isDown) throw failure.permanent('no')
-        return world.runtime.timers.sleep(30)
-      },
-      { concurrency: 4 },
-    )
-    const engine = world.engine([handler])
-    await run(world, engine, 5_000)
-    isDown = false
-    calls.splice(0)
-    const operator = createOperator({ store: world.store, subscriptions: [handler], by: 'ada', ...world.runtime })
+    const { keys, calls, callsOf, engine, operator } = await allParked(world, 40)
     const id = await ask(world.store, 'notify', {}, world.runtime.clock.now())
     for (let i = 0; i < 6; i++) {
       await world.runtime.advance(i === 0 ? 1_300 : 130)
@@ -105,22 +111,7 @@ describe('a handler', () => {
   it('cancelled at any moment: everything adds up, nothing is done twice', async () => {
     for (const after of [0, 300, 1_020, 1_100, 1_300]) {
       await using world = await createWorld()
-      const keys = keysOf(20)
-      await fill(world, keys, 3)
-      let isDown = true
-      const { handler, calls, callsOf } = noting(
-        world,
-        () => {
-          if (isDown) throw failure.permanent('no')
-          return world.runtime.timers.sleep(30)
-        },
-        { concurrency: 4 },
-      )
-      const engine = world.engine([handler])
-      await run(world, engine, 5_000)
-      isDown = false
-      calls.splice(0)
-      const operator = createOperator({ store: world.store, subscriptions: [handler], by: 'ada', ...world.runtime })
+      const { keys, callsOf, engine, operator } = await allParked(world, 20)
       const { redrive: asked } = await operator.redrive('notify', { all: true }, { reason: 'x' })
       await world.runtime.advance(after)
       await operator.cancel(asked.id, 'no')

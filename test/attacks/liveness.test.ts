@@ -55,6 +55,24 @@ it.for([-3, 3])('a wall clock that is set by %i hours changes nothing about when
   expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2 } })
 })
 
+it.for([-3, 3])('a wall clock that is set by %i hours costs nobody a lease', async (hours) => {
+  await using world = await createWorld()
+  const { clock } = world.runtime
+  let skewMs = 0
+  const skewed = { now: () => clock.now() + skewMs, mono: () => clock.mono() }
+  const first = noting(world)
+  const engine = world.engine([first.handler], { name: 'zoe', clock: skewed })
+  await run(world, engine, 1_000)
+  skewMs = hours * 3_600_000
+  // If nobody had it, it would be hers: where all else is equal the name decides.
+  const second = noting(world)
+  await run(world, world.engine([second.handler], { name: 'ada' }), 120_000)
+  expect(await world.store.subscriptions.load('notify', 0)).toMatchObject({ owner: 'zoe', epoch: 1 })
+  await fill(world, ['a'], 2)
+  await world.runtime.advance(1_000)
+  expect([first.callsOf('a'), second.callsOf('a')]).toEqual([[1, 2], []])
+})
+
 it.for([
   ['is gone', undefined],
   ['has another key', { key: ({ key }: { key: string }) => `new-${key}`, opens: { failures: 3 } }],

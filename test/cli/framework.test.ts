@@ -33,44 +33,6 @@ describe('every command', () => {
       expect(names).toContain(name)
   })
 
-  it('called with what it does not know, or with too much, says so with exit 2, and changes nothing', async () => {
-    using place = createPlace()
-    for (const { path } of all) {
-      for (const wrong of [['--never-heard-of'], ['a', 'b', 'c', 'd', 'e'], ['--\u001b[2J'], ['--reason']]) {
-        const { code, stdout, stderr } = await place.call([...path, ...wrong])
-        expect({ path, wrong, code, stdout }).toEqual({ path, wrong, code: 2, stdout: '' })
-        expect(stderr).toMatch(/^USAGE: .+\nNext: holdfast /)
-        expect(stderr).not.toContain('\u001b')
-        expect(stderr).not.toContain('    at ')
-      }
-    }
-    expect(readdirSync(place.folder).toSorted()).toEqual([
-      'bank.ts',
-      'holdfast.config.ts',
-      'node_modules',
-      'package.json',
-    ])
-  })
-
-  it('called with what it does not know tells programs so, in one document', async () => {
-    using place = createPlace()
-    for (const { path } of all) {
-      const told = await place.json<{ ok: boolean; error: { code: string } }>([...path, '--never-heard-of'])
-      expect({ path, ...told }).toMatchObject({ path, code: 2, ok: false, error: { code: 'USAGE' } })
-    }
-  })
-
-  it('with arguments has none of them missing without saying which', async () => {
-    using place = createPlace()
-    for (const { path, command } of all) {
-      const [first] = command.registeredArguments
-      if (!first?.required) continue
-      const { code, stderr } = await place.call(path)
-      expect({ path, code }).toEqual({ path, code: 2 })
-      expect(stderr).toMatch(/^USAGE: (missing required argument|required option)/)
-    }
-  })
-
   it('says how it is called', async () => {
     using place = createPlace()
     for (const { path } of all) {

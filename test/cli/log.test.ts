@@ -36,8 +36,14 @@ describe('holdfast events', () => {
     expect(event).toMatchObject({ key: 'a', version: 2, data: { amount: 6 }, metadata: { actor: 'ada' } })
     const { entries } = await place.json<{ entries: object[] }>(['audit', 'list'])
     expect(entries).toMatchObject([
-      { act: 'event.append', by: 'ada', target: 'log/1', reason: 'a test' },
-      { act: 'event.append', target: 'log/2' },
+      {
+        act: 'event.append',
+        by: 'ada',
+        target: 'log/a',
+        reason: 'a test',
+        details: { type: 'Credited', position: 1, versionBefore: 0, versionAfter: 1 },
+      },
+      { act: 'event.append', target: 'log/a', details: { position: 2, versionBefore: 1, versionAfter: 2 } },
       { act: 'event.append' },
       { act: 'event.append' },
       { act: 'reveal', target: 'log/2', reason: 'look' },

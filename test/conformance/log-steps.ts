@@ -78,7 +78,7 @@ export function appendWithin(knowledge: Knowledge): Step | undefined {
   pair.isAppending = true
   return {
     name: `append in a transaction ${key} ${events.map(({ id }) => id).join()} ${expected}`,
-    run: (side) => side.clients[client].log.append(key, events, expected, pair.of.get(side.name)?.handle),
+    run: (side) => side.clients[client].log.append(key, events, expected, { tx: pair.of.get(side.name)?.handle }),
     learn: (outcome: AppendOutcome) => {
       if (outcome.outcome !== 'appended') return
       pair.keys.add(key)
@@ -120,8 +120,8 @@ export function collide(knowledge: Knowledge): Step | undefined {
     run: async (side) => {
       const { log } = side.clients[0]
       const [one, two] = [await side.begin(), await side.begin()]
-      const before = await log.append(key, first, 'any', one.handle)
-      const waits = log.append(key, second, expected, two.handle).catch((error: unknown) => error)
+      const before = await log.append(key, first, 'any', { tx: one.handle })
+      const waits = log.append(key, second, expected, { tx: two.handle }).catch((error: unknown) => error)
       if (before.outcome === 'appended' && mustWait) await side.waiting()
       else await waits
       await one.end(hows[0])

@@ -189,7 +189,7 @@ export async function perform(knowledge: Knowledge, side: Side): Promise<Step | 
           if (attempts[i]) await tx.attempt(() => on.note(tx.handle, n)).catch(() => undefined)
           else await tx.run(() => on.note(tx.handle, n))
         }
-        if (key) await tx.run(() => log.append(key, [event], 'any', tx.handle))
+        if (key) await tx.run(() => log.append(key, [event], 'any', { tx: tx.handle }))
         return page
       }
       const outcome = await store.perform(lease, work).catch((error: unknown) => error)

@@ -3,7 +3,7 @@ import { createTemporaryStore } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import { describeServers } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
-import { credit, engineOf, first, second, silent } from '../rebuild/bank.ts'
+import { credit, engineOf, first, second, silent, liveWith } from '../rebuild/bank.ts'
 
 describeServers('a copy of a store with several versions of a projection', (server) => {
   const schemas = useSchemas(server)
@@ -11,10 +11,7 @@ describeServers('a copy of a store with several versions of a projection', (serv
   it('goes on with the one that was live, and can be switched back', async () => {
     await using from = await createTemporaryStore()
     await using to = await schemas.open(schemas.newSchema())
-    const old = engineOf(from, [first])
-    await old.start()
-    await credit(from, 40)
-    await old.drain()
+    const old = await liveWith(from, 40)
     await rebuild(second, { store: from, logger: silent })
     await switchRebuild(second, { store: from, logger: silent, wait: '20s' })
     await old.stop()

@@ -13,7 +13,7 @@ export interface Appends {
 export function ourAppends(log: LogStore): Appends {
   return {
     plain: async (_client, key, events) => check(await log.append(key, events, 'any')),
-    within: async (client, key, events) => check(await log.append(key, events, 'any', client)),
+    within: async (client, key, events) => check(await log.append(key, events, 'any', { tx: client })),
   }
 }
 

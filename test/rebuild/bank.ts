@@ -1,4 +1,4 @@
-import { createEngine, createLog, defineProjection, type EngineOptions, type Store } from 'holdfast'
+import { createEngine, createLog, defineProjection, type Engine, type EngineOptions, type Store } from 'holdfast'
 import { bank } from '../fixtures.ts'
 
 export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -42,4 +42,13 @@ export async function credit(store: Store, count: number, accounts = 10, from = 
     if (work.length === 200) await Promise.all(work.splice(0))
   }
   await Promise.all(work)
+}
+
+/** An engine with the first version, and so many credits applied. */
+export async function liveWith(store: Store, credits: number): Promise<Engine> {
+  const engine = engineOf(store, [first])
+  await engine.start()
+  await credit(store, credits)
+  await engine.drain()
+  return engine
 }

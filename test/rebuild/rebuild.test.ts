@@ -11,7 +11,7 @@ import {
 } from 'holdfast'
 import { expect, it } from 'vitest'
 import { bank } from '../fixtures.ts'
-import { credit, engineOf, first, second, silent } from './bank.ts'
+import { credit, engineOf, first, second, silent, liveWith } from './bank.ts'
 import { describeStores } from './stores.ts'
 
 describeStores('a projection is rebuilt beside the live one', (open) => {
@@ -148,10 +148,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('refuses to switch to what is behind, what is live and what is not there, and says so', async () => {
     await using place = await open()
     const { store } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 20)
-    await old.drain()
+    await using old = await liveWith(store, 20)
     await expect(switchRebuild(second, { store })).rejects.toMatchObject({ code: 'REBUILD_UNKNOWN' })
     await expect(rebuild(first, { store })).rejects.toMatchObject({ code: 'REBUILD_LIVE' })
     await rebuild(second, { store, logger: silent })
@@ -312,10 +309,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
   it('says what a reset costs, and ends a rebuild with it', async () => {
     await using place = await open()
     const { store } = place
-    await using old = engineOf(store, [first])
-    await old.start()
-    await credit(store, 30)
-    await old.drain()
+    await using old = await liveWith(store, 30)
     await rebuild(second, { store, logger: silent })
 
     const { events } = await old.reset('balances')

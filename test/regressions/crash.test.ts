@@ -48,7 +48,7 @@ describe.each(['newest', 'oldest'] as const)('%s', (version) => {
     const started = (await a.query('SELECT pg_postmaster_start_time()::text AS t')).rows[0].t
     await a.query('BEGIN')
     const lost = event('lost')
-    const at = (await opened.log.append('b', [lost], 'any', a)) as { position: number }
+    const at = (await opened.log.append('b', [lost], 'any', { tx: a })) as { position: number }
     await a.query('COMMIT')
     const before = await opened.log.readAll(at.position - 1, limits)
     expect(before.events.map(({ id }) => id)).toEqual([lost.id])
@@ -79,7 +79,7 @@ describe.each(['newest', 'oldest'] as const)('%s', (version) => {
     await using opened = await openLog(url)
     const c = await client(url)
     await c.query('BEGIN')
-    await opened.log.append('a', [event(1)], 'any', c)
+    await opened.log.append('a', [event(1)], 'any', { tx: c })
     await c.query(`PREPARE TRANSACTION 'forgotten'`)
     await opened.log.append('b', [event(2)], 'any')
     await opened.log.readAll(0, limits)

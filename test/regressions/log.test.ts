@@ -55,11 +55,11 @@ describeServers('the log', (server) => {
     const wrapper = { query: (q: never) => w.query(q), processID: (w as unknown as { processID: number }).processID }
     await w.query('BEGIN')
     const caught = proxy.hold('holdfast_look')
-    await log.append('w', [event(1)], 'any', wrapper)
+    await log.append('w', [event(1)], 'any', { tx: wrapper })
     await caught
     await w.query('COMMIT')
     await c.query('BEGIN')
-    const late = await other.log.append('c', [event(2)], 'any', c)
+    const late = await other.log.append('c', [event(2)], 'any', { tx: c })
     await other.log.append('d', [event(3)], 'any')
     const seen: number[] = []
     // The gap is seen, and that c holds it.
@@ -85,7 +85,7 @@ describeServers('the log', (server) => {
     await listener.ready()
     const [a, c] = [await client(database.url), await client(database.url)]
     await a.query('BEGIN')
-    await other.log.append('a', [event(1)], 'any', a)
+    await other.log.append('a', [event(1)], 'any', { tx: a })
     await other.log.append('b', [event(2)], 'any')
     const caught = proxy.hold('holdfast_look')
     const seen: number[] = []
@@ -99,7 +99,7 @@ describeServers('the log', (server) => {
     await lost
     await a.query('COMMIT')
     await c.query('BEGIN')
-    await other.log.append('c', [event(3)], 'any', c)
+    await other.log.append('c', [event(3)], 'any', { tx: c })
     await other.log.append('d', [event(4)], 'any')
     const page = await log.readAll(0, limits)
     const first = page.events.length > 0 ? page : await log.readAll(0, limits)
@@ -122,7 +122,7 @@ describeServers('the log', (server) => {
     )
     const c = await client(database.url)
     await c.query('BEGIN')
-    await one.log.append('c', [event('open')], 'any', c)
+    await one.log.append('c', [event('open')], 'any', { tx: c })
     await one.log.append('d', [event('after')], 'any')
     await using two = await openLog(database.url)
     const events = (await two.log.readAll(3_000, limits)).events.length
@@ -140,7 +140,7 @@ describeServers('the log', (server) => {
       await using one = await openLog(database.url)
       await one.log.append('a', [event(1)], 'any')
       await c.query('BEGIN')
-      await one.log.append('b', [event(2)], 'any', c)
+      await one.log.append('b', [event(2)], 'any', { tx: c })
       await c.query('ROLLBACK')
       await one.log.append('a', [event(3)], 'any')
     }
@@ -165,8 +165,8 @@ describeServers('the log', (server) => {
     await using two = await openLog(database.url, 'two')
     const c = await client(database.url)
     await c.query('BEGIN')
-    await one.log.append('a', [event(1)], 'any', c)
-    const outcome = await two.log.append('a', [event(1)], 'any', c).catch((error: Error) => error.message)
+    await one.log.append('a', [event(1)], 'any', { tx: c })
+    const outcome = await two.log.append('a', [event(1)], 'any', { tx: c }).catch((error: Error) => error.message)
     await c.query('COMMIT')
     await c.end()
     expect(outcome).toMatchObject({ outcome: 'appended' })

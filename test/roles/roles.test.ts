@@ -224,7 +224,7 @@ describeServers('the roles of a schema', (server) => {
     } as const
     expect(await subscriptions.commit(page)).toEqual({ outcome: 'committed' })
     const performed = subscriptions.perform(lease, async (tx) => {
-      await tx.attempt(() => log.append('c', [newEvent(`${suffix}-4`)], 'new', tx.handle))
+      await tx.attempt(() => log.append('c', [newEvent(`${suffix}-4`)], 'new', { tx: tx.handle }))
       const change = { change: 'resolved', position: held.event.position, by: 'engine' } as const
       const free = { lane: 'b', hold: undefined, done: undefined }
       return {

@@ -1,53 +1,125 @@
-// npm run -s sim -- --seeds 20000 --json
-// npm run -s sim -- --seed 7 --trace
+// npm run -s sim -- --seeds 20000 --json            so many seeds, in as many processes as there are cores
+// npm run -s sim -- --seed 7 --trace                 one of them, with everything that happened
+// npm run -s sim -- --seed 7 --shrink --keep name    what it takes to fail as it does, kept in test/sim/found
+import { type ChildProcess, fork } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { lineOf } from '../../src/testing/simulation/history.ts'
-import { counterNames, simulateSwarm } from './run.ts'
-import { swarmOf } from './swarm.ts'
+import { shrink } from '../../src/testing/simulation/shrink.ts'
+import { counterNames } from './counters.ts'
+import { simulateSwarm } from './run.ts'
+import { simplerSwarms, swarmOf } from './swarm.ts'
+import { add, noTally, runSeed, type Tally, traceOf } from './tally.ts'
 
 const { values } = parseArgs({
   options: {
-    seeds: { type: 'string', default: '100' },
+    seeds: { type: 'string', default: '1000' },
     from: { type: 'string', default: '1' },
     seed: { type: 'string' },
+    jobs: { type: 'string', default: String(availableParallelism()) },
     trace: { type: 'boolean', default: false },
+    shrink: { type: 'boolean', default: false },
+    keep: { type: 'string' },
+    bail: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
+    worker: { type: 'boolean', default: false },
   },
 })
-const begun = performance.now()
-const first = Number(values.seed ?? values.from)
-const count = values.seed === undefined ? Number(values.seeds) : 1
-const counters = Object.fromEntries(counterNames.map((name) => [name, 0])) as Record<
-  (typeof counterNames)[number],
-  number
->
-const failed: { seed: number; violations: readonly string[] }[] = []
-let [calls, steps, virtualMs] = [0, 0, 0]
-for (let seed = first; seed < first + count; seed++) {
-  if (values.seed === undefined && seed % 100 === 0) console.error(`at ${seed}`)
-  const outcome = await simulateSwarm(swarmOf(seed))
-  if (values.trace) for (const happening of outcome.run.history.happenings) console.log(lineOf(happening))
-  for (const name of counterNames) counters[name] += outcome.counters[name]
-  calls += outcome.calls
-  steps += outcome.run.steps
-  virtualMs += outcome.run.virtualMs
-  if (outcome.violations.length > 0) {
-    failed.push({ seed, violations: outcome.violations })
-    console.error(`seed ${seed}: ${outcome.violations.slice(0, 3).join('\n  ')}`)
-  }
-  if (values.seed !== undefined) console.error(JSON.stringify(swarmOf(seed)), outcome.run.history.hash)
+const numbers = [values.seeds, values.from, values.seed ?? '1', values.jobs].map(Number)
+if (numbers.some((number) => !Number.isSafeInteger(number) || number < 1)) {
+  console.error('Give --seeds, --from, --seed and --jobs as whole numbers from 1.')
+  process.exit(2)
 }
-const seconds = (performance.now() - begun) / 1_000
-console.log(
-  JSON.stringify({
-    seeds: count,
+const [seeds = 1, from = 1, , jobs = 1] = numbers
+/** So few that a run with a fault ends soon, and so many that they are warm. */
+const chunk = 100
+/** From so many seeds on, a run in which something never came about proves nothing. */
+const enoughSeeds = 1_000
+
+if (values.worker) work()
+else if (values.seed !== undefined) await one(Number(values.seed))
+else await all()
+
+function work(): void {
+  process.on(
+    'message',
+    ({ first, count }: { readonly first: number; readonly count: number }) => void run(first, count),
+  )
+
+  async function run(first: number, count: number): Promise<void> {
+    let tally = noTally
+    for (let seed = first; seed < first + count; seed++) tally = add(tally, await runSeed(seed))
+    process.send?.(tally)
+  }
+}
+
+async function one(seed: number): Promise<void> {
+  const swarm = swarmOf(seed)
+  const outcome = await simulateSwarm(swarm)
+  if (values.trace) for (const line of traceOf(outcome)) console.log(line)
+  const isFailed = outcome.violations.length > 0
+  for (const violation of outcome.violations) console.error(violation)
+  const fails = async (candidate: typeof swarm) => (await simulateSwarm(candidate)).violations.length > 0
+  const found = isFailed && values.shrink ? await shrink(swarm, simplerSwarms, fails) : swarm
+  if (values.keep !== undefined) {
+    const file = fileURLToPath(new URL(`found/${values.keep}.json`, import.meta.url))
+    writeFileSync(file, `${JSON.stringify(found, undefined, 2)}\n`)
+  }
+  const { hash } = outcome.run.history
+  if (!values.trace) console.log(JSON.stringify({ seed, hash, violations: outcome.violations, swarm: found }))
+  process.exitCode = isFailed ? 1 : 0
+}
+
+async function all(): Promise<void> {
+  const begun = performance.now()
+  const until = from + seeds
+  let next = from
+  let tally = noTally
+  await Promise.all(Array.from({ length: Math.min(jobs, Math.ceil(seeds / chunk)) }, drive))
+  const seconds = Math.round(performance.now() - begun) / 1_000
+  const { failed, counters, virtualMs, ...rest } = tally
+  const missing = seeds < enoughSeeds ? [] : counterNames.filter((name) => counters[name] === 0)
+  const result = {
+    ok: failed.length === 0 && missing.length === 0,
+    ...rest,
     violations: failed.length,
-    failed: failed.slice(0, 20),
+    failed: failed.toSorted((a, b) => a.seed - b.seed).slice(0, 10),
+    missing,
     counters,
-    calls,
-    steps,
-    virtualMs: Math.round(virtualMs),
+    virtualHours: Math.round(virtualMs / 36_000) / 100,
+    seedsPerHour: Math.round((tally.seeds * 3_600) / seconds),
     seconds,
-  }),
-)
-process.exitCode = failed.length > 0 ? 1 : 0
+  }
+  console.log(values.json ? JSON.stringify(result) : result)
+  process.exitCode = result.ok ? 0 : 1
+
+  async function drive(): Promise<void> {
+    const child = fork(fileURLToPath(import.meta.url), ['--worker'], { execArgv: process.execArgv })
+    try {
+      while (next < until && !(values.bail && tally.failed.length > 0)) {
+        const first = next
+        next = Math.min(next + chunk, until)
+        const found = await ask(child, { first, count: next - first })
+        for (const { seed, violations } of found.failed)
+          console.error(`seed ${seed}: ${violations.slice(0, 3).join('\n  ')}`)
+        tally = add(tally, found)
+        if (tally.seeds % (10 * chunk) === 0) console.error(`${tally.seeds} of ${seeds} seeds`)
+      }
+    } finally {
+      child.kill()
+    }
+  }
+}
+
+function ask(child: ChildProcess, request: object): Promise<Tally> {
+  return new Promise((resolve, reject) => {
+    const isGone = (code: number | null) => reject(new Error(`A process of the simulator ended with ${code}.`))
+    child.once('exit', isGone)
+    child.once('message', (answer) => {
+      child.off('exit', isGone)
+      resolve(answer as Tally)
+    })
+    child.send(request)
+  })
+}

@@ -11,10 +11,13 @@ import {
   type StandardSchema,
 } from 'holdfast'
 import type { App, Outside, PlannedAppend } from '../../src/testing/simulation/app.ts'
-import type { Chance } from '../../src/testing/simulation/chance.ts'
+import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
+import type { Plan } from '../../src/testing/simulation/plan.ts'
+import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
+import { Arrivals } from './arrivals.ts'
 
 /** What is wrong with an event until the code is mended. */
-export type Flaw = 'none' | 'fold' | 'permanent' | 'transient' | 'deadly' | 'hangs'
+export type Flaw = 'none' | 'fold' | 'sql' | 'permanent' | 'transient' | 'deadly' | 'hangs'
 
 export interface Step {
   readonly n: number
@@ -50,6 +53,8 @@ export interface StepsSettings {
   readonly attempts: number
   readonly breaker: boolean
   readonly flaws: readonly Flaw[]
+  /** Whether there are events from a bad source too. */
+  readonly arrivals: boolean
   /** The chance that an event has one. */
   readonly flawed: number
 }
@@ -59,13 +64,22 @@ export class StepsApp implements App {
   readonly events = steps
   readonly effects: Effect[] = []
   readonly written = new Map<string, Step[]>()
+  readonly arrivals: Arrivals | undefined
   readonly #settings: StepsSettings
-  readonly #mostAppends: number
+  readonly #plan: Plan
   #isMended = false
 
-  constructor(settings: StepsSettings, mostAppends: number) {
+  constructor(settings: StepsSettings, plan: Plan) {
     this.#settings = settings
-    this.#mostAppends = mostAppends
+    this.#plan = plan
+    const { seed, faultsMs, appends } = plan
+    if (settings.arrivals) this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs)
+  }
+
+  /** All of them, whoever runs them. */
+  get names(): readonly string[] {
+    const own = this.#plan.store === 'server' ? ['walks', 'calls', 'notes'] : ['walks', 'calls']
+    return this.arrivals ? [...own, 'arrivals'] : own
   }
 
   heal(): void {
@@ -106,13 +120,35 @@ export class StepsApp implements App {
       timeout: '3s',
       ...(breaker ? { breaker: { opens: { failures: 3 }, cooldown: '2s' } } : {}),
     })
-    return [walks, calls].map((consumer) => defineSubscription(consumer, { partitions }))
+    const notes = defineProjection('notes', {
+      events: steps,
+      on: {
+        Stepped: async ({ key, data }, tx: MemoryHandle) => {
+          const { count = 0, trail = 0 } = ((await tx.get('notes', key)) ?? {}) as { count?: number; trail?: number }
+          await tx.put('notes', key, { count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 })
+          if (isFlawed(data, 'sql')) throw new RangeError('a bug')
+        },
+      },
+      maxDeaths: 1_000,
+    })
+    const own = this.#plan.store === 'server' ? [walks, calls, notes] : [walks, calls]
+    const all = own.map((consumer) => defineSubscription(consumer, { partitions }))
+    if (!this.arrivals) return all
+    const far = defineProjection('arrivals', {
+      events: steps,
+      initial: () => ({ count: 0, trail: 0 }),
+      on: {
+        Stepped: ({ count, trail }, { data }) => ({ count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 }),
+      },
+      maxDeaths: 1_000,
+    })
+    return [...all, defineSubscription(far, { source: this.arrivals.source(outside) })]
   }
 
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[] {
     const { keys, events, flaws, flawed } = this.#settings
     const planned: PlannedAppend[] = []
-    for (let made = 0; made < events && planned.length < this.#mostAppends; ) {
+    for (let made = 0; made < events && planned.length < this.#plan.appends; ) {
       const key = `key-${chance.below(keys)}`
       const before = this.written.get(key) ?? []
       const own = Array.from({ length: 1 + chance.below(3) }, (_, i) => ({

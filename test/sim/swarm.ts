@@ -9,11 +9,13 @@ export interface Swarm {
   readonly steps: StepsSettings
 }
 
-const flaws: readonly Flaw[] = ['fold', 'permanent', 'transient', 'deadly', 'hangs']
+/** The file is the real SQLite, and slower by far. */
+const stores = [...Array.from({ length: 49 }, () => 'server' as const), 'file' as const]
+const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly', 'hangs']
 
 export function swarmOf(seed: number): Swarm {
   const chance = createChance(seed, 'steps')
-  return { plan: drawPlan(seed, ['server'], allFaults), steps: stepsOf(chance) }
+  return { plan: drawPlan(seed, stores, allFaults), steps: stepsOf(chance) }
 }
 
 export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
@@ -21,6 +23,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
   const lessSteps: StepsSettings[] = [
     ...steps.flaws.map((flaw) => ({ ...steps, flaws: steps.flaws.filter((other) => other !== flaw) })),
     ...(steps.breaker ? [{ ...steps, breaker: false }] : []),
+    ...(steps.arrivals ? [{ ...steps, arrivals: false }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
   ]
@@ -40,6 +43,7 @@ function stepsOf(chance: Chance): StepsSettings {
     concurrency: chance.pick([1, 2, 8]),
     attempts: between(1, 4),
     breaker: chance.is(0.4),
+    arrivals: chance.is(0.4),
     flaws: flaws.filter(() => chance.is(0.4)),
     flawed: chance.pick([0.02, 0.1, 0.3]),
   }

@@ -1,5 +1,4 @@
-import type { Command } from 'commander'
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { AuditEntry, AuditStore } from '../../audit/audit.ts'
 import { action, limitNumber, type Perform, wholeNumber } from '../command.ts'
 import { dim, green, red } from '../output/style.ts'
@@ -22,7 +21,7 @@ function addList(group: Command, perform: Perform): void {
     .command('list')
     .alias('ls')
     .description('the last entries')
-    .option('--last <n>', 'how many; 20 unless you say', limitNumber)
+    .addOption(new Option('--last <n>', 'how many; 20 unless you say').argParser(limitNumber).conflicts('after'))
     .option('--after <number>', 'those that follow an entry, instead', wholeNumber)
     .option('--limit <n>', 'with --after: how many; 100 unless you say', limitNumber)
   action<ListFlags>(command, perform, async (ctx, _args, { last = 20, after, limit = 100 }) => {

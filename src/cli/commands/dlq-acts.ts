@@ -1,5 +1,4 @@
-import type { Command } from 'commander'
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { DryLane, DryOutcome, DryRun } from '../../operator/dry-run.ts'
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { redact } from '../../dead-letter/redact.ts'
@@ -32,7 +31,7 @@ import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { followRedrive } from '../redriving.ts'
-import { recordReveal, type RevealFlags } from '../reveal.ts'
+import { prepareReveal, type RevealFlags } from '../reveal.ts'
 import { positionOf } from './dlq-show.ts'
 
 interface Flags extends ActFlags, FilterFlags, RevealFlags {
@@ -98,13 +97,18 @@ export function addActs(group: Command, perform: Perform): void {
   )
 }
 
+/** One way to name letters leaves no room for another; a lane can be narrowed down by a filter, and a letter by its partition. */
 function withSelection(command: Command): Command {
+  const filters = ['type', 'class', 'since', 'until', 'text']
+  const letter = new Option('--letter <position>', 'this one, which must be the head of its lane')
+  const incident = new Option('--incident <fingerprint>', 'all that failed alike')
+  const all = new Option('--all', 'everything that is held')
   return withFilter(
     command
-      .option('--letter <position>', 'this one, which must be the head of its lane', wholeNumber)
+      .addOption(letter.argParser(wholeNumber).conflicts(['lane', 'incident', 'all', ...filters]))
       .option('--lane <lane>', 'this lane')
-      .option('--incident <fingerprint>', 'all that failed alike')
-      .option('--all', 'everything that is held'),
+      .addOption(incident.conflicts(['lane', 'all', 'partition', ...filters]))
+      .addOption(all.conflicts(['lane', 'partition', ...filters])),
   )
 }
 
@@ -142,10 +146,10 @@ function selectionOf(flags: Flags): Selection {
   if (isFiltered) kinds.push({ filter })
   else if (lane !== undefined) kinds.push({ lane })
   const [selection] = kinds
-  if (selection && kinds.length === 1) return selection
+  if (selection) return selection
   throw new CommandError(
     'USAGE',
-    kinds.length === 0 ? 'It is not said which letters.' : 'Letters are named in more than one way.',
+    'It is not said which letters.',
     'Give one of --letter, --lane, --incident, --all, or a filter such as --type and --since.',
   )
 }
@@ -159,7 +163,7 @@ async function run(ctx: Context, act: RedriveAct, name: string, selection: Selec
   const { will, isFinal } = words[act]
   const reason = await reasonOf(ctx, flags)
   const lanes = await counted()
-  const what = [`${will(`${many(lanes, 'lane')} of ${name}`)}.`]
+  const what = lanes === 0 ? [] : [`${will(`${many(lanes, 'lane')} of ${name}`)}.`]
   // To try again takes nothing away: what fails is held as before.
   const mayGo = !isFinal || lanes === 0
   const expected = await confirm(ctx, mayGo ? { ...flags, yes: true } : flags, { what, name, count: counted })
@@ -196,7 +200,7 @@ async function dryRun(
   if (act === 'skip') {
     return { json: { dryRun: true, lanes }, show: (out) => out.data(many(lanes, 'lane'), ' would go on.') }
   }
-  await recordReveal(ctx, flags, `${name}/dry run`)
+  const reveal = await prepareReveal(ctx, flags)
   const operator = await ctx.operator()
   const { limit } = flags
   const tried = await operator.dryRun(name, selection, {
@@ -204,6 +208,7 @@ async function dryRun(
     signal: ctx.signal,
     ...(limit !== undefined && { limit }),
   })
+  await reveal(`${name}/dry run`)
   const isRevealed = flags.reveal === true
   const shown = tried.lanes.map((lane) => laneJson(lane, isRevealed))
   return {

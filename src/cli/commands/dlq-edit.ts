@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { text as readAll } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { LetterName } from '../../dead-letter/letter-store.ts'
 import type { JsonChange } from '../../event/diff.ts'
 import { parseJson } from '../../event/parse.ts'
@@ -13,6 +13,7 @@ import { type ActFlags, reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
+import { checkJson } from '../json.ts'
 import { canAsk } from '../output/prompt.ts'
 import { dim, green, red, type Text, yellow } from '../output/style.ts'
 import { shapeText } from '../reveal.ts'
@@ -31,9 +32,9 @@ export function addEdit(group: Command, perform: Perform): void {
     .argument('<subscription>')
     .argument('<position>')
     .description('give a letter other data to be tried with; the event itself stays as it came')
-    .option('--data <json>', 'the whole new data; - reads it from stdin')
-    .option('--file <file>', 'the same from a file')
-    .option('--undo', 'take the newest edit back')
+    .addOption(new Option('--data <json>', 'the whole new data; - reads it from stdin').conflicts(['file', 'undo']))
+    .addOption(new Option('--file <file>', 'the same from a file').conflicts('undo'))
+    .addOption(new Option('--undo', 'take the newest edit back').conflicts('dryRun'))
     .option('--partition <n>', 'where a source has a position twice', wholeNumber)
     .option('--dry-run', 'check it and show what would change, and change nothing')
     .addHelpText(
@@ -42,16 +43,8 @@ export function addEdit(group: Command, perform: Perform): void {
     )
   action<Flags>(withReason(command), perform, async (ctx, [subscription = '', text = ''], flags) => {
     const name: LetterName = { subscription, position: positionOf(text), partition: flags.partition }
-    if ([flags.data, flags.file, flags.undo].filter((each) => each !== undefined).length > 1)
-      throw new CommandError('USAGE', 'More than one of --data, --file and --undo is given.', 'Give one.')
     await ctx.subscription(subscription)
     const operator = await ctx.operator()
-    if (flags.undo && flags.dryRun)
-      throw new CommandError(
-        'USAGE',
-        'There is no dry run of --undo.',
-        `See its edits: holdfast dlq show ${subscription} ${text}`,
-      )
     const { dryRun = false } = flags
     const reason = dryRun && flags.data !== undefined ? '' : await reasonOf(ctx, flags)
     if (flags.undo) return resultOf(name, dryRun, await operator.unrevise(name, reason))
@@ -105,35 +98,24 @@ async function newData(
   flags: Flags,
   reason: string,
 ): Promise<{ readonly json: string }> {
-  if (flags.data !== undefined) return parse(flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data)
+  if (flags.data !== undefined) return dataIn(flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data, '--data')
   if (flags.file !== undefined) {
     try {
-      return parse(await readFile(resolve(ctx.io.cwd, flags.file), 'utf8'))
+      return dataIn(await readFile(resolve(ctx.io.cwd, flags.file), 'utf8'), '--file')
     } catch (cause) {
       if (cause instanceof CommandError) throw cause
-      throw new CommandError('USAGE', `The file ${flags.file} can't be read.`, 'Mend the path.', { cause })
+      throw new CommandError('USAGE', `--file ${flags.file} can't be read.`, 'Mend the path.', { cause })
     }
   }
   if (!canAsk(ctx.io) || flags.input === false)
     throw new CommandError('USAGE', 'The new data is missing.', `Give it with --data '{…}', --data - or --file.`)
   const { decoded, letter } = await operator.reveal(name, reason)
   const current = letter.revision ? parseJson(letter.revision.body) : 'data' in decoded ? decoded.data : undefined
-  return parse(await edited(ctx, JSON.stringify(current ?? null, null, 2)))
+  return dataIn(await edited(ctx, JSON.stringify(current ?? null, null, 2)), 'What the editor left')
 }
 
-/** To the letter as it was given: numbers beyond 2^53 too. */
-function parse(text: string): { readonly json: string } {
-  try {
-    parseJson(text)
-    return { json: text.trim() }
-  } catch (cause) {
-    throw new CommandError(
-      'USAGE',
-      'The new data is no JSON.',
-      'Mind the quotes of your shell: put it in single ones, or use --file.',
-      { cause },
-    )
-  }
+function dataIn(text: string, what: string): { readonly json: string } {
+  return { json: checkJson(text, what).trim() }
 }
 
 /** In the person's own editor, in a file that nobody else may read. */

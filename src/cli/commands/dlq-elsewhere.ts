@@ -1,5 +1,5 @@
-import { createReadStream, existsSync } from 'node:fs'
-import { open } from 'node:fs/promises'
+import { createReadStream, existsSync, statSync } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
@@ -44,7 +44,7 @@ function addExport(group: Command, perform: Perform): void {
       throw new CommandError('FILE_EXISTS', `${path} is there already. Nothing was written.`, 'Give another name.')
     const reason = await reasonOf(ctx, flags)
     const operator = await ctx.operator()
-    const file = path === undefined ? undefined : await open(path, 'wx', 0o600)
+    const file = path === undefined ? undefined : await create(path)
     let lines = 0
     try {
       const query = { subscription, ...filterOf(flags) }
@@ -70,6 +70,15 @@ function addExport(group: Command, perform: Perform): void {
   })
 }
 
+async function create(path: string): Promise<FileHandle> {
+  try {
+    return await open(path, 'wx', 0o600)
+  } catch (cause) {
+    const why = (cause as NodeJS.ErrnoException).code ?? 'it can not be made'
+    throw new CommandError('USAGE', `--output ${path} can't be written: ${why}.`, 'Mend the path.', { cause })
+  }
+}
+
 function addImport(group: Command, perform: Perform): void {
   const command = group
     .command('import')
@@ -77,8 +86,8 @@ function addImport(group: Command, perform: Perform): void {
     .description('append what an export has to a log that is empty, to see elsewhere what failed here')
   action<ActFlags>(withReason(command), perform, async (ctx, [file = ''], flags) => {
     const path = resolve(ctx.io.cwd, file)
-    if (file !== '-' && !existsSync(path))
-      throw new CommandError('USAGE', `There is no file ${path}.`, 'Mend the path.')
+    if (file !== '-' && !(existsSync(path) && statSync(path).isFile()))
+      throw new CommandError('USAGE', `There is no file ${JSON.stringify(path)} to import.`, 'Mend the path.')
     const reason = await reasonOf(ctx, flags)
     const operator = await ctx.operator()
     const input = file === '-' ? ctx.io.stdin : createReadStream(path)

@@ -1,4 +1,5 @@
 import type { Command } from 'commander'
+import { attemptNumbers, keptAttempts } from '../../dead-letter/attempts.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { foldStack, type StackFrames } from '../../dead-letter/stack.ts'
@@ -64,6 +65,7 @@ function jsonOf(
     original: shownData(original, isRevealed),
     ...(isRevealed && { body: letter.event.body, metadata: letter.event.metadata ?? null }),
     bytes: Buffer.byteLength(letter.event.body),
+    attemptsTotal: letter.attemptsTotal,
     history: letter.attempts.map(({ at, failure }) => {
       const shown = shownFailure(letter, failure, isRevealed) ?? failure
       return { at, failure: { ...failureJson(shown), causes: shown.causes } }
@@ -130,6 +132,8 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
   if (redrive) line('redrive', redrive.id, dim(` by ${redrive.by}`))
   if (letter.endedAt !== undefined)
     line('ended', `${moment(letter.endedAt)} by ${letter.endedBy ?? 'nobody'}: ${letter.endedReason ?? ''}`)
+  else if (letter.endedBy !== undefined)
+    line('left out', `when its turn comes, by ${letter.endedBy}: ${letter.endedReason ?? ''}`)
   line('data', dataText(view.decoded, isRevealed))
   if (letter.revision) line('as it came', ' ', dataText(view.original, isRevealed))
   for (const { number, by, reason, at, isTakenBack } of revisions)
@@ -140,12 +144,15 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
     for (const { errorType, message } of failure.causes) line('', dim('because of '), errorType, ': ', message)
     if (view.stack) showStack(out, stackOf(letter, view.stack, isRevealed) ?? [], flags.stack === true)
   }
-  for (const [i, attempt] of letter.attempts.entries())
+  const { numbers, missing } = attemptNumbers(letter.attempts.length, letter.attemptsTotal)
+  for (const [i, attempt] of letter.attempts.entries()) {
+    if (missing > 0 && i === keptAttempts.first) line('', dim(`… ${count(missing)} more …`))
     line(
       i === 0 ? 'attempts' : '',
-      `${i + 1}. ${moment(attempt.at)}`,
+      `${numbers[i]}. ${moment(attempt.at)}`,
       dim(` ${ago(attempt.at, now)}, ${attempt.failure.errorType}`),
     )
+  }
   if (behind.length > 0)
     line('behind it', ' ', behind.map(({ event: each }) => `${each.position} ${each.type}`).join(', '))
   if (!isRevealed) out.talk(dim('Values are private: --reveal shows them.'))

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { text as readAll } from 'node:stream/consumers'
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import type { EventCatalog } from '../../event/catalog.ts'
 import { type Metadata, parseMetadata, type RecordedEvent } from '../../event/event.ts'
 import { checkKey } from '../../log/admit.ts'
@@ -9,11 +9,12 @@ import type { LogStore } from '../../log/log-store.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import { type ActFlags, reasonOf } from '../act.ts'
 import { action, limitNumber, type Perform, wholeNumber, withReason } from '../command.ts'
+import { checkJson } from '../json.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
 import { bold, cyan, dim, type Text } from '../output/style.ts'
 import { count } from '../output/words.ts'
-import { lineOf, recordReveal, type RevealFlags, shownBody } from '../reveal.ts'
+import { lineOf, prepareReveal, type RevealFlags, shownBody } from '../reveal.ts'
 
 export function addEvents(program: Command, perform: Perform): void {
   const group = program.command('events').description('the log: what happened')
@@ -44,7 +45,7 @@ function addTail(group: Command, perform: Perform): void {
   const command = group
     .command('tail')
     .description('the last events; shapes instead of values')
-    .option('--last <n>', 'how many; 10 unless you say', limitNumber)
+    .addOption(new Option('--last <n>', 'how many; 10 unless you say').argParser(limitNumber).conflicts('after'))
     .option('--after <position>', 'all that follow a position, instead', wholeNumber)
     .option('-f, --follow', 'and those that come, until ^C; with --json a line each')
     .option('--key <key>', 'only of this key')
@@ -54,7 +55,9 @@ function addTail(group: Command, perform: Perform): void {
     const wanted = ({ key, type }: RecordedEvent) =>
       (flags.key === undefined || flags.key === key) && (flags.type === undefined || flags.type === type)
     const { last = shownEvents } = flags
-    await recordReveal(ctx, flags, 'log')
+    const reveal = await prepareReveal(ctx, flags)
+    // What comes is shown as it comes.
+    if (flags.follow) await reveal('log')
     const from = flags.after ?? (await startOfLast(log, last, wanted))
     const asked = flags.follow ? ctx.graceful() : ctx.signal
     const events: RecordedEvent[] = []
@@ -67,6 +70,7 @@ function addTail(group: Command, perform: Perform): void {
     }
     let after = await readOn(log, from, wanted, tell)
     if (!flags.follow) {
+      await reveal('log')
       const shown = flags.after === undefined ? events.slice(-last) : events
       return {
         json: { events: shown.map((event) => jsonOf(event, flags)), through: after },
@@ -135,7 +139,7 @@ function addShow(group: Command, perform: Perform): void {
   action<RevealFlags>(withReveal(command), perform, async (ctx, [name = ''], flags) => {
     const { log } = await ctx.store()
     const event = await find(log, name)
-    await recordReveal(ctx, flags, `log/${event.position}`)
+    await (await prepareReveal(ctx, flags))(`log/${event.position}`)
     return {
       json: { event: jsonOf(event, flags) },
       show: (out) => {
@@ -208,7 +212,7 @@ function addHistory(group: Command, perform: Perform): void {
     checkKey(key)
     const { log } = await ctx.store()
     const { after = 0, limit = 100 } = flags
-    await recordReveal(ctx, flags, `log/${key}`)
+    const reveal = await prepareReveal(ctx, flags)
     const events: RecordedEvent[] = []
     for (let from = after; events.length < limit; ) {
       const page = await log.readKey(key, from, { events: limit - events.length, bytes: pageBytes })
@@ -223,6 +227,7 @@ function addHistory(group: Command, perform: Perform): void {
         `The log has no event of ${JSON.stringify(key)}${after > 0 ? ` after version ${after}` : ''}.`,
         'See the last ones: holdfast events tail',
       )
+    await reveal(`log/${key}`)
     return {
       json: { key, events: events.map((event) => jsonOf(event, flags)) },
       show: (out) => {
@@ -253,7 +258,7 @@ function addAppend(group: Command, perform: Perform): void {
     .option('--raw', 'without a schema: also a type that nobody knows')
     .option('--dry-run', 'check it, and append nothing')
   action<AppendFlags>(withReason(command), perform, async (ctx, [key = '', type = ''], flags) => {
-    const json = flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data
+    const json = checkJson(flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data, '--data', 'EVENT_NOT_JSON')
     const metadata = metadataOf(flags.metadata)
     const events = flags.raw ? undefined : await catalogOf(ctx, type)
     const reason = await reasonOf(ctx, flags)
@@ -271,18 +276,8 @@ function addAppend(group: Command, perform: Perform): void {
     const store = await ctx.store()
     const log = createLog({ store, ...(events && { events }) })
     const { expectedVersion: expected } = flags
-    const done = await log.append(key, [draft], expected === undefined ? {} : { expectedVersion: expected })
-    if (!done.repeated) {
-      const details = { type, version: done.version }
-      await store.audit.record({
-        by,
-        act: 'event.append',
-        target: `log/${done.position}`,
-        reason,
-        at: ctx.clock.now(),
-        details,
-      })
-    }
+    const deed = { by, act: 'event.append', target: `log/${key}`, reason, at: ctx.clock.now(), details: { type } }
+    const done = await log.append(key, [draft], { deed, ...(expected !== undefined && { expectedVersion: expected }) })
     return {
       json: { dryRun, key, type, ...done },
       show: (out) => {

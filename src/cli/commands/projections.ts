@@ -1,4 +1,5 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
+import { checkKey } from '../../log/admit.ts'
 import type { Projection } from '../../projection/projection.ts'
 import { read } from '../../projection/read.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
@@ -18,7 +19,7 @@ import { CommandError } from '../errors.ts'
 import { bold, dim, red } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { reportOf } from '../report.ts'
-import { recordReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { prepareReveal, type RevealFlags, shapeText } from '../reveal.ts'
 import { addRebuilds } from './rebuilds.ts'
 import { stateText } from './status.ts'
 
@@ -81,7 +82,11 @@ interface GetFlags extends RevealFlags {
 
 function withMoment(command: Command): Command {
   return command
-    .option('--at-version <n>', 'as it was at this version of the key', positiveNumber)
+    .addOption(
+      new Option('--at-version <n>', 'as it was at this version of the key')
+        .argParser(positiveNumber)
+        .conflicts('before'),
+    )
     .option('--before <position>', 'as it was just before this position of the log', wholeNumber)
 }
 
@@ -93,9 +98,10 @@ function addGet(group: Command, perform: Perform): void {
     .description('the row of a key; its shape, unless it is to be revealed')
     .option('--reveal', 'show the values; the audit keeps who and why')
   action<GetFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
+    checkKey(key)
     const projection = await foldOf(ctx, name)
     const at = momentOf(flags)
-    await recordReveal(ctx, flags, `${name}/${key}`)
+    const reveal = await prepareReveal(ctx, flags)
     const found = at
       ? (await (await ctx.operator()).stateAt(name, key, at)).row
       : await read(await ctx.store(), projection).get(key)
@@ -106,6 +112,7 @@ function addGet(group: Command, perform: Perform): void {
         `Is there an event of it? holdfast events history ${JSON.stringify(key)}`,
       )
     }
+    await reveal(`${name}/${key}`)
     const held = at ? undefined : await (await ctx.store()).letters.lane(name, key)
     const shown = flags.reveal ? { data: found.data } : { shape: shapeOf(found.data) }
     return {
@@ -138,9 +145,10 @@ function addHistory(group: Command, perform: Perform): void {
     .option('--limit <n>', 'the last so many; 100 unless you say', limitNumber)
     .option('--reveal', 'show the values; the audit keeps who and why')
   action<HistoryFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
+    checkKey(key)
     await foldOf(ctx, name)
     const moment = momentOf(flags)
-    await recordReveal(ctx, flags, `${name}/${key}`)
+    const reveal = await prepareReveal(ctx, flags)
     const operator = await ctx.operator()
     const { limit = shownSteps } = flags
     const steps: ReturnType<typeof stepJson>[] = []
@@ -154,6 +162,7 @@ function addHistory(group: Command, perform: Perform): void {
         `The log has no event of ${JSON.stringify(key)} so far.`,
         'holdfast events tail',
       )
+    await reveal(`${name}/${key}`)
     return {
       json: { projection: name, key, steps },
       show: (out) => {
@@ -246,7 +255,5 @@ async function foldOf(ctx: Context, name: string): Promise<Projection> {
 }
 
 function momentOf({ atVersion: version, before }: GetFlags): StateMoment | undefined {
-  if (version !== undefined && before !== undefined)
-    throw new CommandError('USAGE', 'Both --at-version and --before are given.', 'Give one of the two.')
   return version !== undefined ? { version } : before !== undefined ? { before } : undefined
 }

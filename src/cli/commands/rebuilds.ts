@@ -22,7 +22,7 @@ import { CommandError } from '../errors.ts'
 import { Progress } from '../output/progress.ts'
 import { bold, dim, green, red, yellow } from '../output/style.ts'
 import { count, many, moment } from '../output/words.ts'
-import { recordReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { prepareReveal, type RevealFlags, shapeText } from '../reveal.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -91,6 +91,17 @@ function addVersions(group: Command, perform: Perform): void {
       },
     }
   })
+}
+
+/** All there are; this one must be among them. */
+async function versionsOf(ctx: Context, name: string, version: number): Promise<readonly Generation[]> {
+  const generations = await (await ctx.store()).rebuilds.list(name)
+  if (generations.some((each) => each.version === version)) return generations
+  throw new CommandError(
+    'REBUILD_UNKNOWN',
+    `The store has no version ${version} of ${name}.`,
+    `See: holdfast projections versions ${name}. To build that of the configuration: holdfast projections rebuild ${name}`,
+  )
 }
 
 function stateOf({ isLive, retiredAt }: Generation): 'live' | 'building' | 'kept' {
@@ -168,9 +179,10 @@ function addDiff(group: Command, perform: Perform): void {
         `Switch when you have: holdfast projections switch ${name}`,
       )
     }
-    await recordReveal(ctx, flags, name)
+    const reveal = await prepareReveal(ctx, flags)
     const { limit = 20 } = flags
     const diff = await diffRebuild(consumer, { store: await ctx.store(), limit })
+    await reveal(name)
     const shown = (json: string | undefined) => {
       if (json === undefined) return null
       const data = parseJson(json)
@@ -224,7 +236,7 @@ function addSwitch(group: Command, perform: Perform): void {
     const subscription = await declared(ctx, name)
     const store = await ctx.store()
     const { to = subscription.consumer.version, wait = 30_000, evenStrays = false } = flags
-    const live = (await store.rebuilds.list(name)).find(({ isLive }) => isLive)
+    const live = (await versionsOf(ctx, name, to)).find(({ isLive }) => isLive)
     const held = async () => {
       const next = (await store.rebuilds.list(name)).find(({ version }) => version === to)
       return next?.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0) ?? 0
@@ -275,6 +287,7 @@ function addDrop(group: Command, perform: Perform): void {
     }
     const version = Number(given)
     const store = await ctx.store()
+    await versionsOf(ctx, name, version)
     const counted = async () => {
       const found = (await store.rebuilds.list(name)).find((each) => each.version === version)
       return found?.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0) ?? 0

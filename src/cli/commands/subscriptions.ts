@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import type { Lag } from '../../log/log-store.ts'
 import { action, type Perform, withReason } from '../command.ts'
 import { type ActFlags, reasonOf } from '../act.ts'
+import type { Output } from '../output/output.ts'
 import { dim, red, type Text, yellow } from '../output/style.ts'
 import { ago, count, span } from '../output/words.ts'
 import { reportOf } from '../report.ts'
@@ -50,49 +51,37 @@ function addList(group: Command, perform: Perform): void {
 }
 
 function addPause(group: Command, perform: Perform): void {
-  const command = group
-    .command('pause')
-    .argument('<subscription>')
-    .description('stop it in all processes, until somebody resumes it')
-    .option('--dry-run', 'show what would be done, and do nothing')
-  action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
-    const { partitions } = await ctx.storedSubscription(name)
-    const was = partitions[0]?.pause
-    const reason = await reasonOf(ctx, flags)
-    const { dryRun = false } = flags
-    if (!dryRun) await (await ctx.operator()).pause(name, reason)
-    return {
-      json: { subscription: name, dryRun, paused: true, wasPaused: was !== undefined, reason },
-      show: (out) => {
-        out.data(
-          name,
-          dryRun
-            ? ' would be paused.'
-            : was
-              ? ' was paused already; the new reason counts.'
-              : ' is paused in all processes.',
-        )
-        out.talk(dim('Next: '), `holdfast subscriptions resume ${name}`)
-      },
-    }
+  const command = group.command('pause').description('stop it in all processes, until somebody resumes it')
+  act(command, perform, true, (out, name, wasPaused, dryRun) => {
+    const done = wasPaused ? ' was paused already; the new reason counts.' : ' is paused in all processes.'
+    out.data(name, dryRun ? ' would be paused.' : done)
+    out.talk(dim('Next: '), `holdfast subscriptions resume ${name}`)
   })
 }
 
 function addResume(group: Command, perform: Perform): void {
-  const command = group
-    .command('resume')
-    .argument('<subscription>')
-    .description('let it go on from its checkpoints')
-    .option('--dry-run', 'show what would be done, and do nothing')
+  const command = group.command('resume').description('let it go on from its checkpoints')
+  act(command, perform, false, (out, name, wasPaused, dryRun) => {
+    out.data(name, dryRun ? ' would be resumed.' : wasPaused ? ' goes on.' : ' was not paused.')
+  })
+}
+
+function act(
+  command: Command,
+  perform: Perform,
+  paused: boolean,
+  show: (out: Output, name: string, wasPaused: boolean, dryRun: boolean) => void,
+): void {
+  command.argument('<subscription>').option('--dry-run', 'show what would be done, and do nothing')
   action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const { partitions } = await ctx.storedSubscription(name)
-    const was = partitions[0]?.pause
+    const wasPaused = partitions[0]?.pause !== undefined
     const reason = await reasonOf(ctx, flags)
     const { dryRun = false } = flags
-    if (!dryRun) await (await ctx.operator()).resume(name, reason)
+    if (!dryRun) await (await ctx.operator())[paused ? 'pause' : 'resume'](name, reason)
     return {
-      json: { subscription: name, dryRun, paused: false, wasPaused: was !== undefined, reason },
-      show: (out) => out.data(name, dryRun ? ' would be resumed.' : was ? ' goes on.' : ' was not paused.'),
+      json: { subscription: name, dryRun, paused, wasPaused, reason },
+      show: (out) => show(out, name, wasPaused, dryRun),
     }
   })
 }

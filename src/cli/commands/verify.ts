@@ -7,7 +7,7 @@ import { Progress } from '../output/progress.ts'
 import { bold, dim, green, red, type Text } from '../output/style.ts'
 import { count, many } from '../output/words.ts'
 import { isOfOtherCode, liveVersions } from '../report.ts'
-import { recordReveal, type RevealFlags } from '../reveal.ts'
+import { prepareReveal, type RevealFlags } from '../reveal.ts'
 
 export function addVerify(program: Command, perform: Perform): void {
   const command = program
@@ -20,7 +20,7 @@ export function addVerify(program: Command, perform: Perform): void {
     const chosen = name === undefined ? await ctx.subscriptions() : [await ctx.subscription(name)]
     const stored = name === undefined ? await ctx.stored() : new Map([[name, await ctx.storedSubscription(name)]])
     const versions = await liveVersions(ctx, chosen, stored)
-    await recordReveal(ctx, flags, name ?? 'all subscriptions')
+    const reveal = await prepareReveal(ctx, flags)
     const engine = await ctx.engine()
     const results: Verification[] = []
     const skipped: { subscription: string; why: string }[] = []
@@ -45,6 +45,7 @@ export function addVerify(program: Command, perform: Perform): void {
         progress.end()
       }
     }
+    await reveal(name ?? 'all subscriptions')
     const verified = results.map((each) => ({
       ...each,
       differences: each.differences.map((one) => shown(one, flags.reveal === true)),

@@ -27,7 +27,7 @@ export class Attempts {
   /** What has to be recorded before the next one may begin. */
   #wanted: Trial | undefined
   #isBarred = false
-
+  #isTurnedAway = false
   /** The track that was the last to be a probe. */
   #probed: string | undefined
 
@@ -48,6 +48,11 @@ export class Attempts {
     return this.#isBarred
   }
 
+  /** Something could be begun if it were alone, or if nobody else were: it is woken when that is so. */
+  get isTurnedAway(): boolean {
+    return this.#isTurnedAway
+  }
+
   committed(commit: Commit): void {
     this.#desk.suspicion.committed(commit)
     if (commit.trial) this.#wanted = undefined
@@ -63,6 +68,7 @@ export class Attempts {
   pump(): void {
     const { tracks, parts, running, suspicion, ledger } = this.#desk
     this.#isBarred = false
+    this.#isTurnedAway = false
     if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()
     let isSuspect = false
     while (this.room > 0) {
@@ -78,7 +84,8 @@ export class Attempts {
         continue
       }
       if (!isSuspect || !suspicion.isAlone) {
-        if (!parts.solitude.begin(this.#asking)) break
+        this.#isTurnedAway = !parts.solitude.begin(this.#asking)
+        if (this.#isTurnedAway) break
         this.#beside.add(entry)
       }
       track.entries.shift()
@@ -158,7 +165,8 @@ export class Attempts {
     this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
     // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
-    if (isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)) return false
+    this.#isTurnedAway = isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)
+    if (this.#isTurnedAway) return false
     this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
   }

@@ -61,6 +61,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
   const { failure, dedupe, order } = handler
   const { position } = state.checkpoint
   const lanes = () => partition.held.values()
+  const storeClock = { now: partition.now, mono: () => runtime.clock.mono() }
   return {
     parts,
     handler,
@@ -69,10 +70,10 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     tracks: new Tracks(),
     ledger: new Ledger(partition.held, partition.now),
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
-    due: new DueLanes(lanes(), runtime.clock),
+    due: new DueLanes(lanes(), storeClock),
     redriving: new Redriving(parts),
     waits: new BreakerWaits(handler, breakers, lanes()),
-    dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, runtime.clock),
+    dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, storeClock),
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
     suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, partition.now()),
     budget: failure.budget && createBudget(failure.budget),

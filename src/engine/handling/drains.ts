@@ -107,10 +107,10 @@ export class Drains {
     for (const { lane, letters } of await this.#queues(lanes, lettersAtOnce)) {
       const headTries = partition.held.get(lane)?.tries ?? 0
       const entries = letters.map((letter, i): Entry => {
-        const { sequence, logged, attempts } = letter
+        const { sequence, logged, attemptsTotal } = letter
         const entry = entryOf(this.#desk, recordOf(letter))
         const tries = i === 0 ? headTries : 0
-        return { ...entry, lane, sequence, logged, isLetter: true, tries, begun: attempts.length }
+        return { ...entry, lane, sequence, logged, isLetter: true, tries, begun: attemptsTotal }
       })
       loaded.set(lane, entries)
     }

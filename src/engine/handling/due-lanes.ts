@@ -15,6 +15,7 @@ export class DueLanes {
   readonly #heap: Item[] = []
   readonly #times = new Map<string, number>()
 
+  /** `clock.now` is that of the store, which the due times are by. */
   constructor(lanes: Iterable<HeldLane>, clock: Clock) {
     const before = clock.now() - clock.mono()
     for (const { lane, status, dueAt = 0 } of lanes) if (status === 'retrying') this.add(lane, dueAt - before)

@@ -77,10 +77,12 @@ export class HandlerLoop implements Loop {
     const now = runtime.clock.mono()
     this.#commitsAt = ledger.isEmpty ? undefined : this.#commits.restsUntil
     if (this.#commitsAt !== undefined) waitsMs.push(this.#commitsAt - now)
-    const probeAt = flow.nextAt()
-    // Where there is no room, the end of something that runs is what wakes it: a time that is over would make it spin until then.
+    // Who can't begin is woken when it can: a time that is over would make it spin until then.
+    const canBegin = !this.#attempts.isTurnedAway
+    const probeAt = canBegin ? flow.nextAt() : undefined
+    // And where there is no room, by the end of something that runs.
     if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
-    const readyAt = this.#attempts.room > 0 ? tracks.nextAt() : undefined
+    const readyAt = canBegin && this.#attempts.room > 0 ? tracks.nextAt() : undefined
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)

@@ -167,7 +167,7 @@ export class Verdicts {
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
-    const { parts, tracer } = this.#desk
+    const { parts, tracer, partition } = this.#desk
     const { clock } = parts.runtime
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
@@ -177,7 +177,7 @@ export class Verdicts {
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
     // Whole, as databases keep times.
-    const dueAt = Math.ceil(clock.now() + delayMs)
+    const dueAt = Math.ceil(partition.now() + delayMs)
     this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
@@ -250,7 +250,7 @@ export class Verdicts {
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, ledger, tracks, draining, due, waits, window, parts } = this.#desk
+    const { suspicion, ledger, tracks, draining, due, waits, window, parts, partition } = this.#desk
     const { clock } = parts.runtime
     ledger.endTrials(suspicion.over(entry.record.position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
@@ -271,7 +271,7 @@ export class Verdicts {
         window.finish(one)
       }
     }
-    if (holding.status === 'retrying') due.add(entry.lane, clock.mono() + holding.dueAt - clock.now())
+    if (holding.status === 'retrying') due.add(entry.lane, clock.mono() + holding.dueAt - partition.now())
     if (holding.status === 'waiting') waits.add(holding.breaker, entry.lane)
   }
 

@@ -2,6 +2,7 @@ import { ground } from './0001-ground.ts'
 import { handlers } from './0002-handlers.ts'
 import { redrives } from './0003-redrives.ts'
 import { rebuild } from './0004-rebuild.ts'
+import { attempts } from './0005-attempts.ts'
 
 export interface Migration {
   readonly name: string
@@ -15,4 +16,5 @@ export const migrations: readonly Migration[] = [
   { name: 'handlers', sql: handlers },
   { name: 'redrives', sql: redrives },
   { name: 'rebuild', sql: rebuild },
+  { name: 'attempts', sql: attempts },
 ]

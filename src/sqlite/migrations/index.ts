@@ -3,6 +3,7 @@ import { partitions } from './0002-partitions.ts'
 import { handlers } from './0003-handlers.ts'
 import { redrives } from './0004-redrives.ts'
 import { rebuild } from './0005-rebuild.ts'
+import { attempts } from './0006-attempts.ts'
 
 export interface Migration {
   readonly name: string
@@ -16,4 +17,5 @@ export const migrations: readonly Migration[] = [
   { name: 'handlers', sql: handlers },
   { name: 'redrives', sql: redrives },
   { name: 'rebuild', sql: rebuild },
+  { name: 'attempts', sql: attempts },
 ]

@@ -100,6 +100,16 @@ export const commitCases: Record<string, Case> = {
     assert.equal((await store.rows.load(table, ['a'])).size, 0)
   },
 
+  'makes a commit once, though it is sent again because its answer was lost': async ({ subscriptions }) => {
+    const lease = await begin(subscriptions)
+    // It does not move the checkpoint, so nothing but the number of commits before it tells that it was made.
+    const commit = { ...commitOf(lease), commits: 0, counts: { ...noCounts(), applied: 1 } }
+    assert.deepEqual(await subscriptions.commit(commit), { outcome: 'committed' })
+    assert.equal((await subscriptions.commit(commit)).outcome, 'fenced')
+    assert.deepEqual((await subscriptions.load('s', 0))?.checkpoint.counts, commit.counts)
+    assert.deepEqual(await subscriptions.commit({ ...commit, commits: 1 }), { outcome: 'committed' })
+  },
+
   'keeps the checkpoint where it was when a letter can not be written': async (store) => {
     const lease = await begin(store.subscriptions)
     const twice = [letter('b', 1, 'parked'), letter('b', 1, 'parked')]

@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict'
 import type { DeadLetter, NewLetter } from '../../dead-letter/letter.ts'
-import { describeFailure } from '../../failure/failure.ts'
+import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
 import type { Lease } from '../../subscription/subscription-store.ts'
-import { begin, type Case, claimBy, claimed, commitOf, letter, limits, newEvent, queueOf, table } from './fixtures.ts'
+import {
+  begin,
+  type Case,
+  claimBy,
+  claimed,
+  commitOf,
+  hold as holdOf,
+  letter,
+  limits,
+  newEvent,
+  queueOf,
+  table,
+} from './fixtures.ts'
 
 let nextId = 1
 
@@ -38,6 +50,7 @@ export const laneCases: Record<string, Case> = {
       (await queueOf(store, 's', 0, 'a', { events, bytes: 1_000 })).letters.map(({ sequence }) => sequence)
     assert.deepEqual(await sequences(10), [3, 4, 5])
     assert.deepEqual(await sequences(2), [3, 4])
+    assert.deepEqual(await sequences(1), [3])
     const some = await queueOf(store, 's', 0, 'a', { events: 10, bytes: 20 })
     assert.deepEqual([some.letters.length, some.next?.sequence], [1, 4])
     assert.equal((await queueOf(store, 's', 0, 'a', { events: 3, bytes: 1_000 })).next, undefined)
@@ -120,6 +133,38 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual(await store.letters.list({ subscription: 's', status: 'parked', lane: 'a' }), [parked])
     assert.deepEqual(await store.letters.list({ subscription: 's', lane: 'b' }), [])
     assert.deepEqual(await store.letters.list({ subscription: 's', after: first.event.position, limit: 1 }), [parked])
+  },
+
+  'keeps the first and the newest attempts of a letter, and how many there were': async (store) => {
+    const lease = await begin(store.subscriptions)
+    // With what could be taken for the beginning of an attempt, and what no JSON of PostgreSQL has in it.
+    const failures = Array.from({ length: 61 }, (_, n) =>
+      describeFailure(new Error(`,{"at":${n},\0`), n === 60 ? 'transient' : 'permanent', `rule ${n}`),
+    )
+    const failureOf = (n: number) => failures[n] as Failure
+    const held = { ...letter('a', 1, 'parked'), failure: failureOf(0) }
+    const { position } = held.event
+    await store.subscriptions.commit({ ...commitOf(lease), at: 0, held: [held], lanes: [holdOf(held, 1)] })
+    for (let n = 1; n <= 60; n++) {
+      const change = { change: 'failed', position, status: 'parked', failure: failureOf(n) } as const
+      await store.subscriptions.commit({ ...commitOf(lease), at: n, letters: [change] })
+      if (n !== 24 && n !== 25) continue
+      const [some] = await store.letters.list({ subscription: 's' })
+      assert.deepEqual([some?.attempts.length, some?.attemptsTotal], [25, n + 1])
+    }
+    const [found] = await store.letters.list({ subscription: 's' })
+    const expected = [0, 1, 2, 3, 4, ...Array.from({ length: 20 }, (_, i) => 41 + i)]
+    assert.deepEqual(
+      found?.attempts,
+      expected.map((n) => ({ at: n, failure: failureOf(n) })),
+    )
+    assert.equal(found?.attemptsTotal, 61)
+    assert.deepEqual(found?.failure, failureOf(60))
+    const last = { class: 'transient', fingerprint: failureOf(60).fingerprint } as const
+    assert.deepEqual(await store.letters.list({ subscription: 's', ...last }), [found])
+    assert.deepEqual((await queueOf(store, 's', 0, 'a', limits)).letters, [found])
+    const [incident] = await store.letters.incidents({ subscription: 's', limit: 5 })
+    assert.deepEqual([incident?.fingerprint, incident?.lastSeen], [last.fingerprint, 60])
   },
 
   'releases a lane and remembers how far it was': async (store) => {

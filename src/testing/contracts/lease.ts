@@ -34,15 +34,18 @@ export const leaseCases: Record<string, Case> = {
 
   'gives a partition to one owner at a time, by its own time': async ({ subscriptions }, { elapse }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
-    const first = claimed(await subscriptions.claim(claimBy('one')))
+    const claim = await subscriptions.claim(claimBy('one'))
+    const first = claimed(claim)
     const second = await subscriptions.claim(claimBy('two'))
     assert.equal(second.outcome, 'owned')
     assert.equal(second.owner, 'one')
     await elapse(leaseMs - 5_000)
     assert.equal((await subscriptions.claim(claimBy('two'))).outcome, 'owned')
     await elapse(5_000)
-    const taken = claimed(await subscriptions.claim(claimBy('two')))
-    assert.ok(taken.epoch > first.epoch)
+    const taking = await subscriptions.claim(claimBy('two'))
+    assert.ok(claimed(taking).epoch > first.epoch)
+    // Who has it is told what time it is there.
+    assert.ok(claim.outcome === 'claimed' && taking.outcome === 'claimed' && taking.now > claim.now)
   },
 
   'tells every process who is there, who has what, and what is free': async ({ subscriptions }, { elapse }) => {

@@ -61,7 +61,7 @@ export const performCases: Record<string, Case> = {
   'appends in the transaction of a page: there when it commits, gone when it does not': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
-    const append = (tx: Transaction, id: string) => store.log.append('k', [newEvent(id)], 'any', tx.handle)
+    const append = (tx: Transaction, id: string) => store.log.append('k', [newEvent(id)], 'any', { tx: tx.handle })
     const failing = store.subscriptions.perform(lease, async (tx) => {
       await tx.run(() => append(tx, '1'))
       throw new TypeError('no')
@@ -83,7 +83,7 @@ export const performCases: Record<string, Case> = {
       events.map(({ id, version }) => [id, version]),
       [['3', 1]],
     )
-    await assert.rejects(store.log.append('k', [newEvent('4')], 'any', {}), { code: 'TRANSACTION_INVALID' })
+    await assert.rejects(store.log.append('k', [newEvent('4')], 'any', { tx: {} }), { code: 'TRANSACTION_INVALID' })
   },
 
   'writes nothing of the SQL of an owner of the past': async (store, { notes, elapse }) => {
@@ -99,6 +99,19 @@ export const performCases: Record<string, Case> = {
       await tx.run(() => notes.add(tx.handle, 1))
       return to(past, 1)
     }
+  },
+
+  'keeps nothing of the SQL of a user when the checkpoint is not where the page began': async (store, { notes }) => {
+    const lease = await begin(store.subscriptions)
+    await notes.make()
+    await store.subscriptions.commit({ ...commitOf(lease), to: at(5) })
+    const outcome = await store.subscriptions.perform(lease, async (tx) => {
+      await tx.run(() => notes.add(tx.handle, 1))
+      return to(lease, 1)
+    })
+    assert.equal(outcome.outcome, 'fenced')
+    assert.deepEqual(await notes.all(), [])
+    assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 5)
   },
 
   'writes nothing of the SQL of a user while the subscription is paused': async (store, { notes }) => {

@@ -46,6 +46,7 @@ export const policyCases: Record<string, Case> = {
       event: skipped.event,
       failure,
       attempts: [{ at: 77, failure }],
+      attemptsTotal: 1,
       heldAt: 77,
       endedAt: 77,
       endedBy: ending.by,

@@ -3,6 +3,7 @@ import type { Deed } from '../../audit/audit.ts'
 import { generationTable } from '../../rebuild/generation.ts'
 import type { BeginOutcome, SwitchOutcome } from '../../rebuild/rebuild-store.ts'
 import type { Store } from '../../store.ts'
+import { noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, Lease } from '../../subscription/subscription-store.ts'
 import {
   appended,
@@ -12,6 +13,7 @@ import {
   claimBy,
   claimed,
   commitOf,
+  hold as holdOf,
   leaseMs,
   letter,
   newEvent,
@@ -112,7 +114,10 @@ export const rebuildCases: Record<string, Case> = {
     const { live, rebuilt } = await level(store)
     const lane = { lane: 'p', status: 'parked', since: 1, done: undefined, head: 1, headPosition: 1 } as const
     const held = { ...commitOf(live), from: 3, to: at(3), held: [letter('p', 1, 'parked')] }
-    await committed(store, { ...held, lanes: [{ lane: 'p', hold: lane, done: undefined }] })
+    const counts = { ...noCounts(), applied: 3, held: 1 }
+    await committed(store, { ...held, counts, lanes: [{ lane: 'p', hold: lane, done: undefined }] })
+    const more = { ...commitOf(rebuilt), table: next, from: 3, to: at(3) }
+    await committed(store, { ...more, counts: { ...noCounts(), applied: 2 } })
     const outcome = await toSecond(store)
     assert.equal(outcome.outcome, 'switched')
     assert.equal(outcome.from, 1)
@@ -138,6 +143,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal(await store.subscriptions.load('s~2', 0), undefined)
     const [entry] = await store.audit.list(0, 10)
     assert.equal(entry?.act, 'projection.switch')
+    assert.deepEqual(entry.details, { from: 1, appliedBefore: 3, heldBefore: 1, appliedAfter: 2, heldAfter: 0 })
     assert.deepEqual(await toSecond(store), { outcome: 'live' })
   },
 
@@ -286,6 +292,58 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal((await toSecond(store, 1)).outcome, 'switched')
   },
 
+  'carries what people left out in the live one over to what the other holds': async (store) => {
+    const live = await begin(store.subscriptions)
+    const held = [
+      letter('p', 1, 'parked'),
+      letter('q', 1, 'parked'),
+      letter('q', 2, 'queued'),
+      letter('r', 1, 'parked'),
+    ]
+    const [p = 0, , q2 = 0, r = 0] = held.map(({ event }) => event.position)
+    const lanes = held.filter(({ status }) => status === 'parked').map((one) => holdOf(one, 1))
+    const counts = { ...noCounts(), held: 4 }
+    await committed(store, { ...commitOf(live), to: at(r), held, lanes, counts })
+    const rebuilt = await secondLease(store)
+    await committed(store, { ...commitOf(rebuilt), table: next, to: at(r), held, lanes, counts })
+    await committed(store, {
+      ...commitOf(live),
+      from: r,
+      to: at(r),
+      letters: [
+        { change: 'discarded', position: p, ending: { by: 'ada', reason: 'twice' } },
+        { change: 'resolved', position: q2, by: 'bob', reason: 'by hand' },
+        // What went through in the live one is not decided.
+        { change: 'resolved', position: r, by: 'engine' },
+      ],
+    })
+    assert.equal((await toSecond(store)).outcome, 'switched')
+    assert.deepEqual(
+      (await store.letters.list({ subscription: 's' })).map(({ status, endedAt, endedBy, endedReason }) => [
+        status,
+        endedAt,
+        endedBy,
+        endedReason,
+      ]),
+      [
+        ['retrying', undefined, 'ada', 'twice'],
+        ['parked', undefined, undefined, undefined],
+        ['queued', undefined, 'bob', 'by hand'],
+        ['parked', undefined, undefined, undefined],
+      ],
+    )
+    assert.deepEqual(
+      new Map((await store.letters.heldLanes('s', 0)).map(({ lane, status }) => [lane, status])),
+      new Map([
+        ['p', 'retrying'],
+        ['q', 'parked'],
+        ['r', 'parked'],
+      ]),
+    )
+    const [view] = await store.subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs, versions: { s: 2 } })
+    assert.equal(view?.partitions[0]?.isDue, true)
+  },
+
   'has no stray where the generation decided alike': async (store) => {
     const live = await begin(store.subscriptions)
     const ending = { by: 'ada', reason: 'twice' }
@@ -307,12 +365,14 @@ export const rebuildCases: Record<string, Case> = {
 
   'drops what is not live, and begins it anew with epochs of its own': async (store) => {
     const { rebuilt } = await level(store)
+    const counts = { ...noCounts(), applied: 2, held: 1 }
+    await committed(store, { ...commitOf(rebuilt), table: next, from: 3, to: at(3), counts })
     assert.equal(await store.rebuilds.drop('s', 1), 'live')
     assert.equal(await store.rebuilds.drop('s', 9), 'unknown')
     assert.equal(await store.rebuilds.drop('s', 2, { ...deed, act: 'projection.drop' }), 'dropped')
     assert.deepEqual(
-      (await store.audit.list(0, 10)).map(({ act }) => act),
-      ['projection.drop'],
+      (await store.audit.list(0, 10)).map(({ act, details }) => [act, details]),
+      [['projection.drop', { appliedBefore: 2, heldBefore: 1, appliedAfter: 0, heldAfter: 0 }]],
     )
     assert.equal((await store.rebuilds.list('s')).length, 1)
     assert.equal((await store.subscriptions.commit({ ...commitOf(rebuilt), from: 3, to: at(3) })).outcome, 'fenced')

@@ -207,6 +207,8 @@ export const redriveCases: Record<string, Case> = {
       ['cancelled', 'because of cancel', { pending: 0, running: 0, done: 1, failed: 1, passed: 0, left: 1 }],
     )
     assert.deepEqual(await actsOf(store), ['redrive', 'cancel'])
+    const { details } = (await store.audit.list(1, 1))[0] ?? {}
+    assert.deepEqual([details?.['pendingBefore'], details?.['pendingAfter']], [2, 0])
   },
 
   'leaves a lane to the redrive after it, though the one before was begun when it was cancelled': async (store) => {

@@ -1,5 +1,8 @@
-import type { AppendOutcome, ExpectedVersion, NewEvent } from '../../log/log-store.ts'
+import { type Deed, withCounts } from '../../audit/audit.ts'
+import { appendCounts, firstCounts, mustBeAppended } from '../../log/deed.ts'
+import type { AppendOutcome, ExpectedVersion, KeyedEvent, NewEvent } from '../../log/log-store.ts'
 import { slotOf } from '../../source/share.ts'
+import { writeDeed } from './audit.ts'
 import type { Server } from './server.ts'
 import type { Entry } from './state.ts'
 import { after, Blocked, ServerError, type Step, type Tx } from './transaction.ts'
@@ -8,6 +11,33 @@ export interface AppendRequest {
   readonly key: string
   readonly events: readonly NewEvent[]
   readonly expected: ExpectedVersion
+  readonly deed?: Deed | undefined
+}
+
+/** Held alone by whoever appends the first events: then nobody else appends. */
+const appendLock = 'append'
+
+/** With the deed of whoever does it by hand. */
+export function append(server: Server, tx: Tx, request: AppendRequest): Step<AppendOutcome> {
+  const alone = server.holderOf(appendLock)
+  if (alone && alone !== tx) return new Blocked(alone, () => append(server, tx, request))
+  return after(appendEvents(server, tx, request), (outcome) => {
+    if (outcome.outcome !== 'appended' || !request.deed) return outcome
+    const deed = withCounts(request.deed, appendCounts(outcome, request.events.length))
+    return after(writeDeed(server, tx, deed), () => outcome)
+  })
+}
+
+/** False, and nothing done, where the log is not empty. */
+export function appendFirst(server: Server, tx: Tx, events: readonly KeyedEvent[], deed: Deed): Step<boolean> {
+  const other = server.lock(tx, [appendLock]) ?? server.holders().find((holder) => holder !== tx)
+  if (other) return new Blocked(other, () => appendFirst(server, tx, events, deed))
+  if (server.state.events.length > 0) return false
+  const all = events.reduce<Step<void>>((before, { key, event }) => {
+    const request = { key, events: [event], expected: 'any' } as const
+    return after(before, () => after(appendEvents(server, tx, request), (outcome) => mustBeAppended(outcome, event.id)))
+  }, undefined)
+  return after(all, () => after(writeDeed(server, tx, withCounts(deed, firstCounts(events.length))), () => true))
 }
 
 /**
@@ -15,7 +45,7 @@ export interface AppendRequest {
  * its position before it finds out, and whoever waits for another has drawn it before it waits. A single event is tried by a statement of
  * its own first, and then again by the one that finds out what was in its way.
  */
-export function append(server: Server, tx: Tx, request: AppendRequest): Step<AppendOutcome> {
+function appendEvents(server: Server, tx: Tx, request: AppendRequest): Step<AppendOutcome> {
   const { key, events, expected } = request
   const wanted = expected === 'any' ? undefined : expected === 'new' ? 0 : expected
   const isSingle = events.length === 1

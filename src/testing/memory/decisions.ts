@@ -4,7 +4,7 @@ import { lettersOf, revisionOf } from './letters.ts'
 import type { Letter, State } from './state.ts'
 
 /** A person left it out, or it was seen to elsewhere. */
-function isLeftOut({ status, endedReason }: Letter): boolean {
+export function isLeftOut({ status, endedReason }: Letter): boolean {
   return status === 'discarded' || (status === 'resolved' && endedReason !== undefined)
 }
 

@@ -1,3 +1,4 @@
+import { keepAttempts } from '../../dead-letter/attempts.ts'
 import type { Attempt, NewLetter } from '../../dead-letter/letter.ts'
 import type { Writes } from '../../postgres/commit-parts.ts'
 import type { Letter, Partition, Subscribed } from './state.ts'
@@ -44,18 +45,19 @@ export function writeLetters(row: Partition, held: readonly NewLetter[], writes:
     for (const letter of held)
       if (queued.has(letter.event.position)) putLetter(row, letterOf(row, letter, 'queued', [], at))
   }
-  for (const { letter, status, attempts, end } of writes.inserts) {
+  for (const { letter, status, attempts, attemptsTotal, end } of writes.inserts) {
     const made = letterOf(row, letter, status, attemptsOf(attempts), at)
-    putLetter(row, { ...made, endedAt: end?.at, endedBy: end?.by, endedReason: end?.reason })
+    putLetter(row, { ...made, attemptsTotal, endedAt: end?.at, endedBy: end?.by, endedReason: end?.reason })
   }
-  for (const { position, status, attempts, end } of writes.updates) {
+  for (const { position, status, attempts, tried, end } of writes.updates) {
     const letter = row.letters.get(position)
     if (!letter) continue
     const all = [...letter.attempts, ...attemptsOf(attempts === null ? null : `[${attempts}]`)]
     putLetter(row, {
       ...letter,
       status: status ?? letter.status,
-      attempts: all,
+      attempts: keepAttempts(all),
+      attemptsTotal: letter.attemptsTotal + tried,
       failure: all.at(-1)?.failure,
       endedAt: end?.at ?? letter.endedAt,
       endedBy: end?.by ?? letter.endedBy,
@@ -81,6 +83,7 @@ function letterOf(
     event: { ...event, body },
     failure: attempts.at(-1)?.failure,
     attempts,
+    attemptsTotal: attempts.length,
     heldAt,
     endedAt: undefined,
     endedBy: undefined,

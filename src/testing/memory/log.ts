@@ -5,7 +5,7 @@ import type { Holder, Look } from '../../postgres/holders.ts'
 import { type Beginning, type Era, Horizon } from '../../postgres/horizon.ts'
 import { createWatch } from '../../postgres/watch.ts'
 import { type Share, whole } from '../../source/share.ts'
-import { append, type AppendRequest } from './append.ts'
+import { append, appendFirst, type AppendRequest } from './append.ts'
 import type { Connection } from './connection.ts'
 import { openHandle } from './handle.ts'
 import { entryAt, keyPage, lagOf, type Page, pageOf, solidOf, topOf } from './pages.ts'
@@ -24,9 +24,14 @@ export function memoryLog(connection: Connection): LogStore {
   connection.onLost(() => horizon.forget())
 
   return {
-    append: (key, events, expected, tx) => {
-      const request = { key, events, expected }
+    append: (key, events, expected, { tx, deed } = {}) => {
+      const request = { key, events, expected, deed }
       return tx === undefined ? inOrder(request) : appendWithin(tx, request)
+    },
+    appendFirst: async (events, deed) => {
+      const isDone = await connection.transact('log.appendFirst', (tx) => appendFirst(server, tx, events, deed))
+      if (isDone) connection.wake('append')
+      return isDone
     },
     readAll,
     readKey: (key, afterVersion, limits) =>

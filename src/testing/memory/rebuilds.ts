@@ -1,5 +1,7 @@
+import { type Deed, withCounts } from '../../audit/audit.ts'
 import { HoldfastError } from '../../errors.ts'
 import { columnsText } from '../../postgres/registration.ts'
+import { dropCounts, switchCounts } from '../../rebuild/deed.ts'
 import { type Generation, generationName } from '../../rebuild/generation.ts'
 import type {
   BeginOutcome,
@@ -52,11 +54,7 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
       const outcome = await owning('rebuilds.switch', (tx) => switchTo(tx, request))
       return outcome()
     },
-    drop: (subscription, version, deed) =>
-      owning('rebuilds.drop', (tx) => {
-        const outcome = drop(tx, subscription, version)
-        return outcome === 'dropped' ? after(writeDeed(server, tx, deed), () => outcome) : outcome
-      }),
+    drop: (subscription, version, deed) => owning('rebuilds.drop', (tx) => drop(tx, subscription, version, deed)),
   }
 
   /** One after the other, also with those that make subscriptions. */
@@ -109,8 +107,9 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
       const count = straysOf(server.state, subscription, name).length
       if (count !== strays) return () => ({ outcome: 'strays', strays: count })
       const from = live.version
+      const counted = withCounts(deed, switchCounts(from, live.partitions, next.partitions))
       tx.writes.push((state) => changePlaces(state, subscription, name, at, server.clock.now()))
-      return after(writeDeed(server, tx, deed), () => () => ({
+      return after(writeDeed(server, tx, counted), () => () => ({
         outcome: 'switched',
         from,
         generation: toGeneration(subscription, next),
@@ -118,12 +117,15 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
     })
   }
 
-  function drop(tx: Tx, subscription: string, version: number): DropOutcome {
+  function drop(tx: Tx, subscription: string, version: number, deed: Deed | undefined): Step<DropOutcome> {
     if (liveOf(server.state, subscription).version === version) return 'live'
     const name = generationName(subscription, version)
-    if (!server.state.subscriptions.has(name)) return 'unknown'
-    tx.writes.push((state) => removeGeneration(state, name))
-    return 'dropped'
+    const found = server.state.subscriptions.get(name)
+    if (!found) return 'unknown'
+    return after(lockPartitions(connection, tx, [name]), () => {
+      tx.writes.push((state) => removeGeneration(state, name))
+      return after(writeDeed(server, tx, withCounts(deed, dropCounts(found.partitions))), () => 'dropped')
+    })
   }
 }
 

@@ -1,4 +1,4 @@
-import { checkDeed } from '../../audit/audit.ts'
+import { checkDeed, withCounts } from '../../audit/audit.ts'
 import type { Redrive, RedriveLaneState, RedriveRequest, AskOutcome, RedriveTask } from '../../redrive/redrive.ts'
 import type { RedriveStore } from '../../redrive/redrive-store.ts'
 import { writeDeed } from './audit.ts'
@@ -42,8 +42,9 @@ export function memoryRedrives(connection: Connection): RedriveStore {
             server.rollback(tx)
             return false
           }
+          const pendingBefore = kept.lanes.filter(({ state }) => state === 'pending').length
           tx.writes.push(() => end(kept, 'cancelled', deed.reason, deed.at))
-          return after(writeDeed(server, tx, deed), () => true)
+          return after(writeDeed(server, tx, withCounts(deed, { pendingBefore, pendingAfter: 0 })), () => true)
         })
       })
     },

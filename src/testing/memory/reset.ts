@@ -1,4 +1,6 @@
-import type { Deed } from '../../audit/audit.ts'
+import { type Deed, withCounts } from '../../audit/audit.ts'
+import { resetCounts, resetReport } from '../../subscription/deed.ts'
+import type { ResetReport } from '../../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { Handle } from './handle.ts'
@@ -15,24 +17,32 @@ export async function reset(
   subscription: string,
   empty: ((handle: unknown) => unknown) | undefined,
   deed: Deed | undefined,
-): Promise<void> {
+): Promise<ResetReport> {
   const { server } = connection
   const prepare = (tx: Tx) =>
     after(lockPartitions(connection, tx, [subscription]), () => {
+      const { partitions, lanes } = subscribedOf(server.state, subscription)
+      const held = [...lanes.values()].filter(({ hold }) => hold !== undefined).length
+      const report = resetReport(partitions, held)
       tx.writes.push((state) => beginAnew(server, state, subscription, empty !== undefined))
       tx.writes.push(() => server.tell('release', tx.session))
+      return report
     })
+  const record = (tx: Tx, report: ResetReport) => writeDeed(server, tx, withCounts(deed, resetCounts(report)))
   if (!empty)
-    return connection.transact('subscriptions.reset', (tx) => after(prepare(tx), () => writeDeed(server, tx, deed)))
+    return connection.transact('subscriptions.reset', (tx) =>
+      after(prepare(tx), (report) => after(record(tx, report), () => report)),
+    )
   let own: { readonly error: unknown } | undefined
   const work = connection.retry(async () => {
-    const { tx } = await connection.open('subscriptions.reset', prepare)
+    const { tx, value: report } = await connection.open('subscriptions.reset', prepare)
     const handle = new Handle(connection, tx)
     try {
       await empty(handle.tables)
       await handle.settle()
-      await connection.within(tx, 'reset.deed', () => writeDeed(server, tx, deed))
+      await connection.within(tx, 'reset.deed', () => record(tx, report))
       await connection.commit(tx, 'reset.commit')
+      return report
     } catch (error) {
       await connection.rollback(tx)
       if (handle.trouble === undefined) own = { error }

@@ -1,4 +1,5 @@
-import type { Deed } from '../../audit/audit.ts'
+import { type Deed, withCounts } from '../../audit/audit.ts'
+import { pauseCounts } from '../../subscription/deed.ts'
 import type {
   ClaimOutcome,
   ClaimRequest,
@@ -114,7 +115,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     row.presence = session.number
     row.leaseUntil = server.clock.now() + leaseMs
     const lease = { subscription, partition, owner, epoch: row.epoch }
-    return { outcome: 'claimed', lease, state: toState(row), isInherited }
+    return { outcome: 'claimed', lease, state: toState(row), isInherited, now: server.clock.now() }
   }
 
   function setPause(what: string, subscription: string, pause: Pause | undefined, deed: Deed | undefined) {
@@ -125,8 +126,9 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     if (!deed) return connection.query(what, () => afterAll(subscription, write))
     return connection.transact(what, (tx) =>
       after(lockPartitions(connection, tx, [subscription]), () => {
+        const wasPaused = subscribedOf(server.state, subscription).partitions.some((row) => row.pause !== undefined)
         tx.writes.push(write)
-        return writeDeed(server, tx, deed)
+        return writeDeed(server, tx, withCounts(deed, pauseCounts(wasPaused, pause !== undefined)))
       }),
     )
   }

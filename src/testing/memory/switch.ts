@@ -1,5 +1,7 @@
 import { generationName, generationTableName } from '../../rebuild/generation.ts'
 import type { Gap } from '../../rebuild/rebuild-store.ts'
+import { isLeftOut } from './decisions.ts'
+import { putLetter } from './letter-writes.ts'
 import { hasBetween } from './pages.ts'
 import { free } from './partitions.ts'
 import { endRedrives } from './redrive-stages.ts'
@@ -35,6 +37,7 @@ export function changePlaces(state: State, name: string, generation: string, at:
   }
   for (const subscribed of [live, next]) endRedrives(subscribed, 'another version became the live one', now)
   takeRevisions(live, next)
+  takeEndings(live, next)
   renameTables(state, live, next)
   const old = generationName(name, live.version)
   state.subscriptions.delete(generation)
@@ -63,6 +66,24 @@ function takeRevisions(live: Subscribed, next: Subscribed): void {
       if (isKnown) next.revisions.delete(place)
       const said = live.revisions.get(place)
       if (said && !next.revisions.has(place)) next.revisions.set(place, said)
+    }
+  }
+}
+
+/** What people left out is left out there too, when its turn comes; a lane that stands at it is due. */
+function takeEndings(live: Subscribed, next: Subscribed): void {
+  for (const row of next.partitions) {
+    for (const [position, letter] of row.held) {
+      const known = live.partitions[row.partition]?.letters.get(position)
+      if (!known || !isLeftOut(known)) continue
+      const lane = next.lanes.get(letter.lane)
+      const isHead = lane?.hold?.status === 'parked' && lane.hold.headPosition === position
+      if (isHead && lane.hold) {
+        const { dueAt: _dueAt, ...hold } = lane.hold
+        next.lanes.set(letter.lane, { ...lane, hold: { ...hold, status: 'retrying' } })
+      }
+      const { endedBy = '', endedReason } = known
+      putLetter(row, { ...letter, endedBy, endedReason, status: isHead ? 'retrying' : letter.status })
     }
   }
 }

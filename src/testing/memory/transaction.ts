@@ -43,6 +43,7 @@ export interface Session {
 export interface Savepoint {
   readonly locks: number
   readonly events: number
+  readonly writes: number
   readonly isAppending: boolean
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, UserRow | undefined>>
 }
@@ -83,12 +84,14 @@ export class Tx {
 
   savepoint(): Savepoint {
     const tables = new Map(Array.from(this.tables, ([name, rows]) => [name, new Map(rows)]))
-    return { locks: this.locks.size, events: this.events.length, isAppending: this.isAppending, tables }
+    const { locks, events, writes, isAppending } = this
+    return { locks: locks.size, events: events.length, writes: writes.length, isAppending, tables }
   }
 
   /** Gives the locks that it had not had then. Positions that were drawn since are lost. */
-  rollbackTo({ locks, events, isAppending, tables }: Savepoint): string[] {
+  rollbackTo({ locks, events, writes, isAppending, tables }: Savepoint): string[] {
     this.events.length = events
+    this.writes.length = writes
     this.isAppending = isAppending
     this.tables = new Map(Array.from(tables, ([name, rows]) => [name, new Map(rows)]))
     this.failure = undefined

@@ -7,11 +7,15 @@ import type { Chance } from './chance.ts'
 export interface Outside {
   /** The name of the process. */
   readonly name: string
+  /** Milliseconds since the beginning, for what happens outside by itself. */
+  nowMs(): number
   /**
    * Calls a service. The effect happens there, once for every request that arrives; the answer can get lost, and while the service is ill it
    * refuses. Ended by the signal, as a request would be.
    */
-  call<T>(what: string, effect: () => T, signal?: AbortSignal): Promise<T>
+  call<T>(what: string, effect: () => T | Promise<T>, signal?: AbortSignal): Promise<T>
+  /** The same thing, whose methods are calls of a service. */
+  reach<D extends object>(dependency: D): D
   /** Kills the process. It never resolves. */
   die(): Promise<never>
 }

@@ -1,5 +1,5 @@
 import { StoreError } from '../../errors.ts'
-import type { Clock } from '../../runtime/ports.ts'
+import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { Link } from '../link.ts'
 import { createMemoryServer, type MemoryStore } from '../memory/store.ts'
@@ -22,7 +22,7 @@ export interface Backend {
 }
 
 /** A file of SQLite that several processes share. It is the real thing; only the processes are simulated. */
-export async function openSqlite(clock: Clock): Promise<Backend> {
+export async function openSqlite({ clock }: Runtime): Promise<Backend> {
   const store = await createTemporaryStore({ clock })
   const name = 'the file'
   return {
@@ -31,6 +31,7 @@ export async function openSqlite(clock: Clock): Promise<Backend> {
       isLocal: true,
       isReal: true,
       unavailable: () => new StoreError('STORE_UNAVAILABLE', `${name} can't be written.`),
+      busy: () => new StoreError('STORE_BUSY', `${name} is locked.`),
     },
     connect: (_process, link) => linked(store, link),
     witness: store,
@@ -41,7 +42,7 @@ export async function openSqlite(clock: Clock): Promise<Backend> {
 }
 
 /** A server that behaves like PostgreSQL: many processes, each of which can lose its connection at any statement. */
-export async function openServer(clock: Clock): Promise<Backend> {
+export async function openServer({ clock, timers }: Runtime): Promise<Backend> {
   const server = createMemoryServer({ clock })
   const connected = new Map<Process, MemoryStore>()
   const name = 'the server'
@@ -51,14 +52,14 @@ export async function openServer(clock: Clock): Promise<Backend> {
       isLocal: false,
       isReal: false,
       unavailable: () => new StoreError('STORE_UNAVAILABLE', `The connection to ${name} was lost.`),
+      busy: () => new StoreError('STORE_BUSY', `${name} is busy.`),
     },
     connect: (process, link) => {
-      const { timers, clock: own } = process.runtime
-      const store = server.connect({ link, timers, clock: own })
+      const store = server.connect({ link, ...process.runtime })
       connected.set(process, store)
       return store
     },
-    witness: server.connect(),
+    witness: server.connect({ timers, clock }),
     disconnect: (process) => {
       const store = connected.get(process)
       connected.delete(process)

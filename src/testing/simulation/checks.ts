@@ -8,7 +8,8 @@ export interface Accepted {
   readonly who: string
 }
 
-interface Effect {
+/** What a call did. */
+export interface StoreEffect {
   readonly what: string
   readonly about: readonly unknown[] | undefined
   readonly value?: unknown
@@ -20,16 +21,24 @@ export function effectsOf<Value>(
 ): { about: readonly unknown[]; value: Value; happening: Happening }[] {
   return history.happenings.flatMap((happening) => {
     if (happening.kind !== 'effect') return []
-    const { what: called, about = [], value } = happening.about as Effect
+    const { what: called, about = [], value } = happening.about as StoreEffect
     return called === what && value !== undefined ? [{ about, value: value as Value, happening }] : []
   })
 }
 
+/** By itself, or at the end of a transaction that ran the user's statements. */
+export function isAccepted(effect: StoreEffect): boolean {
+  if (effect.what === 'subscriptions.commit')
+    return (effect.value as CommitOutcome | undefined)?.outcome === 'committed'
+  return effect.what === 'perform.commit' && !('error' in effect)
+}
+
 /** All outcomes that the store took, in the order in which it did. */
 export function acceptedOf(history: History): Accepted[] {
-  return effectsOf<CommitOutcome>(history, 'subscriptions.commit').flatMap(({ about, value, happening }) =>
-    value.outcome === 'committed' ? [{ commit: about[0] as Commit, atMs: happening.atMs, who: happening.who }] : [],
-  )
+  return history.happenings.flatMap(({ kind, about, atMs, who }) => {
+    if (kind !== 'effect' || !isAccepted(about as StoreEffect)) return []
+    return [{ commit: (about as StoreEffect).about?.[0] as Commit, atMs, who }]
+  })
 }
 
 /**
@@ -43,10 +52,9 @@ export function checkCommits(history: History): string[] {
   const held = new Map<string, Set<string>>()
   for (const { kind, about, atMs, who } of history.happenings) {
     if (kind !== 'effect') continue
-    const { what, about: asked = [], value } = about as Effect
+    const { what, about: asked = [], value } = about as StoreEffect
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
-    if (what === 'subscriptions.commit' && (value as CommitOutcome | undefined)?.outcome === 'committed')
-      committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
+    if (isAccepted(about as StoreEffect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
   }
   return problems
 

@@ -30,6 +30,10 @@ export interface Conditions {
   /** How often the wall clock of a process is set, on average, and how far off at the most. */
   readonly clockEveryMs: number
   readonly clockMs: number
+  /** How often a process is stopped as one should, and another one takes its place, on average. */
+  readonly deployEveryMs: number
+  /** How often a person pauses a subscription, or lets go or discards what is parked, on average. */
+  readonly actEveryMs: number
 }
 
 export type FaultName = keyof Conditions
@@ -54,4 +58,6 @@ export const calm: Conditions = {
   illnessMs: 0,
   clockEveryMs: 0,
   clockMs: 0,
+  deployEveryMs: 0,
+  actEveryMs: 0,
 }

@@ -1,4 +1,3 @@
-import { StoreError } from '../../errors.ts'
 import type { Link } from '../link.ts'
 import type { Chance } from './chance.ts'
 import type { Conditions } from './conditions.ts'
@@ -30,6 +29,8 @@ export interface Place {
   /** Its effects are real statements of a database: time stands still until they are done. */
   readonly isReal: boolean
   readonly unavailable: () => Error
+  /** It is there, and refuses. */
+  readonly busy: () => Error
 }
 
 const patienceMs = 5_000
@@ -84,7 +85,7 @@ export class Network {
       schedule.in(this.#legMs(), () => {
         if (place.isLocal && !process.isAlive) return
         if (!place.isUp()) return refuse('down', place.unavailable(), this.#legMs())
-        if (chance.is(conditions().busy)) return refuse('busy', busy(place), this.#legMs())
+        if (chance.is(conditions().busy)) return refuse('busy', place.busy(), this.#legMs())
         void arrive()
       })
 
@@ -129,10 +130,6 @@ export class Network {
   #tell(process: Process, kind: string, text: string, about?: unknown): void {
     this.#options.history.add(this.#options.schedule.now, process.name, kind, text, about)
   }
-}
-
-function busy({ name }: Place): Error {
-  return new StoreError('STORE_BUSY', `${name} is busy.`)
 }
 
 /** The outcome as a trace shows it. */

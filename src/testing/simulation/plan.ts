@@ -9,6 +9,7 @@ export interface Plan {
   readonly processes: number
   readonly leaseMs: number
   readonly pollMs: number
+  readonly beatMs: number
   readonly pageEvents: number
   readonly faultsMs: number
   /** How much of what is to be appended is. */
@@ -40,6 +41,10 @@ export const faultConditions = {
   illness: ['illnessEveryMs'],
   /** Somebody sets the wall clock of a process. */
   clock: ['clockEveryMs'],
+  /** A process ends as it should, and another one takes its place. */
+  deploy: ['deployEveryMs'],
+  /** A person pauses and resumes subscriptions, lets parked lanes go, and discards what is parked. */
+  act: ['actEveryMs'],
 } as const satisfies Record<string, readonly (keyof Conditions)[]>
 
 export type Fault = keyof typeof faultConditions
@@ -67,6 +72,7 @@ export function drawPlan(seed: number, stores: readonly StoreName[], faults: rea
     processes: between(1, 3),
     leaseMs: between(1, 6) * 1_000,
     pollMs: between(2, 10) * 100,
+    beatMs: chance.pick([250, 1_000, 2_000]),
     pageEvents: chance.pick([1, 2, 3, 5, 10, 100]),
     faultsMs: between(8, 20) * 1_000,
     appends: Number.MAX_SAFE_INTEGER,
@@ -89,6 +95,8 @@ export function drawPlan(seed: number, stores: readonly StoreName[], faults: rea
       illnessMs: between(1, 80) * 100,
       clockEveryMs: sometimes(0.3, () => between(10, 60) * 100),
       clockMs: chance.pick([1_000, 60_000, 86_400_000]),
+      deployEveryMs: sometimes(0.3, () => between(10, 60) * 100),
+      actEveryMs: sometimes(0.4, () => between(5, 40) * 100),
     },
   }
   return allFaults.filter((fault) => !faults.includes(fault)).reduce(without, plan)

@@ -73,8 +73,3 @@ export class Process {
     })
   }
 }
-
-export const serverClock = (schedule: Schedule) => ({
-  now: () => Math.floor(beginning + schedule.now),
-  mono: () => schedule.now,
-})

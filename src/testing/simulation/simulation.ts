@@ -1,7 +1,7 @@
-import { createEngine } from '../../engine/engine.ts'
+import { createEngine, type Engine } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
 import { createLog } from '../../log/log.ts'
-import type { Clock } from '../../runtime/ports.ts'
+import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { App, Outside, PlannedAppend } from './app.ts'
 import type { Backend } from './backend.ts'
@@ -9,21 +9,31 @@ import { createChance } from './chance.ts'
 import { type Conditions, calm } from './conditions.ts'
 import { History } from './history.ts'
 import { type CrashPoint, Network } from './network.ts'
+import { Person } from './person.ts'
 import type { Plan, StoreName } from './plan.ts'
-import { Process, serverClock } from './process.ts'
+import { Process } from './process.ts'
 import { Schedule } from './schedule.ts'
 
 export interface SimulationOptions {
   readonly plan: Plan
   readonly app: App
-  readonly open: Readonly<Record<StoreName, (clock: Clock) => Promise<Backend>>>
+  readonly open: Readonly<Record<StoreName, (runtime: Runtime) => Promise<Backend>>>
   readonly crashPoints?: readonly CrashPoint[]
+  /** What is parked in the end may be: nobody has mended the code. */
+  readonly mayStayParked?: boolean
+}
+
+interface Running {
+  readonly process: Process
+  readonly engine: Engine
 }
 
 export interface Run {
   readonly history: History
   readonly witness: Store
   readonly network: Network
+  /** What a person discarded: `subscription/position`. */
+  readonly discarded: ReadonlySet<string>
   /** Undefined when everything came to an end in time. */
   readonly stuck: string | undefined
   readonly virtualMs: number
@@ -49,13 +59,13 @@ export async function runSimulation(
   const schedule = new Schedule(createChance(seed, 'schedule'))
   const history = new History()
   const fate = createChance(seed, 'fate')
-  const serverTime = serverClock(schedule)
-  const backend = await options.open[plan.store](serverTime)
+  const { runtime: truth } = new Process('witness', schedule, createChance(seed, 'witness'))
+  const backend = await options.open[plan.store](truth)
   let conditions = plan.conditions
   let isStoreUp = true
   let isWell = true
   let launched = 0
-  const running = new Map<number, Process>()
+  const running = new Map<number, Running>()
   const network = new Network({
     schedule,
     chance: createChance(seed, 'network'),
@@ -71,23 +81,31 @@ export async function runSimulation(
     isReal: false,
     isUp: () => isWell,
     unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
+    busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
   }
   try {
     const writer = new Writer(app, plan, open('writer'))
     for (let slot = 0; slot < plan.processes; slot++) launch(slot)
     writer.begin(schedule)
-    breakThings()
+    const person = new Person(
+      open('person'),
+      consumers().map(({ name }) => name),
+      createChance(seed, 'person'),
+      tell,
+    )
+    breakThings(person)
     const stuck = await live(writer).catch((error: unknown) => String(error))
     await judge({
       history,
       witness: backend.witness,
       network,
+      discarded: person.discarded,
       stuck,
       virtualMs: schedule.now,
       steps: schedule.steps,
     })
   } finally {
-    for (const process of running.values()) process.kill()
+    for (const { process } of running.values()) process.kill()
     await backend.close()
   }
 
@@ -98,12 +116,14 @@ export async function runSimulation(
 
   function launch(slot: number): void {
     const { process, store } = open(`engine-${slot}.${++launched}`)
-    running.set(slot, process)
     tell(process.name, 'start')
     const services = network.link(process, servicePlace)
+    const call: Outside['call'] = (what, effect, signal) => orAborted(services.call(`outside.${what}`, effect), signal)
     const outside: Outside = {
       name: process.name,
-      call: (what, effect, signal) => orAborted(services.call(what, effect), signal),
+      nowMs: () => schedule.now,
+      call,
+      reach: (dependency) => reached(dependency, call),
       die: () => {
         kill(process)
         return new Promise(() => undefined)
@@ -116,9 +136,11 @@ export async function runSimulation(
       logger: silent,
       lease: `${plan.leaseMs}ms`,
       poll: `${plan.pollMs}ms`,
+      beat: `${plan.beatMs}ms`,
       page: { events: plan.pageEvents },
       ...process.runtime,
     })
+    running.set(slot, { process, engine })
     engine.start().catch((error: unknown) => tell(process.name, 'failed', String(error), error))
   }
 
@@ -128,18 +150,32 @@ export async function runSimulation(
     process.kill()
     tell(process.name, 'kill')
     schedule.in(fate.upTo(300), () => backend.disconnect(process))
-    const slot = [...running].find(([, other]) => other === process)?.[0]
+    const slot = [...running].find(([, other]) => other.process === process)?.[0]
     if (slot === undefined) return
     running.delete(slot)
     schedule.in(fate.upTo(conditions.goneMs) + 1, () => launch(slot))
   }
 
-  function breakThings(): void {
-    const one = () => [...running.values()][fate.below(running.size)]
+  /** As one should. It has its last words while its successor begins already. */
+  function replace([slot, { process, engine }]: [number, Running]): void {
+    tell(process.name, 'stop')
+    running.delete(slot)
+    void engine.stop({ timeout: '5s' }).then(() => kill(process))
+    launch(slot)
+  }
+
+  function breakThings(person: Person): void {
+    const any = () => [...running][fate.below(running.size)]
+    const one = () => any()?.[1].process
     every('killEveryMs', () => {
       const process = one()
       if (process) kill(process)
     })
+    every('deployEveryMs', () => {
+      const found = any()
+      if (found) replace(found)
+    })
+    every('actEveryMs', () => void person.act(truth.clock.now()))
     every('pauseEveryMs', () => {
       const process = one()
       const forMs = fate.upTo(conditions.pauseMs)
@@ -189,8 +225,11 @@ export async function runSimulation(
     isStoreUp = true
     isWell = true
     app.heal?.()
-    // The code is mended: everybody begins anew with it.
-    for (const process of [...running.values()]) kill(process)
+    // The code is mended: everybody begins anew with it, and ends as they did before.
+    for (const found of Array.from(running)) {
+      if (plan.conditions.killEveryMs > 0) kill(found[1].process)
+      else if (app.heal) replace(found)
+    }
   }
 
   async function live(writer: Writer): Promise<string | undefined> {
@@ -201,18 +240,40 @@ export async function runSimulation(
 
   async function converge(writer: Writer): Promise<string | undefined> {
     const until = schedule.now + healMs
+    await meanwhile(resumeAll())
     let redriveAt = schedule.now
     let left: string | undefined
     while (schedule.now < until) {
       await schedule.run(schedule.now + lookEveryMs)
-      left = await leftToDo(writer)
+      left = await meanwhile(leftToDo(writer))
       if (left === undefined) return undefined
       if (schedule.now >= redriveAt) {
         redriveAt = schedule.now + redriveEveryMs
-        await redriveAll()
+        await meanwhile(redriveAll())
       }
     }
     return left
+  }
+
+  /** Time goes by while the witness waits for what another one has locked. */
+  async function meanwhile<T>(work: Promise<T>): Promise<T> {
+    let isOver = false
+    const over = work.finally(() => {
+      isOver = true
+    })
+    // Whoever waits for it hears of what it throws.
+    over.catch(() => undefined)
+    while (!isOver) await schedule.run(schedule.now + 10, () => isOver)
+    return over
+  }
+
+  async function resumeAll(): Promise<void> {
+    const made = await Promise.all(
+      consumers().map(async ({ name }) =>
+        (await backend.witness.subscriptions.partitions(name)).length > 0 ? [name] : [],
+      ),
+    )
+    for (const name of made.flat()) await backend.witness.subscriptions.resume(name)
   }
 
   async function leftToDo(writer: Writer): Promise<string | undefined> {
@@ -220,14 +281,20 @@ export async function runSimulation(
     const { log, subscriptions, letters } = backend.witness
     const head = await log.head()
     if (head < (await log.end())) return `the horizon is at ${head} of ${await log.end()}`
-    for (const { name } of consumers()) {
+    for (const consumer of consumers()) {
+      const { name } = consumer
+      const source = consumer.kind === 'subscription' ? consumer.source : undefined
+      const end = source ? await source.head() : head
       const states = await subscriptions.partitions(name)
       if (states.length === 0) return `${name} was not made`
       for (const { partition, checkpoint } of states) {
-        if (checkpoint.position < head) return `${name}/${partition} is at ${checkpoint.position} of ${head}`
+        if (checkpoint.position < end) return `${name}/${partition} is at ${checkpoint.position} of ${end}`
       }
       const held = await letters.summary(name, 1)
-      if (held.lanes > 0) return `${held.lanes} lanes of ${name} are held (${JSON.stringify(held.byStatus)})`
+      const isLeft =
+        !options.mayStayParked ||
+        Object.keys(held.byStatus).some((status) => status !== 'parked' && status !== 'queued')
+      if (held.lanes > 0 && isLeft) return `${held.lanes} lanes of ${name} are held (${JSON.stringify(held.byStatus)})`
     }
     return undefined
   }
@@ -243,7 +310,7 @@ export async function runSimulation(
         filter: { status: 'parked' },
         by: 'operator',
         reason: 'the code is mended',
-        at: serverTime.now(),
+        at: truth.clock.now(),
         expected: undefined,
         rate: undefined,
         stages: [],
@@ -256,7 +323,9 @@ export async function runSimulation(
   function consumers() {
     const outside: Outside = {
       name: 'nobody',
-      call: () => new Promise(() => undefined),
+      nowMs: () => schedule.now,
+      call: async (_what, effect) => effect(),
+      reach: (dependency) => dependency,
       die: () => new Promise(() => undefined),
     }
     return app.subscriptions(outside)
@@ -280,7 +349,7 @@ class Writer {
   ) {
     this.#plan = app.appends(createChance(seed, 'workload'), faultsMs).slice(0, appends)
     const log = createLog({ store, events: app.events, ...process.runtime })
-    this.#append = ({ key, drafts }) => log.append(key, drafts as never)
+    this.#append = ({ key, drafts }) => log.append(key, drafts)
   }
 
   get isDone(): boolean {
@@ -316,6 +385,16 @@ class Writer {
       this.#done++
     }
   }
+}
+
+function reached<D extends object>(dependency: D, call: Outside['call']): D {
+  return new Proxy(dependency, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => call(String(name), () => Reflect.apply(value, target, args) as unknown)
+    },
+  })
 }
 
 function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

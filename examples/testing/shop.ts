@@ -1,0 +1,49 @@
+// A small shop, as it would stand in your own code: a projection, a handler that is given whom it calls, and commands.
+import { createCommands, defineEvents, defineHandler, defineProjection, type Store } from 'holdfast'
+import { z } from 'zod'
+
+export const shop = defineEvents({
+  OrderPlaced: z.object({ email: z.string(), total: z.int().positive() }),
+  OrderPaid: z.object({ amount: z.int().positive() }),
+})
+
+export const orders = defineProjection('orders', {
+  events: shop,
+  initial: () => ({ email: '', open: 0, paidAt: null as string | null }),
+  on: {
+    OrderPlaced: (row, { data }) => ({ ...row, email: data.email, open: data.total }),
+    OrderPaid: (row, { data, time }) => {
+      if (data.amount > row.open) throw new RangeError(`only ${row.open} is open`)
+      return { ...row, open: row.open - data.amount, paidAt: time }
+    },
+  },
+})
+
+/** Somebody who sends mails. Asked twice with one key, they send one. */
+export interface Mailer {
+  send(to: string, text: string, key: string): Promise<void>
+}
+
+export const receipts = (mailer: Mailer) =>
+  defineHandler('receipts', {
+    events: shop,
+    on: {
+      OrderPaid: ({ key, data }, ctx) => mailer.send(key, `We got ${data.amount}.`, ctx.idempotencyKey),
+    },
+  })
+
+export const desk = (parts: { readonly store: Store }) =>
+  createCommands({
+    ...parts,
+    events: shop,
+    initial: () => ({ open: 0 }),
+    on: {
+      OrderPlaced: (_, { data }) => ({ open: data.total }),
+      OrderPaid: ({ open }, { data }) => ({ open: open - data.amount }),
+    },
+  })
+
+export const pay = (amount: number) => (state: { readonly open: number }) => {
+  if (amount > state.open) throw new RangeError(`only ${state.open} is open`)
+  return [{ type: 'OrderPaid', data: { amount } } as const]
+}

@@ -1,0 +1,87 @@
+import type { Revision } from '../dead-letter/letter.ts'
+import { HoldfastError } from '../errors.ts'
+import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
+import { type Generation, generationTableName } from './generation.ts'
+import type { Decision, Gap } from './rebuild-store.ts'
+
+/** A version of a projection as a query gives it. */
+export interface GenerationRow {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table_name: string | null
+  readonly columns: string
+  readonly version: number
+  readonly generation_of: string | null
+  readonly epochs: number
+  readonly retired_at: number | null
+}
+
+export function toGeneration(row: GenerationRow, partitions: readonly PartitionState[]): Generation {
+  return {
+    subscription: row.generation_of ?? row.name,
+    version: row.version,
+    isLive: row.generation_of === null,
+    name: row.name,
+    kind: row.kind,
+    table: row.table_name ?? undefined,
+    retiredAt: row.retired_at ?? undefined,
+    partitions,
+  }
+}
+
+/** `columns`: what it is to be begun with, as the store writes it down. */
+export function refuseOther(kind: SubscriptionKind, columns: string, known: GenerationRow): void {
+  if (kind === known.kind && columns === known.columns) return
+  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
+    hint: 'Drop that version and begin it anew, or raise the version.',
+  })
+}
+
+/** What a person decided about an event, as a query gives it. */
+export interface DecisionRow {
+  readonly position: number
+  readonly isLeftOut: boolean | number
+  readonly by: string | null
+  readonly reason: string | null
+  /** In JSON. */
+  readonly revision: string | null
+}
+
+export function toDecision({ position, isLeftOut, by, reason, revision }: DecisionRow): Decision {
+  // One that was revised and then discarded is not applied at all.
+  if (isLeftOut || revision === null)
+    return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
+  return { decision: 'revised', position, revision: JSON.parse(revision) as Revision }
+}
+
+/** A partition of the live one, and the same of the other. */
+export interface Pair {
+  readonly before: PartitionState
+  readonly after: PartitionState
+}
+
+export function pairsOf(live: readonly PartitionState[], rebuilt: readonly PartitionState[]): Pair[] {
+  return live.map((before, i) => ({ before, after: rebuilt[i] as PartitionState }))
+}
+
+export function toGap({ before, after }: Pair): Gap {
+  return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
+}
+
+/** The table of the live one, by that of another version. */
+export function liveTableName(table: string, version: number): string {
+  return table.slice(0, -generationTableName('', version).length)
+}
+
+/** The tables in which everything is kept by the name of a subscription. */
+export const namedTables = [
+  'partitions',
+  'lanes',
+  'letters',
+  'revisions',
+  'incidents',
+  'trials',
+  'inbox',
+  'redrives',
+  'redrive_lanes',
+] as const

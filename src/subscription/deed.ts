@@ -1,0 +1,27 @@
+import type { Deed } from '../audit/audit.ts'
+import { sumOf } from './checkpoint.ts'
+import type { PartitionState, ResetReport } from './subscription-store.ts'
+
+/** What the transaction of a pause, or of its end, counts for its deed. */
+export function pauseCounts(wasPaused: boolean, isPaused: boolean): Deed['details'] {
+  return { wasPaused, isPaused }
+}
+
+/** What a reset takes away, by the partitions as they were and how many of their lanes were held. */
+export function resetReport(states: readonly Pick<PartitionState, 'checkpoint'>[], lanes: number): ResetReport {
+  const before = sumOf(states)
+  return { before, letters: before.held, lanes }
+}
+
+export function resetCounts({ before, lanes }: ResetReport): Deed['details'] {
+  return {
+    appliedBefore: before.applied,
+    heldBefore: before.held,
+    discardedBefore: before.discarded,
+    lanesBefore: lanes,
+    appliedAfter: 0,
+    heldAfter: 0,
+    discardedAfter: 0,
+    lanesAfter: 0,
+  }
+}

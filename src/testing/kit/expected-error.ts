@@ -1,0 +1,22 @@
+/** The name of its class or its `code`; or a pattern that its message fits. */
+export type ExpectedError = string | RegExp
+
+export interface ErrorTraits {
+  readonly type: string
+  readonly code: string | null
+  readonly message: string
+}
+
+export function isExpectedError({ type, code, message }: ErrorTraits, expected: ExpectedError): boolean {
+  return typeof expected === 'string' ? type === expected || code === expected : expected.test(message)
+}
+
+export function traitsOf(thrown: unknown): ErrorTraits {
+  if (!(thrown instanceof Error)) return { type: typeof thrown, code: null, message: String(thrown) }
+  const { code } = thrown as { code?: unknown }
+  return { type: thrown.name, code: typeof code === 'string' ? code : null, message: thrown.message }
+}
+
+export function named({ type, code, message }: ErrorTraits): string {
+  return `${type}${code === null || code === type ? '' : ` (${code})`}: ${message}`
+}

@@ -1,0 +1,101 @@
+import type { EventCatalog } from '../../event/catalog.ts'
+import { checkOptions } from '../../runtime/options.ts'
+import { Claim, firstDifference, shown } from './claim.ts'
+import type { TestEvent } from './events.ts'
+import { twice, worldFor } from './idempotent.ts'
+import { allOrders, countOrders, pathBetween, someOrders } from './orders.ts'
+import { explain } from './outside.ts'
+import { differingKey, isSame, madeOf, type Play, play, type Played } from './play.ts'
+import { seedOf } from './seed.ts'
+import type { Subject, World } from './world.ts'
+
+export interface OrderSafeOptions<D> {
+  /** What is outside of a handler. A projection needs none: its rows are what is seen. */
+  readonly world?: () => World<D>
+  /** How many orders are tried at the most; if there are more, so many are drawn. 50 unless you say otherwise. */
+  readonly most?: number
+  /** What they are drawn by, and by which answers from outside are late. HOLDFAST_SEED, or 1, unless you say otherwise. */
+  readonly seed?: number
+}
+
+const leastPlays = 10
+
+/**
+ * The events of one key come in order; those of different keys come in any. This plays them in every order that there can be, or in many, with
+ * the answers from outside coming late here and there; each key must come to the same.
+ */
+export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
+  subject: Subject<C, D>,
+  events: readonly TestEvent<NoInfer<C>>[],
+  options: OrderSafeOptions<D> = {},
+): Promise<void> {
+  const claim = new Claim('expectOrderSafe')
+  checkOptions(options, 'expectOrderSafe', ['world', 'most', 'seed'])
+  const { world, most = 50 } = options
+  const seed = seedOf(options.seed)
+  const all: readonly TestEvent[] = events
+  const given: Play<D> = {
+    subject,
+    events: all,
+    world: worldFor(subject, world),
+    come: 'at once',
+  }
+  const expected = await twice(claim, given)
+  const inOrder = (order: readonly number[], lateSeed: number) =>
+    play({ ...given, events: order.map((i) => all[i] as TestEvent), lateSeed })
+
+  const keys = all.map(({ key }) => key)
+  const orders = [...(countOrders(keys, most) > most ? someOrders(keys, most, seed) : allOrders(keys))]
+  // Where there are few orders, there are still many ways to be late.
+  const plays = given.world ? Math.max(orders.length, Math.min(leastPlays, most)) : orders.length
+  for (let i = 0; i < plays; i++) {
+    const order = orders[i % orders.length] as readonly number[]
+    const lateSeed = seed + i
+    if (!isSame(expected, await inOrder(order, lateSeed))) await narrow(order, lateSeed)
+  }
+
+  /** Looks for two orders that differ in one exchange of neighbours, on the way from the order given to one that is different. */
+  async function narrow(order: readonly number[], lateSeed: number): Promise<never> {
+    const path = pathBetween(
+      all.map((_, i) => i),
+      order,
+    )
+    let before = { order: path[0] as readonly number[], played: expected }
+    for (const next of path) {
+      const played = await inOrder(next, lateSeed)
+      if (!isSame(expected, played)) return deny(claim, all, before, { order: next, played }, seed)
+      before = { order: next, played }
+    }
+    throw new Error('the last of the path is the order that is different')
+  }
+}
+
+interface InOrder {
+  readonly order: readonly number[]
+  readonly played: Played
+}
+
+function deny(claim: Claim, events: readonly TestEvent[], one: InOrder, other: InOrder, seed: number): never {
+  const key = differingKey(one.played, other.played) ?? ''
+  const [before, after] = [madeOf(one.played, key), madeOf(other.played, key)]
+  const place = one.order.findIndex((index, i) => index !== other.order[i])
+  const names = (order: readonly number[]) => order.map((i) => `${events[i]?.key} ${events[i]?.type}`)
+  const isLate = place < 0
+  const [left, right] = [names(one.order)[place], names(one.order)[place + 1]]
+  claim.fail(
+    [
+      isLate
+        ? `${one.played.name} depends on when others answer: ${key} came out differently.`
+        : `${one.played.name} depends on the order of different keys: ${key} came out differently when ${right} came before ${left}.`,
+      `  in the order  ${names(one.order).join(', ')}`,
+      `  it is         ${shown(before)}`,
+      `  in the order  ${names(other.order).join(', ')}${isLate ? ' (with late answers)' : ''}`,
+      `  it is         ${shown(after)}`,
+      `  ${firstDifference(before, after) ?? 'They are not equal'}.`,
+      'Only the events of one key come in order: let the outcome of a key depend on nothing but its own events.',
+      `HOLDFAST_SEED=${seed} tries the same orders again.`,
+      ...explain(other.played.outside),
+    ],
+    { expected: before, actual: after },
+  )
+}

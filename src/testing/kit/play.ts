@@ -1,0 +1,214 @@
+import { isDeepStrictEqual } from 'node:util'
+import { HoldfastError } from '../../errors.ts'
+import type { EventCatalog } from '../../event/catalog.ts'
+import type { Handler } from '../../handler/handler.ts'
+import type { Projection } from '../../projection/projection.ts'
+import type { Store } from '../../store.ts'
+import { defineSubscription } from '../../subscription/subscription.ts'
+import { Mortality } from '../mortal.ts'
+import { createVirtualRuntime, type VirtualRuntime } from '../virtual.ts'
+import { appendAll, type PlacedEvent, type TestEvent } from './events.ts'
+import { dueLanes, heldLetters, rowsOf } from './look.ts'
+import { type OutsideCall, OutsideWatch } from './outside.ts'
+import { createProcess, type TestProcess, turns } from './process.ts'
+import { randomBy } from './seed.ts'
+import { createKitStore } from './store.ts'
+import { watchedHandler, watchedProjection } from './watched.ts'
+import { reached, type Subject, type World } from './world.ts'
+
+/** Where the first process dies: after a call to the outside had its effect, or before the n-th of its commits. Both begin at 1. */
+export type Death = { readonly after: 'call' | 'commits'; readonly number: number }
+
+export interface Play<D> {
+  readonly subject: Subject<EventCatalog, D>
+  readonly events: readonly TestEvent[]
+  readonly world: (() => World<D>) | undefined
+  /** How the events come: each when the one before it is done with, or all before the first is begun. */
+  readonly come: 'one by one' | 'at once'
+  readonly death?: Death
+  /** Lets answers from outside come late, each by so many turns as this seed says. */
+  readonly lateSeed?: number
+}
+
+/** What one run came to. */
+export interface Played {
+  readonly name: string
+  /** By key: its row, or what can be observed of it. */
+  readonly seen: Readonly<Record<string, unknown>>
+  /** By lane: why it is held. */
+  readonly held: Readonly<Record<string, string>>
+  /** The calls to the outside, in order. */
+  readonly calls: readonly string[]
+  /** The commits before which a death makes somebody do something again. */
+  readonly commits: readonly number[]
+  /** The events, by their index, that the process had handled when it died, and the next one handled again. */
+  readonly repeated: readonly number[]
+  readonly outside: readonly OutsideCall[]
+}
+
+const leaseMs = 10_000
+// A policy may try for ever; what is compared is how far it came by then.
+const mostRetries = 50
+
+/** Runs a consumer over some events, from the beginning to where nothing is left to be done, with one death on the way at the most. */
+export async function play<D>(options: Play<D>): Promise<Played> {
+  const { subject, events, come, death } = options
+  const runtime = createVirtualRuntime()
+  await using store = await createKitStore(runtime.clock)
+  using watch = new OutsideWatch()
+  const world = options.world?.()
+  const late = options.lateSeed === undefined ? () => undefined : delays(options.lateSeed)
+  const calls: string[] = []
+  const commits: number[] = []
+
+  const begin = (canDie: boolean) => {
+    const mortality = new Mortality()
+    const called = (name: string) => {
+      calls.push(name)
+      if (canDie && death?.after === 'call' && calls.length === death.number) mortality.die()
+    }
+    const dependencies = reached(world?.dependencies as D, { mortality, called, late })
+    const consumer = watched(typeof subject === 'function' ? subject(dependencies) : subject, watch)
+    let count = 0
+    const committing = () => {
+      count++
+      if (canDie && death?.after === 'commits' && count === death.number) mortality.die()
+      else if (consumer.kind === 'fold' || process.unwritten.size > 0) commits.push(count)
+      return !mortality.isDead
+    }
+    const process: TestProcess = createProcess({
+      ...runtime,
+      timers: mortality.timers(runtime.timers),
+      store: mortality.guard(told(store, committing)),
+      // As one, whatever the store would cut it into: the order of the events is what is played with.
+      subscriptions: [defineSubscription(consumer, { partitions: 1 })],
+      lease: leaseMs,
+    })
+    return { consumer, process, mortality }
+  }
+
+  const first = begin(true)
+  let last = first
+  const isOver = () => last.mortality.isDead
+  /** If the process dies over it, another one does it. */
+  const settle = async (how: (process: TestProcess) => Promise<void>) => {
+    await how(last.process)
+    if (!isOver()) return
+    // Nobody gave its partitions back.
+    await runtime.advance(leaseMs + 1_000)
+    last = begin(false)
+    await how(last.process)
+  }
+  const placed: PlacedEvent[] = []
+  try {
+    for (const batch of come === 'at once' ? [events] : events.map((event) => [event])) {
+      placed.push(...(await appendAll(store, runtime, [last.consumer], batch)))
+      await settle((process) => process.settle(isOver))
+    }
+    await settle((process) => finish(process, store, runtime, last.consumer.name, isOver))
+    return {
+      name: last.consumer.name,
+      seen: await observe(store, last.consumer, events, world),
+      held: await heldIn(store, last.consumer.name),
+      calls,
+      commits,
+      repeated: last === first ? [] : repeatedIn(placed, first.process, last.process),
+      outside: watch.calls,
+    }
+  } finally {
+    if (!isOver()) await last.process.stop((ms) => runtime.advance(ms))
+  }
+}
+
+/** Whether two runs came to the same. */
+export function isSame(one: Played, other: Played): boolean {
+  return isDeepStrictEqual(one.seen, other.seen) && isDeepStrictEqual(one.held, other.held)
+}
+
+/** The first key of which two runs made something else. */
+export function differingKey(one: Played, other: Played): string | undefined {
+  const keys = (part: 'seen' | 'held') =>
+    [...new Set([...Object.keys(one[part]), ...Object.keys(other[part])])].find(
+      (key) => !isDeepStrictEqual(one[part][key], other[part][key]),
+    )
+  return keys('seen') ?? keys('held')
+}
+
+/** What a run made of a key, with why it is held. */
+export function madeOf({ seen, held }: Played, key: string): unknown {
+  return Object.hasOwn(held, key) ? { is: seen[key], held: held[key] } : seen[key]
+}
+
+function watched(consumer: Projection | Handler, watch: OutsideWatch): Projection | Handler {
+  return consumer.kind === 'fold' ? watchedProjection(consumer, watch) : watchedHandler(consumer, watch)
+}
+
+/** The same store, which asks before each commit whether it may be; if not, nobody will ever hear of it. */
+function told(store: Store, committing: () => boolean): Store {
+  const { subscriptions } = store
+  const commit: typeof subscriptions.commit = (...args) =>
+    committing() ? subscriptions.commit(...args) : new Promise(() => undefined)
+  return { ...store, subscriptions: { ...subscriptions, commit } }
+}
+
+/** Until nothing is left that time could bring further. */
+async function finish(
+  process: TestProcess,
+  store: Store,
+  runtime: VirtualRuntime,
+  subscription: string,
+  isOver: () => boolean,
+): Promise<void> {
+  await process.settle(isOver)
+  for (let i = 0; i < mostRetries && !isOver(); i++) {
+    const due = [...(await dueLanes(store, subscription)).values()]
+    for (const { state } of (await process.engine.status()).subscriptions)
+      if (state.state === 'blocked') due.push(state.retryAt)
+    if (due.length === 0) return
+    await runtime.advance(Math.max(1, Math.min(...due) - runtime.clock.now()))
+    await process.settle(isOver)
+  }
+}
+
+async function observe<D>(
+  store: Store,
+  consumer: Projection | Handler,
+  events: readonly TestEvent[],
+  world: World<D> | undefined,
+): Promise<Record<string, unknown>> {
+  if (consumer.kind === 'fold') return rowsOf(store, consumer)
+  const keys = new Set(events.map(({ key }) => key))
+  const seen: [string, unknown][] = []
+  for (const key of keys) {
+    const observed = await world?.observe(key)
+    try {
+      // The next world may use the same objects.
+      seen.push([key, structuredClone(observed)])
+    } catch (cause) {
+      const message = `What observe gave for ${key} can't be kept for a comparison.`
+      throw new HoldfastError('OPTION_INVALID', message, {
+        hint: 'Give plain values: texts, numbers, lists, objects.',
+        cause,
+      })
+    }
+  }
+  return Object.fromEntries(seen)
+}
+
+async function heldIn(store: Store, subscription: string): Promise<Record<string, string>> {
+  const held: Record<string, string> = {}
+  for (const { lane, status, failure, attempts } of await heldLetters(store, [subscription])) {
+    const last = attempts.at(-1)?.failure ?? failure
+    if (!Object.hasOwn(held, lane)) held[lane] = last ? `${status}: ${last.errorType}: ${last.message}` : status
+  }
+  return held
+}
+
+function repeatedIn(placed: readonly PlacedEvent[], first: TestProcess, next: TestProcess): number[] {
+  return placed.flatMap(({ position }, i) => (first.attempts.has(position) && next.attempts.has(position) ? [i] : []))
+}
+
+function delays(seed: number): () => Promise<void> {
+  const random = randomBy(seed)
+  return () => turns(random.below(4))
+}

@@ -1,0 +1,160 @@
+import { createEngine, type Engine, type EngineOptions } from '../../engine/engine.ts'
+import type { Traced } from '../../engine/events.ts'
+import { HoldfastError } from '../../errors.ts'
+import type { Runtime } from '../../runtime/ports.ts'
+
+/** An engine in virtual time, with what it is at. */
+export interface TestProcess {
+  readonly engine: Engine
+  /** How often a handler was begun with the event at a position, in this process. */
+  readonly attempts: ReadonlyMap<number, number>
+  /** Handled, but not yet in the store. */
+  readonly unwritten: ReadonlySet<number>
+  /** In the store. */
+  readonly written: ReadonlySet<number>
+  /** Passed over, with the reason. */
+  readonly skipped: ReadonlyMap<number, string>
+  start(): Promise<void>
+  /**
+   * Resolves when everything has its outcome, or when only time can bring that about: what stands still waits for its next try. `isOver`
+   * ends it sooner.
+   */
+  settle(isOver?: () => boolean): Promise<void>
+  /** Without letting time go on, unless something hangs. */
+  stop(advance: (ms: number) => Promise<void>): Promise<void>
+}
+
+export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+
+// Nobody else is on the store, and whoever appends or asks for something says so: a day of virtual time should not be a day of looking.
+const calm = { poll: '10m', lease: '30m', beat: '10m' } as const
+
+export function createProcess(options: EngineOptions & Runtime): TestProcess {
+  const engine = createEngine({ logger: silent, ...calm, ...options })
+  const attempts = new Map<number, number>()
+  const running = new Map<number, Traced>()
+  const unwritten = new Set<number>()
+  const written = new Set<number>()
+  const skipped = new Map<number, string>()
+  let activity = 0
+  let hasStarted = false
+  const ended = ({ position }: Traced) => {
+    activity++
+    running.delete(position)
+  }
+  engine.on('handler.started', (event) => {
+    activity++
+    running.set(event.position, event)
+    attempts.set(event.position, (attempts.get(event.position) ?? 0) + 1)
+  })
+  engine.on('handler.completed', (event) => {
+    ended(event)
+    unwritten.add(event.position)
+  })
+  engine.on('handler.failed', ended)
+  engine.on('handler.skipped', (event) => {
+    ended(event)
+    skipped.set(event.position, event.reason)
+  })
+  engine.on('message.acked', ({ position }) => {
+    unwritten.delete(position)
+    written.add(position)
+  })
+  engine.on('page.committed', () => activity++)
+  engine.on('subscription.state', () => activity++)
+
+  return { engine, attempts, unwritten, written, skipped, start, settle, stop }
+
+  async function start(): Promise<void> {
+    if (!hasStarted) await engine.start()
+    hasStarted = true
+  }
+
+  async function settle(isOver: () => boolean = () => false): Promise<void> {
+    await start()
+    const ending = new AbortController()
+    const draining = watchEnd(engine.drain({ signal: ending.signal }))
+    const patience = new Patience()
+    // Whoever is dead answers nothing any more: nothing of it is awaited without asking whether it is over.
+    while (!draining.end && !isOver()) {
+      const before = activity
+      await turns()
+      if (activity !== before) patience.renew()
+      else if (!draining.end && running.size === 0) {
+        const standing = watchEnd(isStanding())
+        while (!standing.end && !isOver()) await turns(1)
+        if (standing.end?.value === true) break
+      }
+      if (patience.isOver && running.size > 0) throw hanging([...running.values()])
+    }
+    const { end } = draining
+    ending.abort()
+    if (end?.error !== undefined && !isOver() && !isPaused(end.error)) throw end.error
+  }
+
+  /** Whether none of the subscriptions does anything until its time comes. */
+  async function isStanding(): Promise<boolean> {
+    const { subscriptions } = await engine.status()
+    const states = subscriptions.map(({ state }) => state.state)
+    return states.some((state) => state === 'blocked' || state === 'paused') && !states.some(isMoving)
+  }
+
+  async function stop(advance: (ms: number) => Promise<void>): Promise<void> {
+    const stopping = engine.stop({ timeout: '10s' })
+    if (running.size > 0) await advance(10_000)
+    await stopping
+  }
+}
+
+/** A promise that can be looked at. It may never end, and nobody need be waiting when it does. */
+function watchEnd<T>(promise: Promise<T>): { readonly end?: { readonly value?: T; readonly error?: unknown } } {
+  const watched: { end?: { readonly value?: T; readonly error?: unknown } } = {}
+  promise.then(
+    (value) => void (watched.end = { value }),
+    (error: unknown) => void (watched.end = { error }),
+  )
+  return watched
+}
+
+function isMoving(state: string): boolean {
+  return state === 'starting' || state === 'catching-up'
+}
+
+function isPaused(error: unknown): boolean {
+  return error instanceof HoldfastError && error.code === 'SUBSCRIPTION_PAUSED'
+}
+
+// Both must be over: a machine that stood still for a while has taken no turns.
+const patientMs = 3_000
+const patientRounds = 1_000
+
+/** Ends what would otherwise end when the test runner gives up, without a word about why. It decides nothing else. */
+class Patience {
+  #since = performance.now()
+  #rounds = 0
+
+  renew(): void {
+    this.#since = performance.now()
+    this.#rounds = 0
+  }
+
+  get isOver(): boolean {
+    return ++this.#rounds > patientRounds && performance.now() - this.#since > patientMs
+  }
+}
+
+function hanging(running: readonly Traced[]): HoldfastError {
+  const names = running.map(({ subscription, key, eventType }) => `${subscription} at ${key} ${eventType}`)
+  return new HoldfastError(
+    'ENGINE_STATE',
+    `Nothing goes on: ${names.join(', ')} waits for something that does not come.`,
+    {
+      hint: 'Let time go on until its timeout, with .after(…) or advance(…); or let what it calls answer.',
+    },
+  )
+}
+
+/** Enough turns of the loop for what is ready to come to its next wait. */
+export async function turns(count = 20): Promise<void> {
+  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+}

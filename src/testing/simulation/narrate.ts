@@ -1,0 +1,57 @@
+import type { ClaimOutcome, Commit } from '../../subscription/subscription-store.ts'
+import { isAccepted, type StoreEffect } from './checks.ts'
+import type { Happening, History } from './history.ts'
+
+const mostLines = 60
+const asTheyAre = new Set([
+  'start',
+  'stop',
+  'kill',
+  'pause',
+  'clock',
+  'down',
+  'up',
+  'crash',
+  'heal',
+  'redrive',
+  'discard',
+])
+
+/** What happened, for a person: who lived and died, what got lost, what was done outside, and what the store took. */
+export function narrate(history: History): string {
+  const lines = history.happenings.flatMap((happening) => {
+    const told = tell(happening)
+    return told === undefined
+      ? []
+      : [`  ${(happening.atMs / 1_000).toFixed(3).padStart(8)} s  ${happening.who}: ${told}`]
+  })
+  const left = lines.length - mostLines
+  return left <= 0 ? lines.join('\n') : [`  … ${left} before`, ...lines.slice(-mostLines)].join('\n')
+}
+
+function tell({ kind, text, about }: Happening): string | undefined {
+  if (asTheyAre.has(kind)) return text === '' ? kind : `${kind} ${text}`
+  if (kind === 'lost' && !isIdle(text)) return `lost: ${text}`
+  if (kind !== 'effect') return undefined
+  const effect = about as StoreEffect
+  if (isAccepted(effect)) return toldCommit(effect.about?.[0] as Commit)
+  if (effect.what === 'subscriptions.claim' && (effect.value as ClaimOutcome | undefined)?.outcome === 'claimed') {
+    const { lease } = effect.value as Extract<ClaimOutcome, { outcome: 'claimed' }>
+    return `claims ${lease.subscription}/${lease.partition} with epoch ${lease.epoch}`
+  }
+  if (effect.what === 'subscriptions.commit' && 'value' in effect)
+    return `is refused: ${(effect.value as { outcome: string }).outcome}`
+  return effect.what.startsWith('outside.') ? `calls ${effect.what.slice('outside.'.length)}` : undefined
+}
+
+/** Who only looks around loses nothing that matters. */
+function isIdle(text: string): boolean {
+  return !/^(subscriptions\.commit|perform|outside|log\.append|log\.commit)/.test(text)
+}
+
+function toldCommit({ lease, from, to, held, lanes }: Commit): string {
+  const name = `${lease.subscription}/${lease.partition}`
+  const holds = held.length > 0 ? `, holds ${held.map(({ event }) => event.id).join(', ')}` : ''
+  const released = lanes.filter(({ hold }) => !hold).map(({ lane }) => lane)
+  return `commits ${name} ${from} → ${to.position}${holds}${released.length > 0 ? `, lets ${released.join(', ')} go` : ''}`
+}

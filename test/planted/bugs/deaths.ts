@@ -1,0 +1,54 @@
+import type { Bug } from '../bug.ts'
+
+export const deathBugs: readonly Bug[] = [
+  {
+    name: 'deadly-event-never-alone',
+    tells: 'An event that kills its process is tried for ever, and takes the process with it each time.',
+    file: 'src/engine/suspicion.ts',
+    find: `    this.#mode = !isInherited ? 'none' : mayDieOnce ? 'watched' : 'alone'`,
+    replace: `    this.#mode = !isInherited ? 'none' : mayDieOnce ? 'watched' : 'watched'`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'attempt-recorded-afterwards',
+    tells: 'Of an event that kills its process nothing is ever on record, so it is tried for ever.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    return this.#wanted === undefined`,
+    replace: `    return true`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'neighbours-are-blamed',
+    tells: 'Healthy events are parked because a process died while they were at hand.',
+    file: 'src/engine/suspicion.ts',
+    find: `    const alone = this.#trials.filter((trial) => trial.position === position).length`,
+    replace: `    const alone = this.#trials.length`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'living-processes-count-as-dead',
+    tells: 'A process that was only stopped for a while gets the event at hand parked, though nobody died over it.',
+    file: 'src/engine/worker.ts',
+    find: `    if (!this.#loop?.mayHaveTrials) return
+    const acquit`,
+    replace: `    if (!this.#loop?.mayHaveTrials || this.#wasClaimed) return
+    const acquit`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'begun-without-a-word',
+    tells: 'After a death nobody knows what may have been begun, and the next process does not go carefully.',
+    file: 'src/engine/handling/permit.ts',
+    find: `    return position <= this.#through || (position <= this.#ahead && now < this.#aheadUntil)`,
+    replace: `    return position <= this.#through || position > 0`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'not-alone-when-it-counts',
+    tells: 'While one event is on trial others run beside it, and it is blamed for what they do.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)`,
+    replace: `suspicion.isAlone && running.size > 0`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+]

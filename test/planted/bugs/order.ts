@@ -1,0 +1,113 @@
+import type { Bug } from '../bug.ts'
+
+export const orderBugs: readonly Bug[] = [
+  {
+    name: 'two-of-a-lane-at-once',
+    tells: 'Two events of one key are handled side by side, and the later one may be first.',
+    file: 'src/engine/handling/intake.ts',
+    find: `    else tracks.add(handler.order === 'partition' ? '' : lane, entry)`,
+    replace: `    else tracks.add(handler.order === 'partition' ? '' : \`\${lane}/\${record.position}\`, entry)`,
+    suite: ['src/engine/handler.test.ts'],
+  },
+  {
+    name: 'lane-forgets-that-it-is-busy',
+    tells: 'An event that comes in while the one before it is handled is handled beside it, and may be first.',
+    file: 'src/engine/handling/tracks.ts',
+    find: `    if (!track.isRunning && !this.#sleeping.has(track)) this.#ready.add(track)`,
+    replace: `    if (!this.#sleeping.has(track)) this.#ready.add(track)`,
+    suite: ['src/engine/handler.test.ts'],
+  },
+  {
+    name: 'retried-behind-the-others',
+    tells: 'An event that is tried again later is overtaken by those behind it.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `        if (one.lane !== entry.lane) {`,
+    replace: `        if (one !== entry) {`,
+    suite: ['src/engine/handler.test.ts'],
+  },
+  {
+    name: 'order-of-the-partition-forgotten',
+    tells: 'A handler that asked for the order of all events gets them in the order of their keys only.',
+    file: 'src/engine/handling/intake.ts',
+    find: `    else tracks.add(handler.order === 'partition' ? '' : lane, entry)`,
+    replace: `    else tracks.add(lane, entry)`,
+    suite: ['src/engine/order.test.ts'],
+  },
+  {
+    name: 'wait-shortened-by-what-comes-behind',
+    tells: 'A lane that waits for its next try is tried again at once whenever an event of its key comes in.',
+    file: 'src/engine/handling/tracks.ts',
+    find: `    if (!track.isRunning && !this.#sleeping.has(track)) this.#ready.add(track)`,
+    replace: `    if (!track.isRunning) this.#ready.add(track)`,
+    suite: ['src/engine/handler-policy.test.ts'],
+  },
+  {
+    name: 'appended-without-a-look-at-the-version',
+    tells: 'Of two that decided on the same state both write, and the account is overdrawn.',
+    file: 'src/command/execute.ts',
+    find: `  const expected = stream.version === 0 ? 'new' : stream.version`,
+    replace: `  const expected = 'any'`,
+    suite: ['src/command/commands.test.ts'],
+  },
+  {
+    name: 'gap-ignored',
+    tells: 'An event whose transaction commits late is never seen by anybody.',
+    file: 'src/postgres/horizon.ts',
+    find: `    era.settled = Math.max(era.settled, solid)
+    if (top`,
+    replace: `    era.settled = Math.max(era.settled, solid, top)
+    if (top`,
+    suite: ['src/postgres/log.test.ts'],
+  },
+  {
+    name: 'gap-given-up-by-time',
+    tells: 'An event whose transaction takes longer than somebody thought it would is never seen by anybody.',
+    file: 'src/postgres/horizon.ts',
+    find: `    const hasEnded = wait.holders.size === 0
+    if`,
+    replace: `    const now = performance.now()
+    const hasEnded = wait.holders.size === 0 || now - (wait.since ??= now) > 250
+    if`,
+    suite: ['src/postgres/horizon.test.ts'],
+  },
+  {
+    name: 'position-drawn-without-the-lock',
+    tells: 'Readers can not see who is about to fill a gap, and pass it.',
+    file: 'src/postgres/append.ts',
+    find: `      SELECT pg_advisory_xact_lock_shared(\${appendLock}, \${schemaNumber(db.schema)}),`,
+    replace: `      SELECT NULL,`,
+    suite: ['src/postgres/log.test.ts'],
+  },
+  {
+    name: 'prepared-transactions-overlooked',
+    tells: 'Events of a transaction in two phases that is decided late are never seen by anybody.',
+    file: 'src/postgres/horizon.ts',
+    find: `seen.has(one) || (mayBePrepared && isPrepared(one))`,
+    replace: `seen.has(one) || (mayBePrepared && seen.has(one))`,
+    suite: ['src/postgres/horizon.test.ts'],
+  },
+  {
+    name: 'another-server-taken-for-the-same',
+    tells: 'After a server came back without its last commits, what is appended in their place is skipped.',
+    file: 'src/postgres/horizon.ts',
+    find: `    if (era === this.#era && era.server === server) return true`,
+    replace: `    if (era === this.#era) return true`,
+    suite: ['src/postgres/horizon.test.ts'],
+  },
+  {
+    name: 'page-reaches-beyond-what-was-read',
+    tells: 'Of a page that was cut because it was too large, the rest is skipped.',
+    file: 'src/postgres/page.ts',
+    find: `  return isCut ? (events.at(-1)?.position ?? upTo) : upTo`,
+    replace: `  return events.length === 0 || isCut ? upTo : upTo`,
+    suite: ['src/postgres/log.test.ts'],
+  },
+  {
+    name: 'share-reaches-beyond-what-was-read',
+    tells: 'Of a page of one partition that was cut because it was too large, the rest is skipped.',
+    file: 'src/sqlite/pages.ts',
+    find: `  return { events, through: last && isCut ? last.position : until }`,
+    replace: `  return { events, through: last && isCut ? until : until }`,
+    suite: ['src/engine/partitions.test.ts'],
+  },
+]

@@ -1,0 +1,68 @@
+import type { Bug } from '../bug.ts'
+
+export const rebuildBugs: readonly Bug[] = [
+  {
+    name: 'switch-without-fencing',
+    tells: 'After a switch an engine with the old code writes into the table of the new version.',
+    file: 'src/sqlite/rebuild.ts',
+    find: `    UPDATE holdfast_partitions SET epoch = ?, owner = NULL, holder = NULL, lease_until = 0, tried = NULL, position = max(position, ?)`,
+    replace: `    UPDATE holdfast_partitions SET epoch = max(epoch, ? * 0), position = max(position, ?)`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'switch-to-one-that-is-behind',
+    tells: 'After a switch the read model lacks what the old one had, and that never comes.',
+    file: 'src/sqlite/rebuild.ts',
+    find: `  if (gaps.length > 0) return { outcome: 'behind', gaps }`,
+    replace: ``,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'switch-to-one-that-is-behind-in-postgres',
+    tells: 'After a switch the read model lacks what the old one had, and that never comes.',
+    file: 'src/postgres/rebuild.ts',
+    find: `    if (gaps.length > 0) return { outcome: 'behind', gaps }`,
+    replace: ``,
+    suite: ['src/postgres/contract.test.ts'],
+  },
+  {
+    name: 'decisions-not-followed-by-a-rebuild',
+    tells: 'What a person has discarded is back in the read model after a rebuild.',
+    file: 'src/engine/pages.ts',
+    find: `    if (subscription.beside === undefined || !first) return undefined`,
+    replace: `    if (subscription.beside === undefined || !first || first.position > 0) return undefined`,
+    suite: ['test/attacks/rebuild-decisions.test.ts'],
+  },
+  {
+    name: 'decisions-made-meanwhile-overlooked',
+    tells: 'What somebody discarded while a rebuild was under way is back after the switch.',
+    file: 'src/sqlite/rebuild.ts',
+    find: `  if (count !== known) return { outcome: 'strays', strays: count }`,
+    replace: ``,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'epochs-of-a-dropped-version-again',
+    tells: 'A process that still builds a version which was dropped writes into the one that was begun anew.',
+    file: 'src/sqlite/rebuild.ts',
+    find: `     SET epochs = max(epochs, (SELECT coalesce(max(epoch), 0) FROM holdfast_partitions WHERE subscription = ?)) WHERE name = ?`,
+    replace: `     SET epochs = max(epochs, (SELECT coalesce(max(epoch), 0) * 0 FROM holdfast_partitions WHERE subscription = ?)) WHERE name = ?`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'claimed-in-another-version',
+    tells: 'An engine with the old code takes over the new table after a switch.',
+    file: 'src/sqlite/subscriptions.ts',
+    find: `  return live === version ? undefined : { outcome: 'version', version: live }`,
+    replace: `  return live >= 1 ? undefined : { outcome: 'version', version: live }`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'reset-without-fencing',
+    tells: 'A page that was under way when somebody began anew is booked into the empty read model.',
+    file: 'src/sqlite/reset.ts',
+    find: `SET epoch = epoch + 1, owner = NULL, holder = NULL, lease_until = 0, position = start, commits = commits + 1,`,
+    replace: `SET position = start,`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+]

@@ -1,0 +1,113 @@
+import type { Bug } from '../bug.ts'
+
+export const redriveBugs: readonly Bug[] = [
+  {
+    name: 'redrive-to-all',
+    tells: 'A redrive of one subscription runs the code of others, whose effects happen once more.',
+    file: 'src/sqlite/redrives.ts',
+    find: `  SELECT id FROM holdfast_redrives INDEXED BY holdfast_redrives_running
+  WHERE subscription = ? AND status = 'running' ORDER BY number`,
+    replace: `  SELECT id FROM holdfast_redrives
+  WHERE length(?) > 0 AND status = 'running' ORDER BY number`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'redrive-of-what-came-later',
+    tells: 'A redrive lets go what the person who asked for it has never seen.',
+    file: 'src/engine/redriving.ts',
+    find: `  if (hold?.headPosition !== position) return false`,
+    replace: `  if (hold === undefined || position < 0) return false`,
+    suite: ['src/engine/redrive.test.ts'],
+  },
+  {
+    name: 'redrive-without-an-order',
+    tells: 'What failed first is let go last, or in whatever order the database has it.',
+    file: 'src/sqlite/redrives.ts',
+    find: `AND h.status \${status} \${sql} ORDER BY h.head_position, h.partition`,
+    replace: `AND h.status \${status} \${sql}`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'redrive-goes-over-what-fails',
+    tells: 'When a letter fails again, those behind it are applied without it.',
+    file: 'src/engine/lanes.ts',
+    find: `      if (!isThrough) break`,
+    replace: ``,
+    suite: ['src/engine/gaps.test.ts'],
+  },
+  {
+    name: 'canary-does-not-stop',
+    tells: 'A redrive that was to stop at its first failure lets thousands fail.',
+    file: 'src/sqlite/redrives.ts',
+    find: `    if (maxFailures !== null && failed > maxFailures)`,
+    replace: `    if (maxFailures !== null && failed > lanes)`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'redrive-has-the-patience-of-the-policy',
+    tells: 'Whoever lets a letter go waits for hours, instead of being told that it failed again.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `        if (this.#isRedriven(entry)) return this.#park(track, entry, failure)
+        return`,
+    replace: `        return`,
+    suite: ['src/engine/handler-redrive.test.ts'],
+  },
+  {
+    name: 'redrive-done-when-it-begins',
+    tells: 'A redrive says that it is done before anything was tried.',
+    file: 'src/engine/handling/ledger.ts',
+    find: `    this.#progress(lane, 0, 'running')
+    if (act`,
+    replace: `    this.#progress(lane, 0, 'done')
+    if (act`,
+    suite: ['src/engine/handler-redrive.test.ts'],
+  },
+  {
+    name: 'redrive-forgotten-by-the-next-owner',
+    tells: 'After a crash a redrive is never finished, and says for ever that it is under way.',
+    file: 'src/sqlite/letter-writes.ts',
+    find: `        hold?.redrive ?? null,`,
+    replace: `        null,`,
+    suite: ['test/redrive/model.test.ts'],
+  },
+  {
+    name: 'redrive-of-what-is-under-way',
+    tells: 'Somebody discards a letter that is just being handled, and it counts as discarded and as done.',
+    file: 'src/engine/handling/beginnings.ts',
+    find: `    if (draining.has(lane) || ledger.touches(lane)) return false`,
+    replace: ``,
+    suite: ['src/engine/handler-redrive.test.ts'],
+  },
+  {
+    name: 'two-redrives-of-one-lane',
+    tells: 'Two people who let the same lane go have it tried twice.',
+    file: 'src/sqlite/redrives.ts',
+    find: `  const lanes = heads.filter(({ busy }) => busy === 0)`,
+    replace: `  const lanes = heads`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'redrive-as-fast-as-it-goes',
+    tells: 'A redrive that was to go slowly floods a service that has just come back.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    if (budgetMs === 0) pace?.take(1)`,
+    replace: ``,
+    suite: ['src/engine/handler-redrive.test.ts'],
+  },
+  {
+    name: 'revision-in-the-hands-of-the-owner',
+    tells: 'A letter is applied as it was, although somebody has mended it and was told that it is done.',
+    file: 'src/sqlite/revisions.ts',
+    find: `          db.run(moveSql, letter.subscription, place.partition)`,
+    replace: ``,
+    suite: ['test/attacks/revised-meanwhile.test.ts'],
+  },
+  {
+    name: 'revision-not-applied',
+    tells: 'What somebody mended is applied as it was before.',
+    file: 'src/engine/interpret.ts',
+    find: `  return revision ? { ...event, body: revision.body } : event`,
+    replace: `  return revision ? { ...event } : event`,
+    suite: ['src/engine/redrive.test.ts'],
+  },
+]

@@ -1,0 +1,66 @@
+import type { RecordedEvent, Source } from 'holdfast'
+import type { Outside } from '../../src/testing/simulation/app.ts'
+import type { Chance } from '../../src/testing/simulation/chance.ts'
+import type { Step } from './steps.ts'
+
+/**
+ * A bad source, the same for the same seed: events come a little out of order, and some of them twice. It has them as time goes by, all of
+ * them before the faults are over.
+ */
+export class Arrivals {
+  readonly records: readonly RecordedEvent[]
+  readonly #everyMs: number
+
+  constructor(chance: Chance, events: number, faultsMs: number) {
+    const versions = new Map<string, number>()
+    const made = Array.from({ length: events }, (_, i) => {
+      const key = `far-${chance.below(3)}`
+      const version = (versions.get(key) ?? 0) + 1
+      versions.set(key, version)
+      return { key, version, at: i + chance.upTo(8) }
+    })
+    const again = made.filter(() => chance.is(0.2)).map((one) => ({ ...one, at: one.at + chance.upTo(20) }))
+    this.records = [...made, ...again]
+      .toSorted((a, b) => a.at - b.at)
+      .map(({ key, version }, i) => toRecord(key, version, i + 1))
+    this.#everyMs = (faultsMs * 0.8) / Math.max(1, this.records.length)
+  }
+
+  /** How many versions each key has. */
+  get written(): ReadonlyMap<string, number> {
+    const written = new Map<string, number>()
+    for (const { key, version = 0 } of this.records) written.set(key, Math.max(version, written.get(key) ?? 0))
+    return written
+  }
+
+  source(outside: Outside): Source {
+    const there = () => Math.min(this.records.length, Math.floor(outside.nowMs() / this.#everyMs))
+    return {
+      name: 'far',
+      versions: 'unordered',
+      read: (after, { events }) =>
+        outside.call('far.read', () => {
+          const page = this.records.slice(after, Math.min(after + events, there()))
+          return { events: page, through: page.at(-1)?.position ?? after }
+        }),
+      head: () => outside.call('far.head', there),
+      lag: async (after) => ({ events: Math.max(0, there() - after), since: undefined }),
+      onAppend: () => () => undefined,
+    }
+  }
+}
+
+function toRecord(key: string, version: number, position: number): RecordedEvent {
+  const step: Step = { n: version, flaw: 'none' }
+  return {
+    position,
+    id: `${key}-${version}`,
+    type: 'Stepped',
+    key,
+    version,
+    schemaVersion: 1,
+    time: '2026-01-01T00:00:00.000Z',
+    body: JSON.stringify(step),
+    metadata: undefined,
+  }
+}

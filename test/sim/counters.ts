@@ -1,0 +1,51 @@
+import { acceptedOf, effectsOf } from '../../src/testing/simulation/checks.ts'
+import type { Run } from '../../src/testing/simulation/simulation.ts'
+import type { ClaimOutcome, CommitOutcome } from '../../src/subscription/subscription-store.ts'
+import type { StepsApp } from './steps.ts'
+
+/** What has to come about in a run of many seeds, or it proves nothing. */
+export const counterNames = [
+  'fenced',
+  'heldLanes',
+  'healedGaps',
+  'unknownCommits',
+  'breakerOpenings',
+  'crashPoison',
+  'takeovers',
+  'kills',
+  'handovers',
+  'redriven',
+  'discarded',
+  'repeatedEffects',
+] as const
+
+export type Counters = Readonly<Record<(typeof counterNames)[number], number>>
+
+export async function countersOf({ history, network, witness }: Run, app: StepsApp): Promise<Counters> {
+  const accepted = acceptedOf(history)
+  const count = (kind: string) => history.happenings.filter((happening) => happening.kind === kind).length
+  const outcomes = effectsOf<CommitOutcome>(history, 'subscriptions.commit')
+  const claims = effectsOf<ClaimOutcome>(history, 'subscriptions.claim')
+  // Only who waits at a gap looks, until it is filled or known to stay.
+  const looks = effectsOf<{ readonly isFilled: boolean }>(history, 'log.look')
+  const letters = (
+    await Promise.all(app.names.map((subscription) => witness.letters.list({ subscription, limit: 10_000 })))
+  ).flat()
+  return {
+    fenced: outcomes.filter(({ value }) => value.outcome === 'fenced').length,
+    heldLanes: accepted.reduce((sum, { commit }) => sum + commit.lanes.filter(({ hold }) => hold).length, 0),
+    healedGaps: looks.filter(({ value }) => value.isFilled).length,
+    unknownCommits: (network.unheard.get('subscriptions.commit') ?? 0) + (network.unheard.get('perform.commit') ?? 0),
+    breakerOpenings: effectsOf<boolean>(history, 'breakers.save').filter(
+      ({ about, value }) => value && (about[0] as { state: { state: string } }).state.state === 'open',
+    ).length,
+    crashPoison: accepted.flatMap(({ commit }) => commit.held).filter(({ failure }) => failure?.code === 'EVENT_DEADLY')
+      .length,
+    takeovers: claims.filter(({ value }) => value.outcome === 'claimed' && value.isInherited).length,
+    kills: count('kill'),
+    handovers: count('stop'),
+    redriven: (await witness.redrives.list({ limit: 1_000 })).reduce((sum, one) => sum + one.letters, 0),
+    discarded: letters.filter(({ status }) => status === 'discarded').length,
+    repeatedEffects: app.effects.length - new Set(app.effects.map(({ key, n }) => `${key}/${n}`)).size,
+  }
+}
