@@ -106,7 +106,7 @@ describe('what another transaction holds', () => {
     const { one, two } = createWorld()
     let second: Promise<unknown> | undefined
     await one.transaction(async (handle) => {
-      await one.log.append('a', [newEvent('1')], 'any', handle)
+      await one.log.append('a', [newEvent('1')], 'any', { tx: handle })
       second = two.log.append('a', [newEvent('2')], 'any')
       await turn()
     })
@@ -119,7 +119,7 @@ describe('what another transaction holds', () => {
     const { promise: over, resolve: end } = Promise.withResolvers<void>()
     const { promise: begun, resolve: begin } = Promise.withResolvers<void>()
     const first = one.transaction(async (handle) => {
-      await one.log.append('a', [newEvent('1')], 'any', handle)
+      await one.log.append('a', [newEvent('1')], 'any', { tx: handle })
       begin()
       await over
     })
