@@ -1,8 +1,10 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, countsOf, createWorld, credited, debited, heldOf, type World } from '../../test/fixtures.ts'
+import { away } from '../../test/noting.ts'
 import { redrive } from '../../test/redrive/asking.ts'
-import { createLog, defineProjection, defineSubscription, type SqlProjection } from '../index.ts'
+import { createLog, defineProjection, defineSubscription, type SqlProjection, type Store } from '../index.ts'
+import type { Transaction } from '../subscription/subscription-store.ts'
 import { createScriptedSource } from '../testing/source.ts'
 
 // SQL of the user's own in our transaction, as the engine runs it. What the stores owe to it is in the contract suite.
@@ -52,6 +54,40 @@ describe('a projection in SQL', () => {
     await world.settle(again)
     expect(lines()).toHaveLength(25)
     expect(await again.verify('journal')).toMatchObject({ ok: true, events: 25, rows: 0 })
+  })
+
+  it('holds nothing when it is the store that fails in the middle of a page', async () => {
+    await using world = await createWorld()
+    const lines = await withLines(world)
+    const log = createLog({ store: world.store, events: bank })
+    for (let i = 1; i <= 4; i++) await log.append(`k${i % 2}`, [credited(i)])
+    const { subscriptions } = world.store
+    let failures = 0
+    const failing = (run: Transaction['run']): Transaction['run'] =>
+      async function runOrFail(work) {
+        if (failures++ < 6) throw away()
+        await run(work)
+      }
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        perform: (lease, work) =>
+          subscriptions.perform(lease, (tx) =>
+            work({
+              handle: tx.handle,
+              run: failing((effect) => tx.run(effect)),
+              attempt: failing((effect) => tx.attempt(effect)),
+            }),
+          ),
+      },
+    }
+    const engine = world.engine([journal], { store })
+    await engine.start()
+    await world.runtime.advance(60_000)
+    expect(failures).toBeGreaterThan(6)
+    expect(lines()).toEqual([1, 2, 3, 4])
+    expect(await countsOf(engine, 'journal')).toMatchObject({ applied: 4, held: 0 })
   })
 
   it.for([

@@ -18,7 +18,7 @@ export interface Commits {
   /** What a commit that failed comes to, after it was taken back; throws what is no outcome. */
   judge(error: unknown, commit: Commit): Promise<CommitOutcome>
   /** Why a lease can't commit now; undefined if it can. With `lock`, that stays so until the transaction ends. */
-  barred(query: Query, lease: Lease, lock: boolean): Promise<CommitOutcome | undefined>
+  barred(query: Query, lease: Lease, lock: boolean, evenPaused?: boolean): Promise<CommitOutcome | undefined>
 }
 
 interface StandingRow {
@@ -60,7 +60,7 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
     for (let tried = 1; ; tried++) {
       if ((await query(statement, values)).length === 1) return { outcome: 'committed' }
       const [row] = await query<StandingRow>(standing.look, [lease.subscription, lease.partition])
-      const why = barredBy(page.evenPaused && row ? { ...row, paused_at: null } : row, lease)
+      const why = barredBy(row, lease, page.evenPaused)
       if (why) return why
       if (row?.position !== page.from || row.commits !== (page.commits ?? row.commits) || tried === tries)
         return fencedBy(row)
@@ -73,20 +73,25 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
     // The table went elsewhere with a switch, or was dropped, or the one that has its name now has other columns.
     const isElsewhere = ['42P01', '42703'].includes(sqlStateOf(error) ?? '')
     const barring = isElsewhere
-      ? await barred((statement, values) => db.query(statement, values), lease, false)
+      ? await barred((statement, values) => db.query(statement, values), lease, false, page.evenPaused)
       : undefined
     if (barring) return barring
     if (sqlStateOf(error) === 'HF001') throw await olderRow(table, page, error)
     if (!mayBeRule(db, table, error)) throw error
-    const found = await findRejected(db, page, (query) => barred(query, lease, true))
+    const found = await findRejected(db, page, (query) => barred(query, lease, true, page.evenPaused))
     if (!found) throw error
     return found
   }
 
-  async function barred(query: Query, lease: Lease, lock: boolean): Promise<CommitOutcome | undefined> {
+  async function barred(
+    query: Query,
+    lease: Lease,
+    lock: boolean,
+    evenPaused = false,
+  ): Promise<CommitOutcome | undefined> {
     const statement = lock ? standing.lock : standing.look
     const [row] = await query<StandingRow>(statement, [lease.subscription, lease.partition])
-    return barredBy(row, lease)
+    return barredBy(row, lease, evenPaused)
   }
 
   /** The owner's rows are always newer than what is there; if not, somebody else has written them. */
@@ -106,8 +111,12 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
 }
 
 /** A pause comes first: who is paused need not know whose turn it will be. */
-function barredBy(row: StandingRow | undefined, { epoch, owner }: Lease): CommitOutcome | undefined {
-  if (row && row.paused_at !== null)
+function barredBy(
+  row: StandingRow | undefined,
+  { epoch, owner }: Lease,
+  evenPaused = false,
+): CommitOutcome | undefined {
+  if (row && row.paused_at !== null && !evenPaused)
     return { outcome: 'paused', pause: { at: row.paused_at, reason: row.pause_reason ?? '' } }
   return row?.epoch === epoch && row.owner === owner ? undefined : fencedBy(row)
 }

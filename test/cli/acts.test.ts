@@ -170,6 +170,33 @@ describe('holdfast projections', () => {
   })
 })
 
+describe('holdfast dlq show', () => {
+  it('has the first and the newest attempts, with how many there were between them', async () => {
+    const db = new DatabaseSync(place.file)
+    const { attempts } = db.prepare('SELECT attempts FROM holdfast_letters WHERE position = 2').get() as {
+      attempts: string
+    }
+    const [attempt] = JSON.parse(attempts) as object[]
+    const kept = JSON.stringify(Array.from({ length: 25 }, () => attempt))
+    db.prepare('UPDATE holdfast_letters SET attempts = ?, attempts_total = 201 WHERE position = 2').run(kept)
+    db.close()
+    const { stdout } = await place.call(['dlq', 'show', 'balances', '2'])
+    const numbers = Array.from(stdout.matchAll(/ (\d+)\. 2|(… \d+ more …)/g), ([, number, more]) => number ?? more)
+    expect(numbers).toEqual([
+      '1',
+      '2',
+      '3',
+      '4',
+      '5',
+      '… 176 more …',
+      ...Array.from({ length: 20 }, (_, i) => String(182 + i)),
+    ])
+    const { letter } = await place.json<{ letter: { history: object[] } }>(['dlq', 'show', 'balances', '2'])
+    expect(letter).toMatchObject({ attempts: 201, attemptsTotal: 201, history: { length: 25 } })
+    expect(await place.json(['dlq', 'list', 'balances'])).toMatchObject({ letters: [{ attempts: 201 }, {}] })
+  })
+})
+
 describe('holdfast breakers', () => {
   it('are listed, isolated and reset', async () => {
     expect(await place.json(['breakers', 'list'])).toMatchObject({ code: 0, breakers: [] })

@@ -4,8 +4,9 @@ import { scenarios } from './scenarios/index.ts'
 import { baselineOf, checkBaseline, coursesOf, pointsOf, tryPoints } from './sweep.ts'
 
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 32)
-/** One point in so many; `npm run -s crashpoints` tries all of them. */
+/** One point in so many, drawn by the seed, of the very runs of which `npm run -s crashpoints` tries all. */
 const share = 20
+const courses = coursesOf(1)
 
 describe(`whoever dies at any call, everything comes right (HOLDFAST_SEED=${seed})`, () => {
   it('has a name for each scenario', () => {
@@ -13,7 +14,7 @@ describe(`whoever dies at any call, everything comes right (HOLDFAST_SEED=${seed
     expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length)
   })
 
-  it.for(coursesOf(seed))('$scenario ($store)', async (course) => {
+  it.for(courses)('$scenario ($store)', async (course) => {
     expect(await checkBaseline(course)).toBeUndefined()
     const { calls } = await baselineOf(course)
     const chance = createChance(seed, `${course.scenario} ${course.store}`)

@@ -16,7 +16,7 @@ const { values } = parseArgs({
     all: { type: 'boolean', default: false },
     seed: { type: 'string', default: process.env.HOLDFAST_SEED ?? '1' },
     jobs: { type: 'string', default: String(availableParallelism()) },
-    /** How many seconds pairs may take beyond those of the three shortest. */
+    /** For how many seconds pairs may be begun, beyond those of the three shortest; with 0 there are none. */
     budget: { type: 'string', default: '120' },
     scenario: { type: 'string', default: '' },
     store: { type: 'string' },
@@ -27,8 +27,8 @@ const { values } = parseArgs({
   },
 })
 const [seed, jobs, budget] = [values.seed, values.jobs, values.budget].map(Number) as [number, number, number]
-if (![seed, jobs, budget].every((number) => Number.isSafeInteger(number) && number >= 1)) {
-  console.error('Give --seed, --jobs and --budget as whole numbers from 1.')
+if (![seed, jobs, budget + 1].every((number) => Number.isSafeInteger(number) && number >= 1)) {
+  console.error('Give --seed and --jobs as whole numbers from 1, and --budget as one from 0.')
   process.exit(2)
 }
 const mostPairs = 10
@@ -55,8 +55,7 @@ async function real() {
   }
   const options: RealOptions = { store, seed, most, jobs, onPoint }
   if (store === 'sqlite') return runReal(options)
-  // Nobody pulls the plug here: a process that dies loses nothing that it gave to the kernel.
-  await using server = await startServer({ inMemory: true, settings: { fsync: 'off' } })
+  await using server = await startServer({ inMemory: true })
   return await runReal({ ...options, createDatabase: (name) => server.createDatabase(name) })
 }
 
@@ -109,7 +108,7 @@ async function pairs(crew: Crew, lengths: ReadonlyMap<Course, number>, failed: F
   const shortest = [...byName.keys()].toSorted((a, b) => lengthOf(a) - lengthOf(b)).slice(0, mostPairs)
   const names: string[] = []
   let runs = 0
-  for (const name of shortest) {
+  for (const name of budget > 0 || values.all ? shortest : []) {
     if (!values.all && names.length >= leastPairs && performance.now() > until) break
     const firsts = (byName.get(name) ?? []).flatMap((course) =>
       pointsOf(lengths.get(course) ?? 0).map((first) => ({ kind: 'pairs' as const, course, first })),

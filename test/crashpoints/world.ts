@@ -8,6 +8,7 @@ import { History } from '../../src/testing/simulation/history.ts'
 import { type CrashPoint, Network } from '../../src/testing/simulation/network.ts'
 import { Process } from '../../src/testing/simulation/process.ts'
 import { Schedule } from '../../src/testing/simulation/schedule.ts'
+import { judgeFinished } from '../sim/judge.ts'
 import { judgeEffects, judgeVerified } from './judge.ts'
 import { type Scenario, Scene, type Stage, type StoreName } from './scene.ts'
 import { stateOf } from './state.ts'
@@ -100,7 +101,8 @@ export async function play(
   try {
     for (const slot of scenario.begins ?? slots) stage.launch(slot)
     const stuck = await live().catch((error: unknown) => String(error))
-    const state = await stateOf(witness, scenario.isTimed)
+    const effects = new Set(scene.effects.map(({ handler, key, n }) => `effect ${handler} ${key}-${n}`))
+    const state = [...(await stateOf(witness, scenario.isTimed)), ...[...effects].toSorted()]
     const ending = { witness, history, scene, state }
     return {
       calls: network.calls,
@@ -112,6 +114,7 @@ export async function play(
         ...history.happenings.filter(({ kind }) => kind === 'failed').map(({ who, text }) => `${who}: ${text}`),
         ...(scenario.isBegunAnew ? [] : checkCommits(history)),
         ...judgeEffects(scene, stage.consumers(0)),
+        ...(await judgeFinished(witness, scene, history, (await witness.subscriptions.partitions('calls')).length)),
         ...(stuck === undefined
           ? await judgeVerified(
               witness,
@@ -149,6 +152,8 @@ export async function play(
       const states = await witness.subscriptions.partitions(name)
       const behind = states.find(({ checkpoint }) => source === undefined && checkpoint.position < end)
       if (states.length === 0 || behind) return `${name} is at ${behind?.checkpoint.position} of ${end}`
+      const tried = states.find(({ trials }) => trials.length > 0)
+      if (tried) return `${name}/${tried.partition} is still on trial`
       const { byStatus } = await witness.letters.summary(name, 0)
       if ((byStatus.retrying ?? 0) + (byStatus.waiting ?? 0) > 0) return `${name}: ${JSON.stringify(byStatus)}`
       const redrives = await witness.redrives.list({ subscription: name, limit: 100 })
@@ -175,7 +180,7 @@ export async function play(
     const outside: Outside = {
       ...everywhere,
       name: process.name,
-      call: (what, effect) => services.call(what, effect),
+      call: (what, effect) => services.call(`outside.${what}`, effect),
       die: () => {
         kill(process)
         return new Promise(() => undefined)

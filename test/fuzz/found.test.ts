@@ -1,7 +1,16 @@
-import { createEngine, createLog, createOperator, defineConfig, defineProjection, defineSubscription } from 'holdfast'
+import {
+  createEngine,
+  createLog,
+  createOperator,
+  defineConfig,
+  defineEvents,
+  defineProjection,
+  defineSubscription,
+} from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createScriptedSource, createTemporaryStore, type ScriptedEvent } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { checkSchema } from '../../src/postgres/identifier.ts'
 import { createPlace } from '../cli/place.ts'
 import { createDatabase, describeServers } from '../postgres/databases.ts'
@@ -125,6 +134,38 @@ it.for([
   )
   await expect(work).rejects.toMatchObject({ code: 'IMPORT_INVALID' })
   expect([await store.log.end(), await store.audit.list(0, 10)]).toEqual([0, []])
+})
+
+it.for([
+  ['nested deeper than any stack', '['.repeat(100_000) + ']'.repeat(100_000), 'Noted'],
+  ['of what its schema makes something that JSON can not hold', '1', 'Counted'],
+] as const)('a letter %s is shown all the same', async ([, body, type]) => {
+  using place = createPlace({
+    'holdfast.config.ts': `
+      import { defineConfig, defineEvents, defineProjection, defineSubscription } from 'holdfast'
+      import { z } from 'zod'
+      const events = defineEvents({ Noted: z.any(), Counted: z.coerce.bigint() })
+      const on = { Noted: () => undefined, Counted: () => undefined }
+      const foreign = defineProjection('foreign', { events, initial: () => ({}), on })
+      export default defineConfig({ store: { sqlite: 'events.db' }, subscriptions: [defineSubscription(foreign)] })`,
+  })
+  const store = await place.open()
+  const source = createScriptedSource()
+  source.deliver({ key: 'a', type, version: 1, body })
+  const events = defineEvents({ Noted: z.any(), Counted: z.any() })
+  const throwing = () => {
+    throw new Error('no')
+  }
+  const fold = defineProjection('foreign', { events, initial: () => ({}), on: { Noted: throwing, Counted: throwing } })
+  const subscription = defineSubscription(fold, { source })
+  const engine = createEngine({ store, subscriptions: [subscription], logger: silent })
+  await engine.start()
+  await engine.drain()
+  await engine.stop()
+  await store.close()
+  const shown = await place.json(['dlq', 'show', 'foreign', '1', '--reveal', '--reason', 'to see it'])
+  expect(shown).toMatchObject({ code: 0, ok: true })
+  expect((await place.call(['dlq', 'show', 'foreign', '1', '--reveal', '--reason', 'to see it'])).code).toBe(0)
 })
 
 it('a time that is far away comes back as it was', async () => {

@@ -116,7 +116,12 @@ export function judgeEffects({ effects, written }: StepsApp, leftOut: LeftOut, i
  * What is finished is not begun again: an effect of an event whose outcome was in the store comes only from a process that had the partition
  * before that, and did not know.
  */
-export async function judgeFinished({ log }: Store, { effects }: StepsApp, history: History, partitions: number) {
+export async function judgeFinished(
+  { log }: Store,
+  { effects }: Pick<StepsApp, 'effects'>,
+  history: History,
+  partitions: number,
+) {
   const { events } = await log.readAll(0, { events: 100_000, bytes: 100_000_000 })
   const byId = new Map(events.map(({ id, key, position }) => [id, { position, partition: slotOf(key) % partitions }]))
   const finished = new Map<number, number>()

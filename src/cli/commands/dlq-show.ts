@@ -51,7 +51,21 @@ export function positionOf(text: string): number {
 
 function shownData(decoded: Decoded, isRevealed: boolean) {
   if ('problem' in decoded) return { problem: decoded.problem }
-  return isRevealed ? { data: decoded.data } : { shape: shapeOf(decoded.data) }
+  if (!isRevealed) return { shape: shapeOf(decoded.data) }
+  return isJson(decoded.data)
+    ? { data: decoded.data }
+    : {
+        problem:
+          'It is nested too deep to be shown, or its schema makes of it what JSON can not hold; an export has it.',
+      }
+}
+
+function isJson(data: unknown): boolean {
+  try {
+    return JSON.stringify(data) !== undefined
+  } catch {
+    return false
+  }
 }
 
 function jsonOf(

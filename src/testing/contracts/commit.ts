@@ -136,6 +136,7 @@ export const commitCases: Record<string, Case> = {
   'names the row that breaks a rule of the user, and writes nothing': async (store, { addRule }) => {
     const lease = await begin(store.subscriptions)
     const rows = [row('a', 1), row('b', 2), row('c', 1)]
+    const taken = { ...row('b', 2), columns: [2, 'taken', null] }
     await store.subscriptions.commit({
       ...commitOf(lease),
       to: at(1),
@@ -147,13 +148,18 @@ export const commitCases: Record<string, Case> = {
       ...commitOf(lease),
       from: 1,
       to: at(2),
-      rows: rows.with(1, { ...row('b', 2), columns: [2, 'taken', null] }),
+      rows: rows.with(1, taken),
     })
     assert.equal(outcome.outcome, 'rejected')
     assert.equal(outcome.key, 'b')
     assert.ok(outcome.error instanceof Error)
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
     assert.equal((await store.rows.load(table, ['a', 'b', 'c'])).size, 0)
+    // Also to one whom a pause does not keep out.
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    const again = { ...commitOf(lease), from: 1, to: at(2), rows: rows.with(1, taken), evenPaused: true } as const
+    assert.equal((await store.subscriptions.commit(again)).outcome, 'rejected')
+    await store.subscriptions.resume('s')
     assert.equal(
       (await store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows })).outcome,
       'committed',

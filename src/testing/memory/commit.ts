@@ -20,8 +20,12 @@ export function partitionOf({ subscriptions }: State, { subscription, partition 
 }
 
 /** A pause comes first: who is paused need not know whose turn it will be. */
-export function barredBy(row: Partition | undefined, { epoch, owner }: Lease): CommitOutcome | undefined {
-  if (row?.pause) return { outcome: 'paused', pause: row.pause }
+export function barredBy(
+  row: Partition | undefined,
+  { epoch, owner }: Lease,
+  evenPaused = false,
+): CommitOutcome | undefined {
+  if (row?.pause && !evenPaused) return { outcome: 'paused', pause: row.pause }
   return row?.epoch === epoch && row.owner === owner ? undefined : fencedBy(row)
 }
 
@@ -54,11 +58,9 @@ function judge(state: State, page: Commit, writes: Writes): CommitOutcome {
   const row = partitionOf(state, lease)
   // The table went elsewhere with a switch, or was dropped: that is found out before anything else is.
   const flaw = page.table && page.rows.length > 0 ? flawOf(state, page.table) : undefined
-  const elsewhere = flaw && barredBy(row, lease)
-  if (elsewhere) return elsewhere
-  if (flaw) throw flaw
-  const why = barredBy(evenPaused && row ? { ...row, pause: undefined } : row, lease)
+  const why = barredBy(row, lease, evenPaused)
   if (why) return why
+  if (flaw) throw flaw
   const { checkpoint } = row as Partition
   if (checkpoint.position !== from || checkpoint.commits !== (commits ?? checkpoint.commits)) return fencedBy(row)
   const subscribed = state.subscriptions.get(lease.subscription) as Subscribed

@@ -167,7 +167,7 @@ function run(command: string, args: readonly string[]) {
 
 async function endingOf({ place }: ChildSettings): Promise<string[]> {
   await using store = await openStore(place)
-  return stateOf(store)
+  return await stateOf(store)
 }
 
 async function problemsOf({ place, evidence }: ChildSettings): Promise<string[]> {

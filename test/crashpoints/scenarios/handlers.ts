@@ -46,7 +46,7 @@ export const handlers: readonly Scenario[] = [
     name: 'a slow event leaves marks above the checkpoint',
     subscriptions: (scene, outside) => [calls(scene, outside, { concurrency: 4, timeout: '10s' })],
     script: async (scene) => {
-      await scene.append('a!slow', 'b', 'b', 'c')
+      await scene.append('b', 'b', 'a!slow', 'c')
       await scene.until('others are done before it', async ({ subscriptions: store }) =>
         (await store.partitions('calls')).some(({ marks }) => marks.length > 0),
       )

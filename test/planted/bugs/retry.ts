@@ -50,7 +50,7 @@ export const retryBugs: readonly Bug[] = [
     find: `      if (error instanceof StoreError) throw error
       if (way`,
     replace: `      if (way`,
-    suite: ['test/regressions/engine-postgres.test.ts'],
+    suite: ['src/engine/sql.test.ts'],
   },
   {
     name: 'jitter-down-to-nothing',
