@@ -1,10 +1,31 @@
+import { mkdtempSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { defaultClientConditions, defaultServerConditions } from 'vite'
 import { defineConfig } from 'vitest/config'
 
 // Tests import `holdfast` and `holdfast/sqlite` like any user does; this condition leads those names to `src`, so that
 // no test ever runs against a stale build.
 const source = '@holdfast/source'
+
+const memory = '/dev/shm'
+const roomInMemory = 4 * 1_073_741_824
+
+/**
+ * The files of tests are kept in memory where there is room. Nobody pulls the plug in the middle of a test run, and to wait for a disk would be
+ * most of its time.
+ */
+function scratch(): Record<string, string> {
+  try {
+    const { bavail, bsize } = statfsSync(memory)
+    if (bavail * bsize < roomInMemory) return {}
+    const folder = mkdtempSync(join(memory, 'holdfast-tests-'))
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+    return { TMPDIR: folder }
+  } catch {
+    return {}
+  }
+}
 
 export default defineConfig({
   resolve: { conditions: [source, ...defaultClientConditions] },
@@ -16,6 +37,7 @@ export default defineConfig({
     pool: 'forks',
     // Most of them wait, for a server or a process: as many as there are cores, not one fewer.
     maxWorkers: availableParallelism(),
+    env: scratch(),
     testTimeout: 30_000,
     hookTimeout: 30_000,
   },

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runKills } from './kills.ts'
 
 // HOLDFAST_KILLS=2000 for a longer form, HOLDFAST_SEED to see the same moments again (as far as the machine repeats itself).
-const kills = Number(process.env.HOLDFAST_KILLS ?? 200)
+const kills = Number(process.env.HOLDFAST_KILLS ?? 100)
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 32)
 
 test(`${kills} kills with -9 lose nothing and repeat nothing`, { timeout: 60_000 + kills * 1_000 }, async () => {
