@@ -45,10 +45,12 @@ export function append(knowledge: Knowledge): Step | undefined {
   const expected = expectation(knowledge, key)
   const client = knowledge.client()
   if (isHeld(knowledge, key)) return undefined
+  // Now and then by hand, which is in the audit.
+  const options = knowledge.oneIn(6) ? { deed: knowledge.deed('append') } : undefined
   return {
     name: `append ${key} ${events.map(({ id }) => id).join()} ${expected}`,
     run: async (side) => {
-      const outcome = await side.clients[client].log.append(key, events, expected)
+      const outcome = await side.clients[client].log.append(key, events, expected, options)
       if (side.name === 'memory') await learnEvents(knowledge, side)
       return outcome
     },
