@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite'
 import {
   defineEvents,
   defineHandler,
@@ -9,8 +10,10 @@ import {
   park,
   retry,
   type StandardSchema,
+  type Store,
 } from 'holdfast'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
+import type { MemoryStore } from '../../src/testing/memory/store.ts'
 import type { Outside } from '../../src/testing/simulation/app.ts'
 import type { Scene } from './scene.ts'
 
@@ -105,6 +108,23 @@ export function notes(scene: Scene) {
       for (const [key] of await tx.all('notes')) await tx.delete('notes', key)
     },
   })
+}
+
+/** What SQL has put there, whatever the ledger says. */
+export function notesOf(witness: Store): string[] {
+  if ('table' in witness) return [...(witness as MemoryStore).table('notes').keys()].toSorted()
+  const db = new DatabaseSync((witness as Store & { readonly file: string }).file, { readOnly: true })
+  try {
+    const isThere = db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'notes'").get() !== undefined
+    return isThere
+      ? db
+          .prepare('SELECT id FROM notes ORDER BY id')
+          .all()
+          .map(({ id }) => String(id))
+      : []
+  } finally {
+    db.close()
+  }
 }
 
 function isMemory(tx: MemoryHandle | Database): tx is MemoryHandle {

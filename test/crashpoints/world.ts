@@ -12,6 +12,7 @@ import { judgeFinished } from '../sim/judge.ts'
 import { judgeEffects, judgeVerified } from './judge.ts'
 import { type Scenario, Scene, type Stage, type StoreName } from './scene.ts'
 import { stateOf } from './state.ts'
+import { notesOf } from './steps.ts'
 
 export interface Finished {
   readonly calls: number
@@ -101,8 +102,9 @@ export async function play(
   try {
     for (const slot of scenario.begins ?? slots) stage.launch(slot)
     const stuck = await live().catch((error: unknown) => String(error))
-    const effects = new Set(scene.effects.map(({ handler, key, n }) => `effect ${handler} ${key}-${n}`))
-    const state = [...(await stateOf(witness, scenario.isTimed)), ...[...effects].toSorted()]
+    const effects = scene.effects.map(({ handler, key, n }) => `effect ${handler} ${key}-${n}`)
+    const notes = notesOf(witness).map((id) => `note ${id}`)
+    const state = [...(await stateOf(witness, scenario.isTimed)), ...notes, ...[...new Set(effects)].toSorted()]
     const ending = { witness, history, scene, state }
     return {
       calls: network.calls,
