@@ -14,7 +14,8 @@ describe(`whoever dies at any call, everything comes right (HOLDFAST_SEED=${seed
     expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length)
   })
 
-  it.for(courses)('$scenario ($store)', async (course) => {
+  // However many points of one there are by chance, and however slow the machine is.
+  it.for(courses)('$scenario ($store)', { timeout: 120_000 }, async (course) => {
     expect(await checkBaseline(course)).toBeUndefined()
     const { calls } = await baselineOf(course)
     const chance = createChance(seed, `${course.scenario} ${course.store}`)
