@@ -80,8 +80,9 @@ export class HandlerLoop implements Loop {
     // Who can't begin is woken when it can: a time that is over would make it spin until then.
     const canBegin = !this.#attempts.isTurnedAway
     const probeAt = canBegin ? flow.nextAt() : undefined
-    // And where there is no room, by the end of something that runs.
-    if (probeAt !== undefined && running.size === 0 && (tracks.size > 0 || probeAt > now)) waitsMs.push(probeAt - now)
+    // And where there is no room, by the end of something that runs; where all are to wait longer, `readyAt` is when that is over.
+    if (probeAt !== undefined && running.size === 0 && (probeAt > now || tracks.peek(now) !== undefined))
+      waitsMs.push(probeAt - now)
     const readyAt = canBegin && this.#attempts.room > 0 ? tracks.nextAt() : undefined
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)

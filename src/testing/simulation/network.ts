@@ -86,19 +86,25 @@ export class Network {
         if (place.isLocal && !process.isAlive) return
         if (!place.isUp()) return refuse('down', place.unavailable(), this.#legMs())
         if (chance.is(conditions().busy)) return refuse('busy', place.busy(), this.#legMs())
-        void arrive()
+        arrive()
       })
 
-      async function settled(): Promise<{ readonly value: T } | { readonly error: unknown }> {
+      // What takes no time is told when it happens: something that waited for it may follow from it at once.
+      const arrive = () => {
         try {
-          return { value: await (place.isReal ? schedule.hold(effect) : effect()) }
+          const value = place.isReal ? schedule.hold(effect) : effect()
+          if (value instanceof Promise)
+            value.then(
+              (late: T) => had({ value: late }),
+              (error: unknown) => had({ error }),
+            )
+          else had({ value })
         } catch (error) {
-          return { error }
+          had({ error })
         }
       }
 
-      const arrive = async () => {
-        const outcome = await settled()
+      const had = (outcome: { readonly value: T } | { readonly error: unknown }) => {
         this.#tell(process, 'effect', `${what} #${number} ${inShort(outcome)}`, { what, about, ...outcome })
         if (this.#dies(process, number, 'after') || !process.isAlive) return this.#unheardOf(what)
         if (!place.isLocal && chance.is(conditions().lostAnswer)) {

@@ -401,6 +401,8 @@ function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promis
   if (!signal) return call
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason as Error)
+    // Nobody waits for its answer any more.
+    call.catch(() => undefined)
     if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })
     call.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
