@@ -129,16 +129,16 @@ export async function judgeFinished(
   const claimed = new Map<string, number>()
   const problems: string[] = []
   let done = 0
-  for (const [step, { kind, who, about }] of history.happenings.entries()) {
+  for (const { kind, who, about, atMs } of history.happenings) {
     if (kind !== 'effect') continue
     const { what, about: asked = [], value } = about as { what: string; about?: readonly unknown[]; value?: unknown }
     if (what === 'subscriptions.claim' && (value as ClaimOutcome | undefined)?.outcome === 'claimed') {
       const { lease } = value as Extract<ClaimOutcome, { outcome: 'claimed' }>
-      if (lease.subscription === 'calls') claimed.set(`${who}/${lease.partition}`, step)
+      if (lease.subscription === 'calls') claimed.set(`${who}/${lease.partition}`, atMs)
     }
     if (what === 'subscriptions.commit' && (value as CommitOutcome | undefined)?.outcome === 'committed') {
       const commit = asked[0] as Commit
-      if (commit.lease.subscription === 'calls') finish(commit, step)
+      if (commit.lease.subscription === 'calls') finish(commit, atMs)
     }
     if (what !== 'outside.call' || !('value' in (about as object))) continue
     const { key, n } = effects[done++] as StepsApp['effects'][number]
@@ -149,14 +149,14 @@ export async function judgeFinished(
   }
   return problems
 
-  function finish({ lease, to, marks = [], held: letters, letters: changes }: Commit, step: number): void {
+  function finish({ lease, to, marks = [], held: letters, letters: changes }: Commit, atMs: number): void {
     for (const { event } of letters) held.add(event.position)
     for (const { change, position } of changes)
       if (change === 'resolved' || change === 'discarded') held.delete(position)
     for (const { position, partition } of byId.values()) {
       if (partition !== lease.partition || finished.has(position) || held.has(position)) continue
       if (position <= to.position || marks.some(([from, until]) => position >= from && position <= until))
-        finished.set(position, step)
+        finished.set(position, atMs)
     }
   }
 }
