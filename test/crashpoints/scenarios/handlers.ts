@@ -100,6 +100,7 @@ export const handlers: readonly Scenario[] = [
   },
   {
     name: 'a breaker opens, lets a probe through, and closes',
+    isTimed: true,
     subscriptions: (scene, outside) => [
       calls(scene, outside, { concurrency: 1, breaker: { opens: { failures: 2 }, cooldown: '1s' } }),
     ],
@@ -117,6 +118,7 @@ export const handlers: readonly Scenario[] = [
   },
   {
     name: 'one of several breakers is open, and its lanes wait',
+    isTimed: true,
     subscriptions: (scene, outside) => [
       calls(scene, outside, { breaker: { key: ({ key }) => key, opens: { failures: 1 }, cooldown: '1s' } }),
     ],
