@@ -121,7 +121,8 @@ export class Server {
     const holder = this.#locks.get(name)
     if (!holder || !this.#isIdle(holder)) return holder
     this.rollback(holder)
-    return undefined
+    // Whoever waited for it may have it by now.
+    return this.holderOf(name)
   }
 
   rollbackTo(tx: Tx, savepoint: Savepoint): void {
