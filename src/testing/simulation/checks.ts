@@ -104,10 +104,10 @@ function inOrderOfEpochs(history: History): Happening[] {
 }
 
 function epochOf({ about }: Happening): number | undefined {
-  const { what, value, about: asked } = about as StoreEffect
+  const { what, value, about: asked = [] } = about as StoreEffect
   const isClaimed = what === 'subscriptions.claim' && (value as ClaimOutcome | undefined)?.outcome === 'claimed'
   if (isClaimed) return (value as Extract<ClaimOutcome, { outcome: 'claimed' }>).lease.epoch
-  return isAccepted(about as StoreEffect) ? (asked?.[0] as Commit).lease.epoch : undefined
+  return isAccepted(about as StoreEffect) ? (asked[0] as Commit).lease.epoch : undefined
 }
 
 function nameOf({ subscription, partition }: Lease): string {
