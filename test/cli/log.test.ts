@@ -86,7 +86,7 @@ describe('holdfast events', () => {
     using place = createPlace()
     await place.json(['migrate'])
     const key = 'k\u202Eevil'
-    await append(place, key, 'Credited', { amount: 4711, note: 'geheim\u001b[2J\u009b' })
+    await append(place, key, 'Credited', { amount: 471108154, note: 'geheim\u001b[2J\u009b' })
     for (const args of [
       ['events', 'tail'],
       ['events', 'history', key],
@@ -98,13 +98,13 @@ describe('holdfast events', () => {
       expect(human.stdout).toContain('k\\u{202e}evil')
       const json = await place.call([...args, '--json'])
       for (const text of [human.stdout, human.stderr, json.stdout]) {
-        expect(text).not.toMatch(/4711|geheim/)
+        expect(text).not.toMatch(/471108154|geheim/)
         // oxlint-disable-next-line no-control-regex -- that is what it is about
         expect(text).not.toMatch(/[\u001b\u009b\u202e]/)
       }
       expect(json.stdout).toContain('k\\u202eevil')
       const revealed = await place.call([...args, '--reveal', '--reason', 'look'])
-      expect(revealed.stdout).toContain('4711')
+      expect(revealed.stdout).toContain('471108154')
       // oxlint-disable-next-line no-control-regex -- that is what it is about
       expect(revealed.stdout).not.toMatch(/[\u001b\u009b\u202e]/)
       expect(await place.json([...args, '--reveal'])).toMatchObject({ code: 2, error: { code: 'USAGE' } })
@@ -154,7 +154,7 @@ describe('holdfast verify', () => {
   it('proves what is right, and names what is not, without a value', async () => {
     using place = createPlace()
     await place.json(['migrate'])
-    await append(place, 'a', 'Credited', { amount: 4711 })
+    await append(place, 'a', 'Credited', { amount: 471108154 })
     await append(place, 'b', 'Debited', { amount: 99 })
     await place.run(['start', '--drain'])
     expect(await place.json(['verify'])).toMatchObject({
@@ -175,7 +175,7 @@ describe('holdfast verify', () => {
     expect(stdout).toContain('lane b: it has letters, and is not held')
     expect(stdout).not.toMatch(/471[12]/)
     const revealed = await place.call(['verify', 'balances', '--reveal', '--reason', 'to compare'])
-    expect(revealed.stdout).toContain('{"balance":4711}')
+    expect(revealed.stdout).toContain('{"balance":471108154}')
     for (const name of ['nobody', 'balance', '', '\u001b[2J', '../x'])
       expect(await place.json(['verify', name])).toMatchObject({ code: 2, error: { code: 'NOT_FOUND' } })
     expect((await place.call(['verify', 'balance'])).stderr).toContain('Did you mean balances?')

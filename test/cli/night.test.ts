@@ -24,7 +24,7 @@ describeServers('a night', (server) => {
   })
 })
 
-const secrets = /4711|4712|geheim/
+const secrets = /471108154|471208154|geheim/
 const why = (reason: string) => ['--reason', reason]
 
 async function night(env: Record<string, string>): Promise<'told'> {
@@ -49,8 +49,8 @@ async function night(env: Record<string, string>): Promise<'told'> {
   await json(['migrate'])
   await append('ok', 'Credited', { amount: 5 })
   for (const key of ['a', 'b', 'c', 'd']) {
-    await append(key, 'Debited', { amount: 4711, note: 'geheim' })
-    await append(key, 'Credited', { amount: 4712 })
+    await append(key, 'Debited', { amount: 471108154, note: 'geheim' })
+    await append(key, 'Credited', { amount: 471208154 })
   }
   expect((await start()).code).toBe(0)
   const positions = await heldPositions()
@@ -88,7 +88,7 @@ async function night(env: Record<string, string>): Promise<'told'> {
     },
   })
   const revealed = await call(['dlq', 'show', 'balances', String(a), '--reveal', ...why('a customer called')])
-  expect(revealed.stdout).toContain('"amount":4711')
+  expect(revealed.stdout).toContain('"amount":471108154')
   expect(await lastDeed()).toMatchObject({ by: 'ada', reason: 'a customer called' })
 
   // Without the fix it would fail again. What is wrong in one letter is edited, and taken back, and edited again.
@@ -96,7 +96,7 @@ async function night(env: Record<string, string>): Promise<'told'> {
   expect(await json(dry)).toMatchObject({ code: 3, lanes: 4, totals: { pass: 0, fail: 4, behind: 4 } })
   expect((await call(dry)).stdout).toContain('would fail: RangeError')
   const edit = ['dlq', 'edit', 'balances', String(b)]
-  expect(await json([...edit, '--data', '{"amount":"4711"}', ...why('x')])).toMatchObject({
+  expect(await json([...edit, '--data', '{"amount":"471108154"}', ...why('x')])).toMatchObject({
     code: 2,
     error: { code: 'EVENT_SCHEMA' },
   })
@@ -178,10 +178,10 @@ async function night(env: Record<string, string>): Promise<'told'> {
     ],
   })
   expect(await json(['projections', 'get', 'balances', 'b', '--reveal', ...why('the proof')])).toMatchObject({
-    data: { balance: 4712 },
+    data: { balance: 471208154 },
   })
   expect(await json(['projections', 'get', 'balances', 'd', '--reveal', ...why('the proof')])).toMatchObject({
-    data: { balance: 4712 },
+    data: { balance: 471208154 },
   })
   expect(await json(['dlq', 'incidents', 'balances'])).toMatchObject({ incidents: [{ state: 'resolved', held: 0 }] })
   expect(await json(['audit', 'verify'])).toMatchObject({ code: 0, intact: true })
@@ -268,7 +268,7 @@ describe('holdfast dlq', () => {
   it('edits in the editor of the person, and keeps that they saw it', async () => {
     using place = await held(1)
     const script = join(place.folder, 'editor.sh')
-    writeFileSync(script, `#!/bin/sh\nsed -i 's/4711/3/' "$1"\n`, { mode: 0o755 })
+    writeFileSync(script, `#!/bin/sh\nsed -i 's/471108154/3/' "$1"\n`, { mode: 0o755 })
     const told = await place.call(['dlq', 'edit', 'balances', '1', ...why('by hand')], {
       typed: [],
       env: { EDITOR: script },
@@ -285,7 +285,7 @@ describe('holdfast dlq', () => {
     expect(letter).toMatchObject({
       revision: 1,
       decoded: { data: { amount: 3 } },
-      original: { data: { amount: 4711 } },
+      original: { data: { amount: 471108154 } },
     })
     const nothing = await place.call(['dlq', 'edit', 'balances', '1', ...why('x')], {
       typed: [],
@@ -408,7 +408,15 @@ async function held(lanes: number): Promise<Place> {
   const place = createPlace()
   await place.json(['migrate'])
   for (let i = 1; i <= lanes; i++)
-    await place.json(['events', 'append', `k${i}`, 'Debited', '--data', '{"amount":4711,"note":"geheim"}', ...why('x')])
+    await place.json([
+      'events',
+      'append',
+      `k${i}`,
+      'Debited',
+      '--data',
+      '{"amount":471108154,"note":"geheim"}',
+      ...why('x'),
+    ])
   await place.run(['start', '--drain'])
   return place
 }
