@@ -34,8 +34,9 @@ describe.for(stores)('in $name', ({ url: server }) => {
     for (let turn = 0; takeovers < enoughTakeovers && turn < mostTurns; turn++) {
       const [active, other] = [members[turn % 2], members[(turn + 1) % 2]] as [Member, Member]
       const count = 1 + random.below(5)
-      // Who owns it still would do everything while a claim is waited for. And both are listened for before it goes on.
-      const claimed = owner === active ? Promise.resolve(false) : claimOf(active)
+      // A file has one partition: who owns it still would do everything while a claim is waited for. On the server there are several to claim.
+      const isOwner = !server && owner === active
+      const claimed = isOwner ? Promise.resolve(false) : claimOf(active)
       const begun = beginsOf(scene, [active], count)
       active.child.signal('SIGCONT')
       if ((await claimed) && turn > 0) takeovers++
