@@ -6,6 +6,7 @@ import { checkCommits } from '../../src/testing/simulation/checks.ts'
 import { calm } from '../../src/testing/simulation/conditions.ts'
 import { History } from '../../src/testing/simulation/history.ts'
 import { type CrashPoint, Network } from '../../src/testing/simulation/network.ts'
+import { nowhere, outsideOf, servicePlace } from '../../src/testing/simulation/outside.ts'
 import { Process } from '../../src/testing/simulation/process.ts'
 import { Schedule } from '../../src/testing/simulation/schedule.ts'
 import { judgeFinished } from '../sim/judge.ts'
@@ -58,21 +59,7 @@ export async function play(
     kill,
   })
   const storePlace = { ...backend.place, isUp: () => isStoreUp }
-  const servicePlace = {
-    name: 'the service',
-    isLocal: false,
-    isReal: false,
-    isUp: () => isWell,
-    unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
-    busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
-  }
-  const everywhere: Pick<Outside, 'nowMs' | 'reach'> = { nowMs: () => schedule.now, reach: (dependency) => dependency }
-  const nobody: Outside = {
-    ...everywhere,
-    name: 'nobody',
-    call: () => new Promise(() => undefined),
-    die: () => new Promise(() => undefined),
-  }
+  const service = servicePlace(() => isWell)
   const stage: Stage = {
     witness,
     look: (look) => schedule.hold(() => look(witness)),
@@ -95,7 +82,7 @@ export async function play(
       isWell = well
     },
     count: (kind) => history.happenings.filter((one) => one.kind === kind).length,
-    consumers: (slot) => subscriptionsOf(nobody, slot),
+    consumers: (slot) => subscriptionsOf(nowhere, slot),
   }
   const scene = new Scene(stage)
   const slots = Array.from({ length: scenario.processes ?? 1 }, (_, slot) => slot)
@@ -178,16 +165,7 @@ export async function play(
 
   function launch(slot: number): void {
     const { process, store } = connect(`engine-${slot}.${++born}`)
-    const services = network.link(process, servicePlace)
-    const outside: Outside = {
-      ...everywhere,
-      name: process.name,
-      call: (what, effect) => services.call(`outside.${what}`, effect),
-      die: () => {
-        kill(process)
-        return new Promise(() => undefined)
-      },
-    }
+    const outside = outsideOf(process, schedule, network.link(process, service), () => kill(process))
     const { lease = '2s', beat = '1s', poll = '1s', page = { events: 10 }, ...others } = scenario.engine ?? {}
     const engine = createEngine({
       store,

@@ -11,6 +11,9 @@ interface Entry {
 /** Whatever does so much without any time going by never stops: a process would take all of its core for it. */
 const mostStepsAtOnce = 10_000
 
+/** So that whatever has its own way to the outside is seen to, too: a timer of a test, a message of another process. */
+const stepsPerTurn = 100
+
 /** Takes back what was scheduled. */
 export type Cancel = () => void
 
@@ -79,13 +82,17 @@ export class Schedule {
     }
   }
 
+  /** A tick comes when all promises that can be settled are; only something real has to wait for the loop, which costs more. */
   async #settle(): Promise<void> {
-    do await turn()
-    while (this.#pending > 0)
+    await (this.#steps % stepsPerTurn === 0 ? turn() : tick())
+    while (this.#pending > 0) await turn()
   }
 }
 
-/** All promises that can be settled are settled when the loop comes round. */
+function tick(): Promise<void> {
+  return new Promise((resolve) => process.nextTick(resolve))
+}
+
 function turn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }

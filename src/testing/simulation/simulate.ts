@@ -16,6 +16,7 @@ import { openServer, openSqlite } from './backend.ts'
 import { checkCommits } from './checks.ts'
 import { divergence, type History } from './history.ts'
 import { narrate } from './narrate.ts'
+import { nowhere } from './outside.ts'
 import { allFaults, checkFaults, drawPlan, type Fault, faultsOf, type Plan } from './plan.ts'
 import { shrink, simpler } from './shrink.ts'
 import { type Run, runSimulation } from './simulation.ts'
@@ -191,10 +192,3 @@ function toApp(app: SimulatedApp, watch: OutsideWatch | undefined): App {
 }
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
-const nowhere: Outside = {
-  name: 'nobody',
-  nowMs: () => 0,
-  call: () => new Promise(() => undefined),
-  reach: (dependency) => dependency,
-  die: () => new Promise(() => undefined),
-}

@@ -1,18 +1,18 @@
 import { createEngine, type Engine } from '../../engine/engine.ts'
-import { StoreError } from '../../errors.ts'
-import { createLog } from '../../log/log.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
-import type { App, Outside, PlannedAppend } from './app.ts'
+import type { App, Outside } from './app.ts'
 import type { Backend } from './backend.ts'
 import { createChance } from './chance.ts'
 import { type Conditions, calm } from './conditions.ts'
 import { History } from './history.ts'
 import { type CrashPoint, Network } from './network.ts'
+import { nowhere, outsideOf, servicePlace } from './outside.ts'
 import { Person } from './person.ts'
 import type { Plan, StoreName } from './plan.ts'
 import { Process } from './process.ts'
 import { Schedule } from './schedule.ts'
+import { Writer } from './writer.ts'
 
 export interface SimulationOptions {
   readonly plan: Plan
@@ -75,14 +75,7 @@ export async function runSimulation(
     kill: (process) => kill(process),
   })
   const storePlace = { ...backend.place, isUp: () => isStoreUp }
-  const servicePlace = {
-    name: 'the service',
-    isLocal: false,
-    isReal: false,
-    isUp: () => isWell,
-    unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
-    busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
-  }
+  const service = servicePlace(() => isWell)
   try {
     const writer = new Writer(app, plan, open('writer'))
     for (let slot = 0; slot < plan.processes; slot++) launch(slot)
@@ -117,18 +110,7 @@ export async function runSimulation(
   function launch(slot: number): void {
     const { process, store } = open(`engine-${slot}.${++launched}`)
     tell(process.name, 'start')
-    const services = network.link(process, servicePlace)
-    const call: Outside['call'] = (what, effect, signal) => orAborted(services.call(`outside.${what}`, effect), signal)
-    const outside: Outside = {
-      name: process.name,
-      nowMs: () => schedule.now,
-      call,
-      reach: (dependency) => reached(dependency, call),
-      die: () => {
-        kill(process)
-        return new Promise(() => undefined)
-      },
-    }
+    const outside = outsideOf(process, schedule, network.link(process, service), () => kill(process))
     const engine = createEngine({
       store,
       subscriptions: app.subscriptions(outside),
@@ -321,90 +303,11 @@ export async function runSimulation(
   }
 
   function consumers() {
-    const outside: Outside = {
-      name: 'nobody',
-      nowMs: () => schedule.now,
-      call: async (_what, effect) => effect(),
-      reach: (dependency) => dependency,
-      die: () => new Promise(() => undefined),
-    }
+    const outside: Outside = { ...nowhere, nowMs: () => schedule.now, call: async (_what, effect) => effect() }
     return app.subscriptions(outside)
   }
 
   function tell(who: string, kind: string, text = '', about?: unknown): void {
     history.add(schedule.now, who, kind, text, about)
   }
-}
-
-/** Appends what was planned, each key in order, and again and again until it knows that it is there. */
-class Writer {
-  readonly #plan: readonly PlannedAppend[]
-  readonly #append: (planned: PlannedAppend) => Promise<unknown>
-  #done = 0
-
-  constructor(
-    app: App,
-    { seed, faultsMs, appends }: Plan,
-    { process, store }: { readonly process: Process; readonly store: Store },
-  ) {
-    this.#plan = app.appends(createChance(seed, 'workload'), faultsMs).slice(0, appends)
-    const log = createLog({ store, events: app.events, ...process.runtime })
-    this.#append = ({ key, drafts }) => log.append(key, drafts)
-  }
-
-  get isDone(): boolean {
-    return this.#done === this.#plan.length
-  }
-
-  get left(): number {
-    return this.#plan.length - this.#done
-  }
-
-  begin(schedule: Schedule): void {
-    const wait = (ms: number) => new Promise<void>((resolve) => void schedule.in(ms, resolve))
-    const byKey = Map.groupBy(this.#plan, ({ key }) => key)
-    for (const plans of byKey.values()) void this.#write(plans, schedule, wait)
-  }
-
-  async #write(
-    plans: readonly PlannedAppend[],
-    schedule: Schedule,
-    wait: (ms: number) => Promise<void>,
-  ): Promise<void> {
-    for (const planned of plans) {
-      await wait(planned.atMs - schedule.now)
-      for (;;) {
-        try {
-          await this.#append(planned)
-          break
-        } catch (error) {
-          if (!(error instanceof StoreError)) throw error
-          await wait(200)
-        }
-      }
-      this.#done++
-    }
-  }
-}
-
-function reached<D extends object>(dependency: D, call: Outside['call']): D {
-  return new Proxy(dependency, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      return (...args: unknown[]) => call(String(name), () => Reflect.apply(value, target, args) as unknown)
-    },
-  })
-}
-
-function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
-  if (!signal) return call
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason as Error)
-    // Nobody waits for its answer any more.
-    call.catch(() => undefined)
-    if (signal.aborted) return abort()
-    signal.addEventListener('abort', abort, { once: true })
-    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
-  })
 }

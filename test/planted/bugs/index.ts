@@ -5,6 +5,7 @@ import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
 import { deathBugs } from './deaths.ts'
 import { failureBugs } from './failures.ts'
+import { foundBugs } from './found.ts'
 import { idempotencyBugs } from './idempotency.ts'
 import { leaseBugs } from './leases.ts'
 import { letterBugs } from './letters.ts'
@@ -27,4 +28,5 @@ export const bugs: readonly Bug[] = [
   ...rebuildBugs,
   ...auditBugs,
   ...actBugs,
+  ...foundBugs,
 ]

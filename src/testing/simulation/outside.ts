@@ -1,0 +1,63 @@
+import type { Link } from '../link.ts'
+import type { Outside } from './app.ts'
+import type { Place } from './network.ts'
+import type { Process } from './process.ts'
+import type { Schedule } from './schedule.ts'
+
+/** What handlers call. */
+export function servicePlace(isUp: () => boolean): Place {
+  return {
+    name: 'the service',
+    isLocal: false,
+    isReal: false,
+    isUp,
+    unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
+    busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
+  }
+}
+
+/** How a process reaches it. */
+export function outsideOf(process: Process, schedule: Schedule, link: Link, kill: () => void): Outside {
+  const call: Outside['call'] = (what, effect, signal) => orAborted(link.call(`outside.${what}`, effect), signal)
+  return {
+    name: process.name,
+    nowMs: () => schedule.now,
+    call,
+    reach: (dependency) => reached(dependency, call),
+    die: () => {
+      kill()
+      return new Promise(() => undefined)
+    },
+  }
+}
+
+/** For whoever only wants to know what an app has, and runs nothing of it. */
+export const nowhere: Outside = {
+  name: 'nobody',
+  nowMs: () => 0,
+  call: () => new Promise(() => undefined),
+  reach: (dependency) => dependency,
+  die: () => new Promise(() => undefined),
+}
+
+function reached<D extends object>(dependency: D, call: Outside['call']): D {
+  return new Proxy(dependency, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(target, name)
+      if (typeof value !== 'function') return value
+      return (...args: unknown[]) => call(String(name), () => Reflect.apply(value, target, args) as unknown)
+    },
+  })
+}
+
+function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return call
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error)
+    // Nobody waits for its answer any more.
+    call.catch(() => undefined)
+    if (signal.aborted) return abort()
+    signal.addEventListener('abort', abort, { once: true })
+    call.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort))
+  })
+}

@@ -1,0 +1,47 @@
+import type { Bug } from '../bug.ts'
+
+/** What the simulator found, put back. */
+export const foundBugs: readonly Bug[] = [
+  {
+    name: 'deadly-event-blamed-for-ever',
+    tells:
+      'An event that had killed its process can not be redriven by the process that parked it, however the code was mended.',
+    file: 'src/engine/suspicion.ts',
+    find: `    if (this.#trials.length === 0 || this.#blamed.has(position)) return undefined`,
+    replace: `    if (this.#trials.length === 0) return undefined`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'due-by-the-clock-of-a-process',
+    tells: 'A process whose clock is a day ahead holds a lane, and whoever comes after it waits for a day.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `    const dueAt = Math.ceil(partition.now() + delayMs)`,
+    replace: `    const dueAt = Math.ceil(clock.now() + delayMs)`,
+    suite: ['test/sim/sim.test.ts'],
+  },
+  {
+    name: 'projection-spins-until-it-may-begin',
+    tells: 'A projection that waits for another subscription to be alone takes a whole core meanwhile.',
+    file: 'src/engine/pages.ts',
+    find: `    const canBegin = !this.#tenure.pause && !this.#isWaiting`,
+    replace: `    const canBegin = !this.#tenure.pause`,
+    suite: ['test/sim/sim.test.ts'],
+  },
+  {
+    name: 'handler-spins-until-it-may-begin',
+    tells: 'A handler that has to be alone, or waits for another one that has to, takes a whole core meanwhile.',
+    file: 'src/engine/handling/loop.ts',
+    find: `    const canBegin = !this.#attempts.isTurnedAway`,
+    replace: `    const canBegin = true`,
+    suite: ['test/sim/sim.test.ts'],
+  },
+  {
+    name: 'probe-spins-behind-a-slow-redrive',
+    tells:
+      'A handler whose breaker lets a probe through, and whose lanes all have to wait for their turn in a slow redrive, takes a whole core.',
+    file: 'src/engine/handling/loop.ts',
+    find: `(probeAt > now || tracks.peek(now) !== undefined))`,
+    replace: `(probeAt > now || tracks.size > 0))`,
+    suite: ['test/sim/sim.test.ts'],
+  },
+]
