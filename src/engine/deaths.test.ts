@@ -308,9 +308,9 @@ function withoutAcquittal(store: Store, isAway: () => boolean): Store {
     ...store,
     subscriptions: {
       ...subscriptions,
-      acquit: async (instance) => {
+      acquit: async (...whose) => {
         if (isAway()) throw new StoreError('STORE_UNAVAILABLE', 'The test took the store away.')
-        await subscriptions.acquit(instance)
+        await subscriptions.acquit(...whose)
       },
     },
   }

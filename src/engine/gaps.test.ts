@@ -2,7 +2,15 @@ import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { balances, bank, countsOf, createWorld, heldOf, rowOf } from '../../test/fixtures.ts'
-import { defineEvents, defineProjection, defineSubscription, evolved, type Projection } from '../index.ts'
+import {
+  defineEvents,
+  defineProjection,
+  defineSubscription,
+  evolved,
+  HoldfastError,
+  type Projection,
+  type Source,
+} from '../index.ts'
 import { createScriptedSource, type ScriptedEvent } from '../testing/source.ts'
 
 const credit = (key: string, version: number, amount = version): ScriptedEvent => ({
@@ -386,6 +394,26 @@ describe('a source that repeats, reorders and withholds versions', () => {
     const { state } = (await second.status()).subscriptions[0] ?? {}
     expect(state).toMatchObject({ state: 'failed', error: { code: 'SOURCE_REGRESSED' } })
     await expect(second.drain()).rejects.toMatchObject({ code: 'SUBSCRIPTION_FAILED' })
+  })
+
+  it('stops loudly, and where it is, when its source has dropped what comes next', async () => {
+    await using world = await createWorld()
+    const source = createScriptedSource()
+    const trimmed: Source = {
+      ...source,
+      read: async (after, ...rest) => {
+        if (after !== 1) return source.read(after, ...rest)
+        throw new HoldfastError('SOURCE_TRIMMED', 'Everything up to position 2 is gone.')
+      },
+    }
+    const engine = world.engine([defineSubscription(balances, { source: trimmed })])
+    source.deliver(credit('a', 1))
+    await world.settle(engine)
+    source.deliver(credit('b', 1), credit('c', 1))
+    await world.runtime.advance(1_000)
+    const [status] = (await engine.status()).subscriptions
+    expect(status?.state).toMatchObject({ state: 'failed', error: { code: 'SOURCE_TRIMMED' } })
+    expect(status?.stored?.partitions[0]?.checkpoint.position).toBe(1)
   })
 
   it('ends with the fold in order, whatever the order, the repeats, the pages and the restarts', async () => {

@@ -279,7 +279,7 @@ export class Worker {
   async #acquit(): Promise<void> {
     const { store, settings, logger, subscription } = this.#parts
     if (!this.#loop?.mayHaveTrials) return
-    const acquit = () => store.subscriptions.acquit(settings.instance)
+    const acquit = () => store.subscriptions.acquit(subscription.name, this.share.partition, settings.instance)
     try {
       // Whoever stops it does not wait for a store that is away.
       await (this.#stopping.signal.aborted ? acquit() : this.#untilStoreWorks(acquit))

@@ -55,8 +55,8 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       return report
     },
     rehearse: (work) => turns(() => rehearseIn(db, work)),
-    acquit: async (instance) => {
-      await db.query(sql.acquit, [instance])
+    acquit: async (...whose) => {
+      await db.query(sql.acquit, whose)
     },
     onRelease: (wake) => listener.onRelease(wake),
   }

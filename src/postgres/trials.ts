@@ -24,5 +24,7 @@ export function trialReader(db: Database) {
 }
 
 export function acquitStatement(db: Database): Statement {
-  return prepared(`DELETE FROM ${db.table('holdfast_trials')} WHERE instance = $1`)
+  return prepared(
+    `DELETE FROM ${db.table('holdfast_trials')} WHERE subscription = $1 AND partition = $2 AND instance = $3`,
+  )
 }

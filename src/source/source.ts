@@ -19,6 +19,10 @@ export interface Source {
   readonly versions: 'contiguous' | 'unordered' | 'none'
   /** `by-key`: it can be cut into any number of shares. Without it, it is read as a whole. */
   readonly cut?: 'by-key'
+  /**
+   * All there is after a position, and only what follows on it: a source that has dropped some of that throws `SOURCE_TRIMMED`, and the
+   * subscription stops. Any other error that is not ours is waited for.
+   */
   read(after: number, limits: PageLimits, signal: AbortSignal, share: Share): Promise<SourcePage>
   /** As far as can be read now. */
   head(): Promise<number>

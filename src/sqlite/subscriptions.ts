@@ -68,7 +68,7 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: 
       return report as ResetReport
     },
     rehearse: (work) => performer.rehearse(work),
-    acquit: async (instance) => gate.write(() => acquit(db, instance)),
+    acquit: async (...whose) => gate.write(() => acquit(db, ...whose)),
     onRelease: (wake) => bell.listen(wake),
   }
 

@@ -16,6 +16,11 @@ export function writeTrials(
   if (trial) db.run(beginSql, subscription, partition, trial.position, trial.instance)
 }
 
-export function acquit(db: Database, instance: string): void {
-  db.run('DELETE FROM holdfast_trials WHERE instance = ?', instance)
+export function acquit(db: Database, subscription: string, partition: number, instance: string): void {
+  db.run(
+    'DELETE FROM holdfast_trials WHERE subscription = ? AND partition = ? AND instance = ?',
+    subscription,
+    partition,
+    instance,
+  )
 }

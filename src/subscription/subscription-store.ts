@@ -260,8 +260,11 @@ export interface SubscriptionStore {
   reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined, deed?: Deed): Promise<ResetReport>
   /** Runs the user's SQL and takes it back, whatever it did; gives what it had changed. `work` may run again from the start. */
   rehearse(work: (tx: Transaction) => Promise<void>): Promise<readonly RowChange[]>
-  /** Takes back the trials of a process that is alive after all: it lost its partition, and nobody is to blame for that. */
-  acquit(instance: string): Promise<void>
+  /**
+   * Takes back the trials of a process that is alive after all: it lost a partition, and nobody is to blame for that. Those of its
+   * other partitions stay: it may yet die over them.
+   */
+  acquit(subscription: string, partition: number, instance: string): Promise<void>
   /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */
   onRelease(wake: () => void): () => void
 }

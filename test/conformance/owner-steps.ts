@@ -145,8 +145,13 @@ export function reset(knowledge: Knowledge): Step {
 }
 
 export function acquit(knowledge: Knowledge): Step {
+  const name = knowledge.pick([...subscriptions, 'nobody'])
+  const partition = knowledge.pick([0, 1])
   const instance = knowledge.pick(['p1', 'p2'])
-  return { name: `acquit ${instance}`, run: ({ clients }) => clients[0].subscriptions.acquit(instance) }
+  return {
+    name: `acquit ${instance} of ${name}/${partition}`,
+    run: ({ clients }) => clients[0].subscriptions.acquit(name, partition, instance),
+  }
 }
 
 export async function commit(knowledge: Knowledge, side: Side): Promise<Step | undefined> {

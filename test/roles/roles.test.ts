@@ -243,7 +243,7 @@ describeServers('the roles of a schema', (server) => {
     expect(await store.snapshot((moment) => moment.partitions('s'))).toHaveLength(1)
     expect((await store.inbox.find('s', ['k'], 1)).size).toBe(1)
     expect(await store.inbox.sweep(5, 10)).toBe(1)
-    await subscriptions.acquit('p1')
+    await subscriptions.acquit('s', 0, 'p1')
     const breaker = { name: 'mail', state: { state: 'closed' }, record: '{}' } as const
     expect(await store.breakers.save(breaker, 0)).toBe(true)
     expect(await store.breakers.save(breaker, 1)).toBe(true)

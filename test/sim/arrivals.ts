@@ -1,17 +1,20 @@
-import type { RecordedEvent, Source } from 'holdfast'
+import { HoldfastError, type RecordedEvent, type Source } from 'holdfast'
 import type { Outside } from '../../src/testing/simulation/app.ts'
 import type { Chance } from '../../src/testing/simulation/chance.ts'
 import type { Step } from './steps.ts'
 
 /**
  * A bad source, the same for the same seed: events come a little out of order, and some of them twice. It has them as time goes by, all of
- * them before the faults are over.
+ * them before the faults are over. It keeps all of them, or only the newest.
  */
 export class Arrivals {
   readonly records: readonly RecordedEvent[]
   readonly #everyMs: number
+  #kept: number
 
-  constructor(chance: Chance, events: number, faultsMs: number) {
+  /** `kept` is how many of them it keeps; 0 for all. */
+  constructor(chance: Chance, events: number, faultsMs: number, kept: number) {
+    this.#kept = kept === 0 ? Number.POSITIVE_INFINITY : kept
     const versions = new Map<string, number>()
     const made = Array.from({ length: events }, (_, i) => {
       const key = `far-${chance.below(3)}`
@@ -24,6 +27,11 @@ export class Arrivals {
       .toSorted((a, b) => a.at - b.at)
       .map(({ key, version }, i) => toRecord(key, version, i + 1))
     this.#everyMs = (faultsMs * 0.8) / Math.max(1, this.records.length)
+  }
+
+  /** Somebody puts back what it has dropped. */
+  restore(): void {
+    this.#kept = Number.POSITIVE_INFINITY
   }
 
   /** How many versions each key has. */
@@ -40,6 +48,9 @@ export class Arrivals {
       versions: 'unordered',
       read: (after, { events }) =>
         outside.call('far.read', () => {
+          const gone = there() - this.#kept
+          if (after < gone)
+            throw new HoldfastError('SOURCE_TRIMMED', `The source far has dropped everything up to position ${gone}.`)
           const page = this.records.slice(after, Math.min(after + events, there()))
           return { events: page, through: page.at(-1)?.position ?? after }
         }),

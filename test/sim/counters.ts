@@ -1,4 +1,4 @@
-import { acceptedOf, effectsOf } from '../../src/testing/simulation/checks.ts'
+import { acceptedOf, effectsOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { Run } from '../../src/testing/simulation/simulation.ts'
 import type { ClaimOutcome, CommitOutcome } from '../../src/subscription/subscription-store.ts'
 import type { StepsApp } from './steps.ts'
@@ -17,6 +17,7 @@ export const counterNames = [
   'redriven',
   'discarded',
   'repeatedEffects',
+  'trims',
 ] as const
 
 export type Counters = Readonly<Record<(typeof counterNames)[number], number>>
@@ -46,6 +47,14 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     handovers: count('stop'),
     redriven: (await witness.redrives.list({ limit: 1_000 })).reduce((sum, one) => sum + one.letters, 0),
     discarded: letters.filter(({ status }) => status === 'discarded').length,
+    trims: history.happenings.filter(({ about }) => isTrimmed(about as Partial<StoreEffect> | undefined)).length,
     repeatedEffects: app.effects.length - new Set(app.effects.map(({ key, n }) => `${key}/${n}`)).size,
   }
+}
+
+/** Somebody asked a source for what it has dropped. */
+function isTrimmed(effect: (Partial<StoreEffect> & { readonly error?: unknown }) | undefined): boolean {
+  return (
+    effect?.what === 'outside.far.read' && (effect.error as { code?: string } | undefined)?.code === 'SOURCE_TRIMMED'
+  )
 }

@@ -1,6 +1,8 @@
 import type { Store } from 'holdfast'
 import { slotOf } from '../../src/source/share.ts'
 import type { ClaimOutcome, Commit, CommitOutcome } from '../../src/subscription/subscription-store.ts'
+import { totalOf } from '../../src/subscription/checkpoint.ts'
+import { acceptedOf } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
 import type { StepsApp } from './steps.ts'
 
@@ -56,6 +58,23 @@ export async function judgeArrivals({ rows }: Store, { arrivals }: StepsApp): Pr
     const found = stored.get(key)?.json
     return found === expected ? [] : [`I3 arrivals: ${key} is ${found}, not ${expected}`]
   })
+}
+
+/** I4, I17: what a bad source has dropped is not passed over: all that a checkpoint passes has its outcome. Its positions have no holes. */
+export function judgePassed(history: History): string[] {
+  return acceptedOf(history).flatMap(({ commit, who }) => {
+    const { lease, from, to, counts } = commit
+    if (lease.subscription !== 'arrivals' || to.position - from === totalOf(counts)) return []
+    return [`I4 arrivals: ${who} went from ${from} to ${to.position} with ${totalOf(counts)} outcomes`]
+  })
+}
+
+/** Nothing stops for good but what has to. */
+export function judgeHalts({ happenings }: History): string[] {
+  const isMeant = (text: string) => text === 'arrivals SOURCE_TRIMMED'
+  return happenings.flatMap(({ kind, who, text }) =>
+    kind === 'halt' && !isMeant(text) ? [`${who} stopped ${text}`] : [],
+  )
 }
 
 function trailOf(steps: readonly number[]): { count: number; trail: number } {

@@ -4,9 +4,23 @@ import { checkCommits } from '../../src/testing/simulation/checks.ts'
 import type { CrashPoint } from '../../src/testing/simulation/network.ts'
 import { type Run, runSimulation } from '../../src/testing/simulation/simulation.ts'
 import { type Counters, countersOf } from './counters.ts'
-import { judgeArrivals, judgeEffects, judgeFinished, judgeLedger, judgeNotes, judgeRows, leftOutOf } from './judge.ts'
+import { Deaths } from './deaths.ts'
+import {
+  judgeArrivals,
+  judgeEffects,
+  judgeFinished,
+  judgeHalts,
+  judgeLedger,
+  judgeNotes,
+  judgePassed,
+  judgeRows,
+  leftOutOf,
+} from './judge.ts'
+import { Leases } from './leases.ts'
 import { StepsApp } from './steps.ts'
 import type { Swarm } from './swarm.ts'
+import { Tries } from './tries.ts'
+import { knownOf, walk } from './walk.ts'
 
 export interface Outcome {
   readonly violations: readonly string[]
@@ -14,16 +28,17 @@ export interface Outcome {
   readonly run: Run
 }
 
-export async function simulateSwarm({ plan, steps }: Swarm, crashPoints: readonly CrashPoint[] = []): Promise<Outcome> {
+export async function simulateSwarm(swarm: Swarm, crashPoints: readonly CrashPoint[] = []): Promise<Outcome> {
+  const { plan, steps } = swarm
   const app = new StepsApp(steps, plan)
   let outcome: Outcome | undefined
   await runSimulation({ plan, app, open: { file: openSqlite, server: openServer }, crashPoints }, async (run) => {
-    outcome = { run, violations: await violationsOf(run, app, steps.partitions), counters: await countersOf(run, app) }
+    outcome = { run, violations: await violationsOf(run, app, swarm), counters: await countersOf(run, app) }
   })
   return outcome as Outcome
 }
 
-async function violationsOf(run: Run, app: StepsApp, partitions: number): Promise<string[]> {
+async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<string[]> {
   const { history, witness, stuck } = run
   const { leftOut, problems } = await leftOutOf(witness, app, run.discarded)
   const always = [
@@ -32,8 +47,11 @@ async function violationsOf(run: Run, app: StepsApp, partitions: number): Promis
       .map(({ who, text }) => `${who} could not start: ${text}`),
     ...problems,
     ...checkCommits(history),
+    ...judgeHalts(history),
+    ...judgePassed(history),
     ...judgeEffects(app, leftOut, stuck === undefined),
-    ...(await judgeFinished(witness, app, history, partitions)),
+    ...(await judgeFinished(witness, app, history, swarm.steps.partitions)),
+    ...(await judgeTries(run, app, swarm)),
   ]
   if (stuck !== undefined) return [`I11 ${stuck}`, ...always]
   return [
@@ -43,4 +61,12 @@ async function violationsOf(run: Run, app: StepsApp, partitions: number): Promis
     ...(await judgeArrivals(witness, app)),
     ...(await judgeLedger(witness, app)),
   ]
+}
+
+async function judgeTries({ history, witness }: Run, app: StepsApp, { plan, steps }: Swarm): Promise<string[]> {
+  const known = await knownOf(witness, app, steps.partitions)
+  const leases = Leases.for(plan, steps)
+  const watchers = [new Tries(steps, known), new Deaths(known), ...(leases ? [leases] : [])]
+  walk(history, known, watchers)
+  return watchers.flatMap(({ problems }) => problems)
 }

@@ -6,11 +6,13 @@ import {
   defineSubscription,
   exponential,
   failure,
+  HoldfastError,
   park,
   retry,
   type StandardSchema,
+  type Store,
 } from 'holdfast'
-import type { App, Outside, PlannedAppend } from '../../src/testing/simulation/app.ts'
+import type { App, Note, Outside, PlannedAppend } from '../../src/testing/simulation/app.ts'
 import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
 import type { Plan } from '../../src/testing/simulation/plan.ts'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
@@ -52,11 +54,39 @@ export interface StepsSettings {
   readonly concurrency: number
   readonly attempts: number
   readonly breaker: boolean
+  /** To how many endpoints the events go, each with a breaker of its own; 0: one for all of them. */
+  readonly endpoints: number
   readonly flaws: readonly Flaw[]
   /** Whether there are events from a bad source too. */
   readonly arrivals: boolean
+  /** How many of them it keeps; 0 for all. */
+  readonly kept: number
   /** The chance that an event has one. */
   readonly flawed: number
+}
+
+/** What the handler notes of each try: which one it is, of which event, and in the end how it went. */
+export interface Tried {
+  readonly number: number
+  readonly id: string
+  readonly how?: 'done' | 'permanent' | 'transient' | 'abandoned' | 'died'
+  /** What it failed of. */
+  readonly why?: string | undefined
+}
+
+export const maxDeaths = 3
+export const firstDelayMs = 200
+/** So many lanes that fail alike are an outage. */
+export const outageLanes = 3
+
+/** Whom an event is for, and how that breaker is called. */
+export function breakerOf({ breaker, endpoints }: StepsSettings, key: string): string | undefined {
+  if (!breaker) return undefined
+  return endpoints === 0 ? 'calls' : `calls:${endpointOf(key, endpoints)}`
+}
+
+function endpointOf(key: string, endpoints: number): string {
+  return `endpoint-${Number(key.slice('key-'.length)) % endpoints}`
 }
 
 /** A fold that shows every event lost, repeated or out of order, and a handler whose effects are kept by the service it calls. */
@@ -68,12 +98,14 @@ export class StepsApp implements App {
   readonly #settings: StepsSettings
   readonly #plan: Plan
   #isMended = false
+  #tries = 0
 
   constructor(settings: StepsSettings, plan: Plan) {
     this.#settings = settings
     this.#plan = plan
     const { seed, faultsMs, appends } = plan
-    if (settings.arrivals) this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs)
+    if (settings.arrivals)
+      this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs, settings.kept)
   }
 
   /** All of them, whoever runs them. */
@@ -86,8 +118,15 @@ export class StepsApp implements App {
     this.#isMended = true
   }
 
-  subscriptions(outside: Outside) {
-    const { partitions, concurrency, attempts, breaker } = this.#settings
+  /** Somebody who is told that events are gone puts them back. Who is not told does nothing. */
+  async tend(_store: Store, halted: ReadonlyMap<string, unknown>): Promise<boolean> {
+    if (codeOf(halted.get('arrivals')) !== 'SOURCE_TRIMMED') return false
+    this.arrivals?.restore()
+    return true
+  }
+
+  subscriptions(outside: Outside, note: Note) {
+    const { partitions, concurrency, attempts, breaker, endpoints } = this.#settings
     const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
     const walks = defineProjection('walks', {
       events: steps,
@@ -105,20 +144,41 @@ export class StepsApp implements App {
       events: steps,
       on: {
         Stepped: async ({ key, data }, { idempotencyKey, signal }) => {
-          if (isFlawed(data, 'permanent')) throw failure.permanent('a bug')
-          if (isFlawed(data, 'transient')) throw failure.transient('not yet')
-          if (isFlawed(data, 'deadly')) await outside.die()
-          if (isFlawed(data, 'hangs')) await never(signal)
-          await outside.call('call', () => void this.effects.push({ key, n: data.n, idempotencyKey }), signal)
+          const tried = { number: ++this.#tries, id: `${key}-${data.n}` }
+          const end = (how: NonNullable<Tried['how']>, why?: string) =>
+            note('end', `${tried.id} ${how}`, { ...tried, how, why } satisfies Tried)
+          note('begin', tried.id, tried satisfies Tried)
+          try {
+            if (isFlawed(data, 'permanent')) throw failure.permanent('a bug')
+            if (isFlawed(data, 'transient')) throw failure.transient('not yet')
+            if (isFlawed(data, 'deadly')) {
+              end('died')
+              await outside.die()
+            }
+            if (isFlawed(data, 'hangs')) await never(signal)
+            await outside.call('call', () => void this.effects.push({ key, n: data.n, idempotencyKey }), signal)
+            end('done')
+          } catch (error) {
+            const isAbandoned = signal.aborted && signal.reason instanceof HoldfastError
+            end(isAbandoned ? 'abandoned' : isFlawed(data, 'permanent') ? 'permanent' : 'transient', String(error))
+            throw error
+          }
         },
       },
       failure: definePolicy({
-        transient: retry({ attempts, backoff: exponential('200ms', { cap: '5s' }) }).then(park),
-        maxDeaths: 3,
+        transient: retry({ attempts, backoff: exponential(`${firstDelayMs}ms`, { cap: '5s' }) }).then(park),
+        outage: { lanes: outageLanes },
+        maxDeaths,
       }),
       concurrency,
       timeout: '3s',
-      ...(breaker ? { breaker: { opens: { failures: 3 }, cooldown: '2s' } } : {}),
+      ...(breaker && {
+        breaker: {
+          opens: { failures: 3 },
+          cooldown: '2s',
+          ...(endpoints > 0 && { key: ({ key }: { readonly key: string }) => endpointOf(key, endpoints) }),
+        },
+      }),
     })
     const notes = defineProjection('notes', {
       events: steps,
@@ -171,4 +231,8 @@ function never(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
   })
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof HoldfastError ? error.code : undefined
 }

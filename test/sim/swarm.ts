@@ -23,7 +23,9 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
   const lessSteps: StepsSettings[] = [
     ...steps.flaws.map((flaw) => ({ ...steps, flaws: steps.flaws.filter((other) => other !== flaw) })),
     ...(steps.breaker ? [{ ...steps, breaker: false }] : []),
+    ...(steps.endpoints > 0 ? [{ ...steps, endpoints: 0 }] : []),
     ...(steps.arrivals ? [{ ...steps, arrivals: false }] : []),
+    ...(steps.kept > 0 ? [{ ...steps, kept: 0 }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
   ]
@@ -46,5 +48,7 @@ function stepsOf(chance: Chance): StepsSettings {
     arrivals: chance.is(0.4),
     flaws: flaws.filter(() => chance.is(0.4)),
     flawed: chance.pick([0.02, 0.1, 0.3]),
+    endpoints: chance.pick([0, 0, 2, 4]),
+    kept: chance.pick([0, 0, 5, 15]),
   }
 }

@@ -92,7 +92,7 @@ export const trialCases: Record<string, Case> = {
     assert.equal((await kept(store, 1)).trials.length, 1)
   },
 
-  'acquits a process of all its trials, and no other': async (store) => {
+  'acquits a process of its trials in a partition, and nobody of any other': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 })
     const elsewhere = claimed(await store.subscriptions.claim({ ...claimBy('one'), subscription: 't' }))
@@ -103,10 +103,12 @@ export const trialCases: Record<string, Case> = {
       table: undefined,
       trial: { position: 7, instance: 'p1' },
     })
-    await store.subscriptions.acquit('p1')
-    await store.subscriptions.acquit('nobody')
+    await store.subscriptions.acquit('s', 0, 'p1')
+    await store.subscriptions.acquit('s', 0, 'nobody')
+    await store.subscriptions.acquit('s', 1, 'p2')
+    await store.subscriptions.acquit('nothing', 0, 'p2')
     assert.deepEqual((await kept(store)).trials, [{ position: 5, instance: 'p2' }])
-    assert.deepEqual((await store.subscriptions.load('t', 0))?.trials, [])
+    assert.deepEqual((await store.subscriptions.load('t', 0))?.trials, [{ position: 7, instance: 'p1' }])
   },
 
   'writes no mark, no trial and nothing into the inbox for an owner of the past': async (store, { elapse }) => {

@@ -31,26 +31,27 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
         if (leave(server, connection.numbers, owner)) server.tell('release', session)
       }),
     claim,
-    renew: ({ subscription, partition, epoch, owner }, leaseMs) =>
-      connection.query('subscriptions.renew', (session) =>
+    renew: (lease, leaseMs) => {
+      const { subscription, partition, epoch, owner } = lease
+      const renewed = (session: Session) =>
         ofRow(subscription, partition, (row) => {
           if (row?.epoch !== epoch || row.owner !== owner) return false
           row.leaseUntil = server.clock.now() + leaseMs
           row.presence = session.number
           return true
-        }),
-      ),
-    release: ({ subscription, partition, epoch, owner }) =>
-      connection.telling(
-        'release',
-        connection.query('subscriptions.release', (session) =>
-          ofRow(subscription, partition, (row) => {
-            if (row?.epoch !== epoch || row.owner !== owner) return
-            free(row, epoch)
-            server.tell('release', session)
-          }),
-        ),
-      ),
+        })
+      return connection.query('subscriptions.renew', renewed, [lease])
+    },
+    release: (lease) => {
+      const { subscription, partition, epoch, owner } = lease
+      const released = (session: Session) =>
+        ofRow(subscription, partition, (row) => {
+          if (row?.epoch !== epoch || row.owner !== owner) return
+          free(row, epoch)
+          server.tell('release', session)
+        })
+      return connection.telling('release', connection.query('subscriptions.release', released, [lease]))
+    },
     load: (subscription, partition) =>
       connection.query('subscriptions.load', () => {
         const row = partitionOf(server.state, { subscription, partition })
@@ -64,11 +65,13 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     resume: (subscription, deed) => setPause('subscriptions.resume', subscription, undefined, deed),
     reset: (subscription, empty, deed) => connection.telling('release', reset(connection, subscription, empty, deed)),
     rehearse: (work) => rehearse(connection, work),
-    acquit: (instance) =>
-      connection.query('subscriptions.acquit', () => {
-        for (const { partitions } of server.state.subscriptions.values())
-          for (const row of partitions) row.trials = row.trials.filter((trial) => trial.instance !== instance)
-      }),
+    acquit: (subscription, partition, instance) => {
+      const acquitted = () => {
+        const row = partitionOf(server.state, { subscription, partition })
+        if (row) row.trials = row.trials.filter((trial) => trial.instance !== instance)
+      }
+      return connection.query('subscriptions.acquit', acquitted, [subscription, partition])
+    },
     onRelease: (wake) => connection.listen('release', wake),
   }
 

@@ -1,5 +1,6 @@
 import type { EventCatalog } from '../../event/catalog.ts'
 import type { Draft } from '../../log/admit.ts'
+import type { Store } from '../../store.ts'
 import type { Consumer, Subscription } from '../../subscription/subscription.ts'
 import type { Chance } from './chance.ts'
 
@@ -20,6 +21,9 @@ export interface Outside {
   die(): Promise<never>
 }
 
+/** Puts something into the history of the run, for whoever judges it. */
+export type Note = (kind: string, text: string, about?: unknown) => void
+
 export interface PlannedAppend {
   readonly atMs: number
   readonly key: string
@@ -31,8 +35,13 @@ export interface PlannedAppend {
 export interface App {
   readonly events: EventCatalog
   /** What a process runs. It is asked for every process, so that none shares memory with another. */
-  subscriptions(outside: Outside): readonly (Consumer | Subscription)[]
+  subscriptions(outside: Outside, note: Note): readonly (Consumer | Subscription)[]
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[]
   /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
   heal?(): void
+  /**
+   * Somebody looks after it, now that all is calm. `halted` are subscriptions that have stopped for good, and why. True when what was done
+   * about it needs processes that begin anew.
+   */
+  tend?(store: Store, halted: ReadonlyMap<string, unknown>): Promise<boolean>
 }

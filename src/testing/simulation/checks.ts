@@ -50,7 +50,7 @@ export function checkCommits(history: History): string[] {
   const epochs = new Map<string, number>()
   const positions = new Map<string, number>()
   const held = new Map<string, Set<string>>()
-  for (const { about, atMs, who } of inOrderOfEpochs(history)) {
+  for (const { about, atMs, who } of inOrder(history, ['effect'])) {
     const { what, about: asked = [], value } = about as StoreEffect
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
     if (isAccepted(about as StoreEffect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
@@ -98,12 +98,13 @@ export function checkCommits(history: History): string[] {
  * What waited for a lock has its effect together with whatever let the lock go, and is told a little later. So among what happened at one moment
  * the epochs tell what was first.
  */
-function inOrderOfEpochs(history: History): Happening[] {
-  const effects = history.happenings.filter(({ kind }) => kind === 'effect')
-  return effects.toSorted((a, b) => a.atMs - b.atMs || (epochOf(a) ?? 0) - (epochOf(b) ?? 0))
+export function inOrder(history: History, kinds: readonly string[]): Happening[] {
+  const chosen = history.happenings.filter(({ kind }) => kinds.includes(kind))
+  return chosen.toSorted((a, b) => a.atMs - b.atMs || (epochOf(a) ?? 0) - (epochOf(b) ?? 0))
 }
 
-function epochOf({ about }: Happening): number | undefined {
+function epochOf({ kind, about }: Happening): number | undefined {
+  if (kind !== 'effect') return undefined
   const { what, value, about: asked = [] } = about as StoreEffect
   const isClaimed = what === 'subscriptions.claim' && (value as ClaimOutcome | undefined)?.outcome === 'claimed'
   if (isClaimed) return (value as Extract<ClaimOutcome, { outcome: 'claimed' }>).lease.epoch

@@ -13,6 +13,7 @@ const asTheyAre = new Set([
   'up',
   'crash',
   'heal',
+  'halt',
   'redrive',
   'discard',
 ])

@@ -114,7 +114,7 @@ async function violationsOf(app: SimulatedApp, simulated: App, run: Run): Promis
     ...checkCommits(history),
   ]
   if (stuck !== undefined) return [`It did not come right: ${stuck}.`, ...violations]
-  const subscriptions = simulated.subscriptions(nowhere)
+  const subscriptions = simulated.subscriptions(nowhere, () => undefined)
   const engine = createEngine({ store: witness, subscriptions, logger: silent })
   for (const subscription of subscriptions) {
     if (subscription.kind === 'subscription' && subscription.source) continue

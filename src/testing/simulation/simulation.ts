@@ -66,6 +66,8 @@ export async function runSimulation(
   let isWell = true
   let launched = 0
   const running = new Map<number, Running>()
+  /** Why subscriptions have stopped for good, in those that run. */
+  const halted = new Map<string, unknown>()
   const network = new Network({
     schedule,
     chance: createChance(seed, 'network'),
@@ -113,7 +115,7 @@ export async function runSimulation(
     const outside = outsideOf(process, schedule, network.link(process, service), () => kill(process))
     const engine = createEngine({
       store,
-      subscriptions: app.subscriptions(outside),
+      subscriptions: app.subscriptions(outside, (kind, text, about) => tell(process.name, kind, text, about)),
       name: process.name,
       logger: silent,
       lease: `${plan.leaseMs}ms`,
@@ -123,6 +125,11 @@ export async function runSimulation(
       ...process.runtime,
     })
     running.set(slot, { process, engine })
+    engine.on('subscription.state', ({ subscription, to }) => {
+      if (to.state !== 'failed') return
+      tell(process.name, 'halt', `${subscription} ${(to.error as { code?: string } | undefined)?.code ?? 'unknown'}`)
+      if (running.get(slot)?.process === process) halted.set(subscription, to.error)
+    })
     engine.start().catch((error: unknown) => tell(process.name, 'failed', String(error), error))
   }
 
@@ -207,6 +214,7 @@ export async function runSimulation(
     isStoreUp = true
     isWell = true
     app.heal?.()
+    halted.clear()
     // The code is mended: everybody begins anew with it, and ends as they did before.
     for (const found of Array.from(running)) {
       if (plan.conditions.killEveryMs > 0) kill(found[1].process)
@@ -229,6 +237,11 @@ export async function runSimulation(
       await schedule.run(schedule.now + lookEveryMs)
       left = await meanwhile(leftToDo(writer))
       if (left === undefined) return undefined
+      if (await meanwhile(tended())) {
+        tell('operator', 'tend')
+        halted.clear()
+        for (const found of Array.from(running)) replace(found)
+      }
       if (schedule.now >= redriveAt) {
         redriveAt = schedule.now + redriveEveryMs
         await meanwhile(redriveAll())
@@ -256,6 +269,10 @@ export async function runSimulation(
       ),
     )
     for (const name of made.flat()) await backend.witness.subscriptions.resume(name)
+  }
+
+  async function tended(): Promise<boolean> {
+    return (await app.tend?.(backend.witness, halted)) ?? false
   }
 
   async function leftToDo(writer: Writer): Promise<string | undefined> {
@@ -304,7 +321,7 @@ export async function runSimulation(
 
   function consumers() {
     const outside: Outside = { ...nowhere, nowMs: () => schedule.now, call: async (_what, effect) => effect() }
-    return app.subscriptions(outside)
+    return app.subscriptions(outside, () => undefined)
   }
 
   function tell(who: string, kind: string, text = '', about?: unknown): void {

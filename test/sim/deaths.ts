@@ -1,0 +1,109 @@
+import type { Failure } from '../../src/failure/failure.ts'
+import type { ClaimOutcome, Commit } from '../../src/subscription/subscription-store.ts'
+import { maxDeaths, type Tried } from './steps.ts'
+import type { Begun, Known, Tenure, Watcher } from './walk.ts'
+
+/** Of one process, at one event; position 0 is whatever it did. */
+interface Open {
+  readonly position: number
+  readonly who: string
+}
+
+/** Before it is known that one event kills alone, so many more may die than the last that counts: each time over something else as well. */
+const mostDeaths = maxDeaths + 1
+
+/**
+ * Events that kill: one is parked after so many deaths and not before, nobody else is blamed, and who is tried alone is alone.
+ */
+export class Deaths implements Watcher {
+  readonly problems: string[] = []
+  readonly #byPosition: ReadonlyMap<number, Known>
+  /** The trials in the store, by partition, and as they were when somebody claimed it. */
+  readonly #open = new Map<number, readonly Open[]>()
+  readonly #found = new Map<Tenure, readonly Open[]>()
+  readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
+  /** How many processes an event has killed since somebody gave its partition back, or let it go. */
+  readonly #deaths = new Map<number, number>()
+  readonly #redrives = new Map<string, string | undefined>()
+  most = 0
+
+  constructor(known: readonly Known[]) {
+    this.#byPosition = new Map(known.map((event) => [event.position, event]))
+  }
+
+  claimed(tenure: Tenure, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
+    if (!isInherited) this.#forget(({ partition }) => partition === tenure.partition)
+    this.#found.set(
+      tenure,
+      this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),
+    )
+  }
+
+  acquitted(who: string, partition: number): void {
+    this.#open.set(
+      partition,
+      this.#openIn(partition).filter((one) => one.who !== who),
+    )
+  }
+
+  killed(who: string): void {
+    this.#running.delete(who)
+  }
+
+  begun({ number, event, tenure }: Begun): void {
+    if (!tenure) return
+    const { id, position, partition } = event
+    const running = this.#running.get(tenure.who) ?? new Map()
+    this.#running.set(tenure.who, running)
+    const isAlone = this.#openIn(partition).some((one) => one.position === position && one.who === tenure.who)
+    const others = [...running.values()]
+    const other = isAlone ? others[0] : others.find((one) => one.isAlone)
+    if (other) this.problems.push(`P9 ${id} and ${other.id} were tried at once by ${tenure.who}, and one of them alone`)
+    running.set(number, { id, isAlone })
+  }
+
+  ended({ number, event, tenure }: Begun, { how }: Tried): void {
+    if (tenure) this.#running.get(tenure.who)?.delete(number)
+    if (how !== 'died') return
+    const deaths = (this.#deaths.get(event.position) ?? 0) + 1
+    this.#deaths.set(event.position, deaths)
+    this.most = Math.max(this.most, deaths)
+    if (deaths > mostDeaths) this.problems.push(`P9 ${event.id} has killed ${deaths} processes, and is not parked`)
+  }
+
+  committed(commit: Commit, tenure: Tenure): void {
+    const { held, letters, lanes, trial, endedTrials = [] } = commit
+    for (const { event, failure } of held) this.#judge(event.position, failure, tenure)
+    for (const change of letters) if (change.change === 'failed') this.#judge(change.position, change.failure, tenure)
+    for (const { lane, hold } of lanes) {
+      if (hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane))
+        this.#forget((event) => event.lane === lane)
+      this.#redrives.set(lane, hold?.redrive)
+    }
+    const left = this.#openIn(tenure.partition).filter(({ position }) => !endedTrials.includes(position))
+    const own = trial ? [{ position: trial.position, who: tenure.who }] : []
+    this.#open.set(tenure.partition, [...left, ...own])
+  }
+
+  #judge(position: number, failure: Failure | undefined, tenure: Tenure): void {
+    if (failure?.code !== 'EVENT_DEADLY') return
+    const { id } = this.#byPosition.get(position) as Known
+    const found = this.#found.get(tenure) ?? []
+    const alone = found.filter((one) => one.position === position).length
+    const beside = found.filter((one) => one.position === 0).length
+    const isOneOfMany = found.some((one) => one.position !== position && one.position !== 0)
+    this.#deaths.delete(position)
+    if (alone < (isOneOfMany ? 2 : 1)) this.problems.push(`P9 ${id} is blamed for deaths that were not its own`)
+    // The first of them left no word.
+    else if (1 + beside + alone < maxDeaths) this.problems.push(`P9 ${id} is blamed for ${1 + beside + alone} deaths`)
+  }
+
+  #openIn(partition: number): readonly Open[] {
+    return this.#open.get(partition) ?? []
+  }
+
+  #forget(isMeant: (event: Known) => boolean): void {
+    for (const position of this.#deaths.keys())
+      if (isMeant(this.#byPosition.get(position) as Known)) this.#deaths.delete(position)
+  }
+}

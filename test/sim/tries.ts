@@ -1,0 +1,165 @@
+import type { HeldLane } from '../../src/dead-letter/letter.ts'
+import type { Failure } from '../../src/failure/failure.ts'
+import type { Commit } from '../../src/subscription/subscription-store.ts'
+import { breakerOf, firstDelayMs, outageLanes, type StepsSettings, type Tried } from './steps.ts'
+import type { Begun, Known, Tenure, Watcher } from './walk.ts'
+
+/** What an event has behind it since its lane was let go for the last time. */
+interface Life {
+  /** How often it failed, and how often of that since an outage that is certain. A probe is the breaker's question, and counts for neither. */
+  failed: number
+  counting: number
+  /** How often its letter says so. */
+  recorded: number
+  last: { readonly tenure: Tenure; readonly atMs: number } | undefined
+}
+
+/** What an owner has seen fail, and nobody answered since: by lane, of what. */
+interface Standing {
+  readonly failing: Map<string, { readonly life: Life; readonly why: string | undefined }>
+  readonly failedBefore: Set<string>
+  outage: 'none' | 'standing' | 'over'
+}
+
+const beginning = Date.UTC(2026, 0, 1)
+
+/**
+ * Attempts and what they count for: no more of them than the policy gives, none before its time, none that nobody made. `lanes` is what
+ * the store has.
+ */
+export class Tries implements Watcher {
+  readonly problems: string[] = []
+  readonly #settings: StepsSettings
+  readonly #byPosition: ReadonlyMap<number, Known>
+  readonly #lives = new Map<number, Life>()
+  readonly #lanes = new Map<string, HeldLane>()
+  readonly #owners = new Map<number, Tenure>()
+  readonly #standings = new Map<Tenure, Standing>()
+  /** Lanes that were among several that failed without an answer: what counted may have been given back. */
+  readonly #excused = new Set<string>()
+  /** Who was given a probe, and of which breaker, and has not begun it. */
+  readonly #probing = new Set<string>()
+  readonly #probes = new Set<number>()
+
+  constructor(settings: StepsSettings, known: readonly Known[]) {
+    this.#settings = settings
+    this.#byPosition = new Map(known.map((event) => [event.position, event]))
+  }
+
+  claimed(tenure: Tenure): void {
+    this.#owners.set(tenure.partition, tenure)
+    this.#standings.set(tenure, { failing: new Map(), failedBefore: new Set(), outage: 'none' })
+  }
+
+  saved(who: string, { name, record }: { readonly name: string; readonly record: string }): void {
+    const { state, probes = [] } = JSON.parse(record) as { state: string; probes?: readonly unknown[] }
+    if (state !== 'half-open') return
+    if (probes.length > 1) this.problems.push(`I10 ${name}: ${probes.length} probes at once`)
+    if (probes.length > 0) this.#probing.add(`${who} ${name}`)
+  }
+
+  begun({ number, event, tenure, atMs }: Begun): void {
+    const { id, lane, position, partition } = event
+    if (!tenure) return void this.problems.push(`I13 ${id} was begun by somebody who had never claimed it`)
+    const breaker = breakerOf(this.#settings, lane)
+    if (this.#probing.delete(`${tenure.who} ${breaker}`)) this.#probes.add(number)
+    if (this.#owners.get(partition) !== tenure) return
+    const hold = this.#lanes.get(lane)
+    const where = `at ${atMs.toFixed(0)} ms by ${tenure.who}`
+    if (hold?.status === 'parked') this.problems.push(`I6 ${id} was begun ${where} while its lane was parked`)
+    if (hold?.headPosition === position && (hold.dueAt ?? 0) > beginning + atMs)
+      this.problems.push(`I11 ${id} was begun ${where}, and is due at ${(hold.dueAt as number) - beginning} ms`)
+    const { last } = this.#lifeOf(position)
+    const isFree = breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
+    // One less, for what is lost by rounding.
+    if (last && !isFree && atMs - last.atMs < firstDelayMs - 1)
+      this.problems.push(`I11 ${id} was begun ${where}, ${(atMs - last.atMs).toFixed(0)} ms after it failed`)
+  }
+
+  ended({ number, event, tenure }: Begun, { how, why }: Tried, atMs: number): void {
+    const isProbe = this.#probes.delete(number)
+    const standing = tenure && this.#owners.get(event.partition) === tenure ? this.#standings.get(tenure) : undefined
+    if (how === 'transient' && !isProbe) {
+      const life = this.#lifeOf(event.position)
+      life.failed++
+      if (standing?.outage !== 'standing') life.counting++
+      life.last = tenure && { tenure, atMs }
+    }
+    if (!standing) return
+    if (how === 'done' || how === 'permanent') this.#answered(standing)
+    if (how === 'transient') this.#failed(standing, event, why)
+  }
+
+  committed({ held, letters, lanes }: Commit, { partition }: Tenure): void {
+    for (const { event, failure, status } of held) this.#recorded(event.position, failure, status)
+    for (const change of letters)
+      if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status)
+    for (const { lane, hold } of lanes) this.#hung(lane, hold, partition)
+  }
+
+  #answered(standing: Standing): void {
+    for (const lane of standing.failing.keys()) standing.failedBefore.add(lane)
+    standing.failing.clear()
+    if (standing.outage === 'standing') standing.outage = 'over'
+  }
+
+  #failed(standing: Standing, { lane, position }: Known, why: string | undefined): void {
+    const { failing, failedBefore, outage } = standing
+    failing.set(lane, { life: this.#lifeOf(position), why })
+    if (failing.size < outageLanes) return
+    for (const one of failing.keys()) this.#excused.add(one)
+    // Several that failed for the first time, and alike: that is one, whatever else is taken for one.
+    const isCertain = [...failing].every(([one, about]) => about.why === why && !failedBefore.has(one))
+    if (outage !== 'none' || !isCertain || this.#settings.breaker) return
+    standing.outage = 'standing'
+    for (const [one, { life }] of failing) {
+      const isDecided = life.counting >= this.#settings.attempts || this.#lanes.get(one)?.redrive !== undefined
+      if (!isDecided) life.counting = 0
+    }
+  }
+
+  #recorded(position: number, failure: Failure | undefined, status: string): void {
+    if (!failure || failure.code === 'EVENT_DEADLY') return
+    const { id, lane, flaw } = this.#byPosition.get(position) as Known
+    const { attempts } = this.#settings
+    const life = this.#lifeOf(position)
+    const isRedriven = this.#lanes.get(lane)?.redrive !== undefined
+    if (failure.class === 'permanent') {
+      if (flaw !== 'permanent') this.problems.push(`I11 ${id} is blamed for what it never did: ${failure.message}`)
+      return
+    }
+    life.recorded++
+    if (isRedriven && status === 'retrying') this.problems.push(`I7 ${id} failed in a redrive, and is tried again`)
+    if (life.recorded > attempts && !this.#excused.has(lane))
+      this.problems.push(`I11 ${id} failed ${life.recorded} times, and may ${attempts} times`)
+    const needed = isRedriven ? 1 : attempts
+    if (status === 'parked' && life.counting < needed)
+      this.problems.push(`I11 ${id} was parked after ${life.counting} failures, and has ${needed} tries`)
+  }
+
+  #hung(lane: string, hold: HeldLane | undefined, partition: number): void {
+    const before = this.#lanes.get(lane)
+    if (hold?.redrive !== undefined && hold.redrive !== before?.redrive) {
+      this.#excused.delete(lane)
+      for (const { position, lane: other } of this.#byPosition.values())
+        if (other === lane) this.#lives.delete(position)
+    }
+    if (!hold) return void this.#lanes.delete(lane)
+    this.#lanes.set(lane, hold)
+    const { tries = 0, headPosition, status } = hold
+    const { failed } = this.#lifeOf(headPosition)
+    // One that is parked for the deaths of processes counts them as one try.
+    if (tries > failed + (status === 'parked' ? 1 : 0)) {
+      const { id } = this.#byPosition.get(headPosition) as Known
+      this.problems.push(`I10 ${id} in partition ${partition} failed ${failed} times, and ${tries} count against it`)
+    }
+  }
+
+  #lifeOf(position: number): Life {
+    const known = this.#lives.get(position)
+    if (known) return known
+    const life = { failed: 0, counting: 0, recorded: 0, last: undefined }
+    this.#lives.set(position, life)
+    return life
+  }
+}

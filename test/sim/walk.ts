@@ -1,0 +1,106 @@
+import type { Store } from 'holdfast'
+import { slotOf } from '../../src/source/share.ts'
+import type { ClaimOutcome, Commit, Lease } from '../../src/subscription/subscription-store.ts'
+import { inOrder, isAccepted, type StoreEffect } from '../../src/testing/simulation/checks.ts'
+import type { History } from '../../src/testing/simulation/history.ts'
+import type { Flaw, StepsApp, Tried } from './steps.ts'
+
+/** An event as those who judge the handler know it. */
+export interface Known {
+  readonly id: string
+  readonly position: number
+  readonly lane: string
+  readonly partition: number
+  readonly flaw: Flaw
+}
+
+/** A process that has, or had, a partition of the handler: from its claim on. */
+export interface Tenure {
+  readonly who: string
+  readonly partition: number
+  readonly epoch: number
+}
+
+export interface Begun {
+  readonly number: number
+  readonly event: Known
+  /** Undefined for one who never claimed the partition. */
+  readonly tenure: Tenure | undefined
+  readonly atMs: number
+}
+
+/** Who goes through what happened to the handler, in the order in which it did. */
+export interface Watcher {
+  claimed?(tenure: Tenure, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
+  renewed?(tenure: Tenure, atMs: number): void
+  released?(lease: Lease): void
+  committed?(commit: Commit, tenure: Tenure, atMs: number): void
+  /** It lives, and says so. */
+  acquitted?(who: string, partition: number): void
+  saved?(who: string, breaker: { readonly name: string; readonly record: string }): void
+  begun?(begun: Begun): void
+  ended?(begun: Begun, tried: Tried, atMs: number): void
+  killed?(who: string): void
+}
+
+export async function knownOf({ log }: Store, { written }: StepsApp, partitions: number): Promise<readonly Known[]> {
+  const { events } = await log.readAll(0, { events: 100_000, bytes: 100_000_000 })
+  const flaws = new Map([...written].flatMap(([key, steps]) => steps.map(({ n, flaw }) => [`${key}-${n}`, flaw])))
+  return events.map(({ id, key, position }) => {
+    const flaw = flaws.get(id) as Flaw
+    return { id, position, lane: key, partition: slotOf(key) % partitions, flaw }
+  })
+}
+
+export function walk(history: History, known: readonly Known[], watchers: readonly Watcher[]): void {
+  const byId = new Map(known.map((event) => [event.id, event]))
+  const tenures = new Map<string, Tenure>()
+  const running = new Map<number, Begun>()
+  for (const { kind, who, about, atMs } of inOrder(history, ['effect', 'begin', 'end', 'kill'])) {
+    if (kind === 'effect') effect(about as StoreEffect, who, atMs)
+    else if (kind === 'kill') for (const watcher of watchers) watcher.killed?.(who)
+    else tried(kind, about as Tried, who, atMs)
+  }
+
+  function tried(kind: string, one: Tried, who: string, atMs: number): void {
+    const event = byId.get(one.id) as Known
+    const begun = running.get(one.number) ?? {
+      number: one.number,
+      event,
+      tenure: tenures.get(`${who}/${event.partition}`),
+      atMs,
+    }
+    if (kind === 'begin') running.set(one.number, begun)
+    else running.delete(one.number)
+    for (const watcher of watchers) {
+      if (kind === 'begin') watcher.begun?.(begun)
+      else watcher.ended?.(begun, one, atMs)
+    }
+  }
+
+  function effect(done: StoreEffect, who: string, atMs: number): void {
+    const { what, value, about: [asked] = [] } = done
+    if (what === 'subscriptions.claim') return claimed(value as ClaimOutcome | undefined, who, atMs)
+    const [, partition] = done.about ?? []
+    if (what === 'subscriptions.acquit' && asked === 'calls')
+      for (const watcher of watchers) watcher.acquitted?.(who, partition as number)
+    if (what === 'breakers.save' && value === true)
+      for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })
+    const lease = isAccepted(done) ? (asked as Commit).lease : (asked as Lease | undefined)
+    const tenure = lease?.subscription === 'calls' ? tenures.get(`${who}/${lease.partition}`) : undefined
+    if (!lease || !tenure || tenure.epoch !== lease.epoch) return
+    for (const watcher of watchers) {
+      if (isAccepted(done)) watcher.committed?.(asked as Commit, tenure, atMs)
+      if (isAccepted(done) || (what === 'subscriptions.renew' && value === true)) watcher.renewed?.(tenure, atMs)
+      if (what === 'subscriptions.release') watcher.released?.(lease)
+    }
+  }
+
+  function claimed(value: ClaimOutcome | undefined, who: string, atMs: number): void {
+    if (value?.outcome !== 'claimed' || value.lease.subscription !== 'calls') return
+    const { partition, epoch } = value.lease
+    const tenure = { who, partition, epoch }
+    tenures.set(`${who}/${partition}`, tenure)
+    for (const watcher of watchers) watcher.claimed?.(tenure, value, atMs)
+  }
+}
