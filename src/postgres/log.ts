@@ -144,10 +144,12 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
     for (let window = firstWindow; ; ) {
       const era = await horizon.now()
       const before = era.settled
-      const { events, isCut, sight } = await pages.live(before, !horizon.isWaiting(era), tailLimits, window)
+      // What a wait has settled since the last look is not kept yet.
+      const after = tailOf(era).through
+      const { events, isCut, sight } = await pages.live(after, before, !horizon.isWaiting(era), tailLimits, window)
       if (!horizon.isOf(era, sight.server)) continue
       const through = throughOf(events, isCut, Math.max(before, sight.solid))
-      tailOf(era).add(before, events, through)
+      tailOf(era).add(after, events, through)
       lookedAt = performance.now()
       const hasLearnt = horizon.learn(era, sight)
       // Solid as far as it was looked for. Who comes to a long log must not take that for its end.

@@ -32,10 +32,10 @@ export interface Pages {
   /** Events up to a position under which nothing can appear any more. Of the sight only the server is known. */
   range(after: number, upTo: number, limits: PageLimits, share: Share): Promise<Rows>
   /**
-   * Events as far as they follow each other on `settled`, and what there is beyond: the end of the log in one round trip. To ask
-   * for the holders costs more than all the rest.
+   * Events after a position that is settled, as far as they follow each other on `settled`, and what there is beyond: the end of the log
+   * in one round trip. To ask for the holders costs more than all the rest.
    */
-  live(settled: number, asksHolders: boolean, limits: PageLimits, window: number): Promise<Rows>
+  live(after: number, settled: number, asksHolders: boolean, limits: PageLimits, window: number): Promise<Rows>
   key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
   /** The first position above one, and the highest. */
   bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
@@ -76,13 +76,13 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
         SELECT coalesce(max(position) FILTER (WHERE position - rank = $1), $1) AS solid,
           coalesce((SELECT max(position) FROM ${table}), 0) AS top
         FROM above
-      ), fit AS MATERIALIZED (${fit('position > $1 AND position <= (SELECT solid FROM sight)', '$2')})
+      ), fit AS MATERIALIZED (${fit('position > $6 AND position <= (SELECT solid FROM sight)', '$2')})
       SELECT NULL::bigint, pg_postmaster_start_time()::text,
         CASE WHEN $4::boolean AND top > solid THEN coalesce((${holdersSql(db.schema)}), '') END,
         bytes::text, solid, pg_is_in_recovery()::integer, top::text, NULL, NULL
       FROM sight, fit
       UNION ALL
-      (SELECT ${columns} FROM ${table} WHERE position > $1 AND position <= (SELECT solid FROM sight)
+      (SELECT ${columns} FROM ${table} WHERE position > $6 AND position <= (SELECT solid FROM sight)
         AND (SELECT bytes FROM fit) <= $3 ORDER BY position LIMIT $2)`,
   }
 
@@ -97,10 +97,10 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
   return {
     range: async (after, upTo, limits, share) =>
       fitted(await ask(range(share), values(after, upTo, limits, share)), after, upTo, limits, share),
-    live: async (settled, asksHolders, limits, window) =>
+    live: async (after, settled, asksHolders, limits, window) =>
       fitted(
-        await ask(live, [settled, limits.events, limits.bytes, asksHolders, window]),
-        settled,
+        await ask(live, [settled, limits.events, limits.bytes, asksHolders, window, after]),
+        after,
         undefined,
         limits,
         whole,

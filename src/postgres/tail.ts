@@ -26,6 +26,10 @@ export class Tail {
     this.#through = after
   }
 
+  get through(): number {
+    return this.#through
+  }
+
   /** All there is after one position and up to another. */
   add(after: number, events: readonly RecordedEvent[], through: number): void {
     if (after !== this.#through) this.#clear(after)

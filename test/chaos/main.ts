@@ -1,5 +1,6 @@
 // The long form of chaos.test.ts:
 //   npm run -s chaos -- --store postgres --engines 3 --cycles 2000 --seed 7 --json
+//   npm run -s chaos -- --store postgres --cycles 20000 --record file --json     which may be cut off, and go on later
 import { parseArgs } from 'node:util'
 import { runChaos } from './run.ts'
 
@@ -13,6 +14,7 @@ const { values } = parseArgs({
     version: { type: 'string', default: 'newest' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     json: { type: 'boolean', default: false },
+    record: { type: 'string' },
     verbose: { type: 'boolean', default: false },
   },
 })
@@ -41,6 +43,7 @@ const result = await runChaos({
   cycles,
   seed,
   version,
+  record: values.record,
   onCycle: (tally) => {
     const cycle = tally.of('cycles')
     const seconds = ((performance.now() - begun) / 1_000).toFixed(1)

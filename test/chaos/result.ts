@@ -14,6 +14,8 @@ export type Result = Readonly<Record<Counter, number>> & {
   /** Nemeses that can't be had here, with the reason. */
   readonly skipped: readonly string[]
   readonly seconds: number
+  /** The commits that it ran on. */
+  readonly revisions: readonly string[]
 }
 
 /** Without these the run would have proved nothing. */
@@ -26,7 +28,7 @@ const violations = ['lost', 'twice', 'inverted', 'outageLetters'] as const
 
 export function resultOf(
   tally: Tally,
-  settings: Pick<Result, 'store' | 'postgres' | 'engines' | 'seed' | 'seconds'>,
+  settings: Pick<Result, 'store' | 'postgres' | 'engines' | 'seed' | 'seconds' | 'revisions'>,
 ): Result {
   const counts = <Name extends Counter>(...names: readonly Name[]) =>
     Object.fromEntries(names.map((name) => [name, tally.of(name)])) as Record<Name, number>

@@ -1,5 +1,6 @@
 import { inspect } from 'node:util'
 import { createRandom } from 'holdfast/testing'
+import { LongRun } from '../long-run.ts'
 import type { Version } from '../postgres/binaries.ts'
 import { prepareGround } from './ground.ts'
 import { nemeses } from './nemeses/index.ts'
@@ -14,6 +15,8 @@ export interface ChaosOptions {
   readonly seed: number
   /** Of PostgreSQL. */
   readonly version?: Version
+  /** Where it is kept how far the run has come. */
+  readonly record?: string | undefined
   readonly onCycle?: (tally: Tally) => void
 }
 
@@ -25,10 +28,12 @@ const moreCycles = 10
 const mostTimes = 4
 
 /** Engines, writers and a server of their own, and everything that can go wrong between them. */
-export async function runChaos({ engines, cycles, seed, version = 'newest', onCycle }: ChaosOptions): Promise<Result> {
-  const begun = performance.now()
-  const random = createRandom(seed)
-  const tally = new Tally()
+export async function runChaos(options: ChaosOptions): Promise<Result> {
+  const { engines, cycles, seed, version = 'newest', onCycle } = options
+  const run = new LongRun(options.record, { engines, cycles, version }, new Tally().record)
+  const tally = Tally.of(run.progress)
+  const done = tally.of('cycles')
+  const random = createRandom(seed + done)
   let postgres: string
   {
     await using ground = await prepareGround(engines, version)
@@ -49,13 +54,14 @@ export async function runChaos({ engines, cycles, seed, version = 'newest', onCy
         await runRound({
           ground,
           database: `chaos_${round}`,
-          seed: seed + round,
+          seed: seed + done + round,
           random,
           tally,
           takeovers,
           nemeses: Array.from({ length: count - takeovers }, () => plan.next().value),
           onCycle: () => onCycle?.(tally),
         })
+        run.keep(tally.record)
       } catch (error) {
         // The run itself broke. What it found until then should be heard all the same.
         tally.problem(inspect(error))
@@ -63,6 +69,6 @@ export async function runChaos({ engines, cycles, seed, version = 'newest', onCy
       }
     }
   }
-  const seconds = Math.round(performance.now() - begun) / 1_000
-  return resultOf(tally, { store: 'postgres', postgres, engines, seed, seconds })
+  const { seconds, revisions } = run
+  return resultOf(tally, { store: 'postgres', postgres, engines, seed, seconds, revisions })
 }

@@ -27,6 +27,14 @@ export type Counter =
 /** So many are enough to know that something is wrong. */
 const mostProblems = 30
 
+/** A tally at rest. */
+export interface TallyRecord {
+  readonly counts: Readonly<Partial<Record<Counter, number>>>
+  readonly problems: readonly string[]
+  readonly skipped: readonly string[]
+  readonly takeoverMs: readonly number[]
+}
+
 /** What happened in a run. */
 export class Tally {
   readonly counts = new Map<Counter, number>()
@@ -35,6 +43,25 @@ export class Tally {
   readonly takeoverMs: number[] = []
   /** Where in the run it is, for whoever reads a problem. */
   place = 'the start'
+
+  static of({ counts, problems, skipped, takeoverMs }: TallyRecord): Tally {
+    const tally = new Tally()
+    for (const [name, count] of Object.entries(counts)) tally.counts.set(name as Counter, count)
+    tally.problems.push(...problems)
+    for (const reason of skipped) tally.skipped.add(reason)
+    tally.takeoverMs.push(...takeoverMs)
+    return tally
+  }
+
+  get record(): TallyRecord {
+    const { counts, problems, skipped, takeoverMs } = this
+    return {
+      counts: Object.fromEntries(counts),
+      problems: [...problems],
+      skipped: [...skipped],
+      takeoverMs: [...takeoverMs],
+    }
+  }
 
   add(counter: Counter, by = 1): void {
     this.counts.set(counter, this.of(counter) + by)

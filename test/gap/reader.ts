@@ -22,12 +22,17 @@ interface Seen {
 }
 
 const limits = { events: 1_000, bytes: 4_194_304 }
-// Nobody reads more often than this; those of our log read when they are woken, the naive ones poll.
+// Nobody reads more often than this.
 const restMs = 5
+// How often somebody asks for the gap, as a person would who looks at the status.
+const askMs = 250
 const [url = '', way = 'horizon'] = process.argv.slice(2)
 const isNaive = way === 'naive'
-const store = await createPostgresStore({ connection: url })
-const { log } = store
+// The same readers in both turns, so that the appends are all that differs; only that nobody wakes them for the naive ones.
+const stores = {
+  ours: await createPostgresStore({ connection: url }),
+  naive: await createPostgresStore({ connection: url, schema: 'naive' }),
+}
 const client = new Client({ connectionString: url, application_name: 'gap reader' })
 await client.connect()
 
@@ -37,7 +42,7 @@ let end: number | undefined
 let gapsSeen = 0
 let wake: () => void = () => undefined
 
-log.onAppend(() => wake())
+stores.ours.log.onAppend(() => wake())
 process.on('message', (job: ReaderJob) => {
   if ('end' in job) end = job.end
   else tail = job.tail
@@ -53,9 +58,9 @@ while (end === undefined || after < end) {
     wake = resolve
   })
   const before = after + afterElsewhere
-  if (end === undefined && tail === 'naive') afterElsewhere = await readNaively('naive', afterElsewhere, [])
-  else if (isNaive) after = await readNaively('holdfast', after, seen)
-  else after = await readOn(after)
+  if (end === undefined && tail === 'naive')
+    afterElsewhere = await (isNaive ? readNaively : readOn)('naive', afterElsewhere, [])
+  else after = await (isNaive ? readNaively : readOn)('ours', after, seen)
   if (after + afterElsewhere > before + limits.events / 2) continue
   await setTimeout(restMs)
   if (!isNaive && tail === 'ours' && after + afterElsewhere === before) await Promise.race([woken, setTimeout(100)])
@@ -64,19 +69,19 @@ await looking
 process.send?.(await compare())
 process.disconnect()
 await client.end()
-await store.close()
+await Promise.all([stores.ours.close(), stores.naive.close()])
 
-async function readOn(from: number): Promise<number> {
-  const { events, through } = await log.readAll(from, limits)
-  for (const { position, key, version = 0 } of events) seen.push({ position, key, version })
+async function readOn(which: 'ours' | 'naive', from: number, into: Seen[]): Promise<number> {
+  const { events, through } = await stores[which].log.readAll(from, limits)
+  for (const { position, key, version = 0 } of events) into.push({ position, key, version })
   return through
 }
 
 /** What everybody writes first. */
-async function readNaively(schema: string, from: number, into: Seen[]): Promise<number> {
+async function readNaively(which: 'ours' | 'naive', from: number, into: Seen[]): Promise<number> {
+  // Not prepared: a plan that is kept from when the table was small would make the readers the slowest part of the run.
   const { rows } = await client.query<{ position: string; key: string; version: string }>({
-    name: schema,
-    text: `SELECT position, key, version, id, type, time, data, metadata FROM ${schema}.holdfast_events
+    text: `SELECT position, key, version, id, type, time, data, metadata FROM ${which === 'ours' ? 'holdfast' : 'naive'}.holdfast_events
       WHERE position > $1 ORDER BY position LIMIT 1000`,
     values: [from],
   })
@@ -88,8 +93,8 @@ async function readNaively(schema: string, from: number, into: Seen[]): Promise<
 
 async function lookForGaps(): Promise<void> {
   while (end === undefined) {
-    if (tail === 'ours' && (await log.gap())) gapsSeen++
-    await setTimeout(100)
+    if ((await stores[tail].log.gap()) && tail === 'ours') gapsSeen++
+    await setTimeout(askMs)
   }
 }
 

@@ -50,7 +50,7 @@ const mostEvents = 4
 
 /**
  * Writers and readers in processes of their own, while a transaction that has written stays open in another database. The naive
- * append takes turns with ours, so that both meet the same machine, with as many readers.
+ * append takes turns with ours, so that both meet the same machine and the same readers.
  */
 export async function runGap({ url, otherUrl, appends, rounds }: GapOptions): Promise<GapResult> {
   const begun = performance.now()

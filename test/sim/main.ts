@@ -1,12 +1,14 @@
 // npm run -s sim -- --seeds 20000 --json            so many seeds, in as many processes as there are cores
+// npm run -s sim -- --seeds 1000000 --record file    hours of them, which may be cut off and go on later
 // npm run -s sim -- --seed 7 --trace                 one of them, with everything that happened
 // npm run -s sim -- --seed 7 --shrink --keep name    what it takes to fail as it does, kept in test/sim/found
 import { type ChildProcess, fork } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { shrink } from '../../src/testing/simulation/shrink.ts'
+import { LongRun } from '../long-run.ts'
 import { counterNames } from './counters.ts'
 import { simulateSwarm } from './run.ts'
 import { simplerSwarms, swarmOf } from './swarm.ts'
@@ -21,6 +23,7 @@ const { values } = parseArgs({
     trace: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     keep: { type: 'string' },
+    record: { type: 'string' },
     bail: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
     worker: { type: 'boolean', default: false },
@@ -34,6 +37,10 @@ if (numbers.some((number) => !Number.isSafeInteger(number) || number < 1)) {
 const [seeds = 1, from = 1, , jobs = 1] = numbers
 /** So few that a run with a fault ends soon, and so many that they are warm. */
 const chunk = 100
+/** After so many it is kept how far a run has come. */
+const block = 5_000
+/** Files of SQLite are kept there: nobody pulls a plug here. */
+const inMemory = existsSync('/dev/shm') ? { TMPDIR: '/dev/shm' } : {}
 /** From so many seeds on, a run in which something never came about proves nothing. */
 const enoughSeeds = 1_000
 
@@ -42,6 +49,8 @@ else if (values.seed !== undefined) await one(Number(values.seed))
 else await all()
 
 function work(): void {
+  // A seventh of the time goes into stacks that nobody reads.
+  Error.stackTraceLimit = 0
   process.on(
     'message',
     ({ first, count }: { readonly first: number; readonly count: number }) => void run(first, count),
@@ -72,12 +81,23 @@ async function one(seed: number): Promise<void> {
 }
 
 async function all(): Promise<void> {
-  const begun = performance.now()
-  const until = from + seeds
-  let next = from
-  let tally = noTally
-  await Promise.all(Array.from({ length: Math.min(jobs, Math.ceil(seeds / chunk)) }, drive))
-  const seconds = Math.round(performance.now() - begun) / 1_000
+  const run = new LongRun(values.record, { seeds, from }, noTally)
+  const isOver = () => run.progress.seeds >= seeds || (values.bail && run.progress.failed.length > 0)
+  const workers = Array.from({ length: Math.min(jobs, Math.ceil(seeds / chunk)) }, () =>
+    fork(fileURLToPath(import.meta.url), ['--worker'], {
+      execArgv: process.execArgv,
+      env: { ...process.env, ...inMemory },
+    }),
+  )
+  while (!isOver()) {
+    const first = from + run.progress.seeds
+    const tallies = await Promise.all(shared(first, Math.min(first + block, from + seeds), workers))
+    run.keep(tallies.reduce(add, run.progress))
+    console.error(`${run.progress.seeds} of ${seeds} seeds`)
+  }
+  for (const worker of workers) worker.kill()
+  const tally = run.progress
+  const { seconds, revisions } = run
   const { failed, counters, virtualMs, ...rest } = tally
   const missing = seeds < enoughSeeds ? [] : counterNames.filter((name) => counters[name] === 0)
   const result = {
@@ -90,26 +110,28 @@ async function all(): Promise<void> {
     virtualHours: Math.round(virtualMs / 36_000) / 100,
     seedsPerHour: Math.round((tally.seeds * 3_600) / seconds),
     seconds,
+    revisions,
   }
   console.log(values.json ? JSON.stringify(result) : result)
   process.exitCode = result.ok ? 0 : 1
+}
 
-  async function drive(): Promise<void> {
-    const child = fork(fileURLToPath(import.meta.url), ['--worker'], { execArgv: process.execArgv })
-    try {
-      while (next < until && !(values.bail && tally.failed.length > 0)) {
-        const first = next
-        next = Math.min(next + chunk, until)
-        const found = await ask(child, { first, count: next - first })
-        for (const { seed, violations } of found.failed)
-          console.error(`seed ${seed}: ${violations.slice(0, 3).join('\n  ')}`)
-        tally = add(tally, found)
-        if (tally.seeds % (10 * chunk) === 0) console.error(`${tally.seeds} of ${seeds} seeds`)
-      }
-    } finally {
-      child.kill()
+/** Each takes the next few when it is done with the last. */
+function shared(first: number, until: number, workers: readonly ChildProcess[]): Promise<Tally>[] {
+  let next = first
+  return workers.map(async (worker) => {
+    let tally = noTally
+    while (next < until) {
+      const at = next
+      next = Math.min(next + chunk, until)
+      const found = await ask(worker, { first: at, count: next - at })
+      for (const { seed, violations } of found.failed)
+        console.error(`seed ${seed}: ${violations.slice(0, 3).join('\n  ')}`)
+      tally = add(tally, found)
+      if (values.bail && found.failed.length > 0) next = until
     }
-  }
+    return tally
+  })
 }
 
 function ask(child: ChildProcess, request: object): Promise<Tally> {

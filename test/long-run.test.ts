@@ -1,0 +1,35 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { LongRun } from './long-run.ts'
+
+function newFile(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'holdfast-'))
+  onTestFinished(() => rmSync(folder, { recursive: true }))
+  return join(folder, 'record.json')
+}
+
+it('goes on from the last that was kept', () => {
+  const file = newFile()
+  const run = new LongRun(file, { cycles: 9 }, { done: 0 })
+  expect(run.progress).toEqual({ done: 0 })
+  run.keep({ done: 4 })
+  const next = new LongRun(file, { cycles: 9 }, { done: 0 })
+  expect(next.progress).toEqual({ done: 4 })
+  expect(next.seconds).toBeGreaterThan(0)
+  expect(next.revisions).toHaveLength(1)
+})
+
+it('begins anew without a file', () => {
+  const run = new LongRun(undefined, {}, 0)
+  run.keep(5)
+  expect(run.progress).toBe(5)
+  expect(new LongRun(undefined, {}, 0).progress).toBe(0)
+})
+
+it('does not go on with what was something else', () => {
+  const file = newFile()
+  new LongRun(file, { cycles: 9 }, 0).keep(4)
+  expect(() => new LongRun(file, { cycles: 10 }, 0)).toThrow(/other settings: {"cycles":9}/)
+})

@@ -1,0 +1,62 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { isDeepStrictEqual } from 'node:util'
+
+interface Kept<Progress> {
+  readonly settings: object
+  readonly seconds: number
+  readonly revisions: readonly string[]
+  readonly progress: Progress
+}
+
+/** A run of hours that may be cut off at any time, and goes on from the last that was kept. Without a file it begins anew each time. */
+export class LongRun<Progress> {
+  readonly #file: string | undefined
+  readonly #settings: object
+  readonly #begun = performance.now()
+  readonly #before: Kept<Progress> | undefined
+  progress: Progress
+
+  constructor(file: string | undefined, settings: object, beginning: Progress) {
+    this.#file = file
+    this.#settings = settings
+    if (file !== undefined && existsSync(file)) this.#before = JSON.parse(readFileSync(file, 'utf8')) as Kept<Progress>
+    if (this.#before && !isDeepStrictEqual(this.#before.settings, settings))
+      throw new Error(`${file} is of a run with other settings: ${JSON.stringify(this.#before.settings)}.`)
+    this.progress = this.#before?.progress ?? beginning
+  }
+
+  /** That it took, all of its parts together. */
+  get seconds(): number {
+    return (this.#before?.seconds ?? 0) + Math.round(performance.now() - this.#begun) / 1_000
+  }
+
+  /** The commits that it ran on, the oldest first. */
+  get revisions(): readonly string[] {
+    return [...new Set([...(this.#before?.revisions ?? []), revision()])]
+  }
+
+  keep(progress: Progress): void {
+    this.progress = progress
+    if (this.#file === undefined) return
+    const kept: Kept<Progress> = {
+      settings: this.#settings,
+      seconds: this.seconds,
+      revisions: this.revisions,
+      progress,
+    }
+    writeFileSync(`${this.#file}.new`, `${JSON.stringify(kept)}\n`)
+    renameSync(`${this.#file}.new`, this.#file)
+  }
+}
+
+function revision(): string {
+  try {
+    return execFileSync('git', ['describe', '--always', '--dirty'], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    return 'unknown'
+  }
+}
