@@ -91,7 +91,7 @@ export async function runSimulation(
       tell,
     )
     breakThings(person, rebuilder())
-    if (app.rebuilt) lookAround(app.rebuilt.look)
+    if (app.rebuilt) lookAround(app.rebuilt)
     const stuck = await live(writer).catch((error: unknown) => String(error))
     await judge({
       history,
@@ -167,15 +167,15 @@ export async function runSimulation(
     return new Rebuilder({ rebuilt, chance: createChance(seed, 'rebuilder'), open, end, tell, pageEvents })
   }
 
-  function lookAround(look: Rebuilt['look']): void {
+  function lookAround(rebuilt: Rebuilt): void {
     schedule.in(lookEveryMs, () => {
       void schedule
-        .hold(() => look(backend.witness))
+        .hold(() => rebuilt.look(backend.witness))
         .catch((error: unknown) => {
           // The server crashed since it was last asked.
           if (!(error instanceof StoreError)) throw error
         })
-      if (schedule.now < plan.faultsMs) lookAround(look)
+      if (schedule.now < plan.faultsMs) lookAround(rebuilt)
     })
   }
 
