@@ -1,10 +1,16 @@
+import type { Plan } from '../../src/testing/simulation/plan.ts'
 import { timeoutMs, type Tried } from './steps.ts'
 import type { Begun, Watcher } from './walk.ts'
 
-/** No attempt takes longer than it may. Only where no process stands still: who does can't give anything up. */
+/** No attempt takes longer than it may. */
 export class Deadlines implements Watcher {
   readonly problems: string[] = []
   readonly #running = new Map<number, Begun>()
+
+  /** Undefined where processes stand still: who does can't give anything up. */
+  static for({ conditions }: Plan): Deadlines | undefined {
+    return conditions.pauseEveryMs > 0 ? undefined : new Deadlines()
+  }
 
   begun(begun: Begun): void {
     this.#running.set(begun.number, begun)

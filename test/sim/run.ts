@@ -3,6 +3,7 @@ import { openServer, openSqlite } from '../../src/testing/simulation/backend.ts'
 import { checkCommits } from '../../src/testing/simulation/checks.ts'
 import type { CrashPoint } from '../../src/testing/simulation/network.ts'
 import { type Run, runSimulation } from '../../src/testing/simulation/simulation.ts'
+import { Breakers } from './breakers.ts'
 import { type Counters, countersOf } from './counters.ts'
 import { Deadlines } from './deadlines.ts'
 import { Deaths } from './deaths.ts'
@@ -69,9 +70,13 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
 }
 
 function judgeTries({ history }: Run, known: readonly Known[], { plan, steps }: Swarm): string[] {
-  const leases = Leases.for(plan, steps)
-  const deadlines = plan.conditions.pauseEveryMs === 0 ? [new Deadlines()] : []
-  const watchers = [new Tries(steps, known), new Deaths(known), ...deadlines, ...(leases ? [leases] : [])]
+  const watchers = [
+    new Tries(steps, known),
+    new Deaths(known),
+    Deadlines.for(plan),
+    Leases.for(plan, steps),
+    Breakers.for(plan, steps),
+  ].filter((watcher) => watcher !== undefined)
   walk(history, known, watchers)
   return watchers.flatMap(({ problems }) => problems)
 }

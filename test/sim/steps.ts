@@ -86,6 +86,8 @@ export async function liveVersion({ rebuilds }: Store): Promise<number | undefin
 export const maxDeaths = 3
 export const firstDelayMs = 200
 export const timeoutMs = 3_000
+/** So many failures in a row open a breaker. */
+export const opensAfter = 3
 /** So many lanes that fail alike are an outage. */
 export const outageLanes = 3
 
@@ -227,7 +229,7 @@ export class StepsApp implements App {
       timeout: timeoutMs,
       ...(breaker && {
         breaker: {
-          opens: { failures: 3 },
+          opens: { failures: opensAfter },
           cooldown: '2s',
           ...(endpoints > 0 && { key: ({ key }: { readonly key: string }) => endpointOf(key, endpoints) }),
         },
