@@ -1,4 +1,4 @@
-import { acceptedOf, effectsOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
+import { acceptedOf, effectsOf, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { Run } from '../../src/testing/simulation/simulation.ts'
 import type { ClaimOutcome, CommitOutcome } from '../../src/subscription/subscription-store.ts'
 import type { StepsApp } from './steps.ts'
@@ -18,6 +18,8 @@ export const counterNames = [
   'discarded',
   'repeatedEffects',
   'trims',
+  'switches',
+  'resets',
 ] as const
 
 export type Counters = Readonly<Record<(typeof counterNames)[number], number>>
@@ -29,6 +31,9 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
   const claims = effectsOf<ClaimOutcome>(history, 'subscriptions.claim')
   // Only who waits at a gap looks, until it is filled or known to stay.
   const looks = effectsOf<{ readonly isFilled: boolean }>(history, 'log.look')
+  const moves = history.happenings.flatMap(({ kind, about }) =>
+    kind === 'effect' ? (moveOf(about as StoreEffect) ?? []) : [],
+  )
   const letters = (
     await Promise.all(app.names.map((subscription) => witness.letters.list({ subscription, limit: 10_000 })))
   ).flat()
@@ -47,6 +52,8 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     handovers: count('stop'),
     redriven: (await witness.redrives.list({ limit: 1_000 })).reduce((sum, one) => sum + one.letters, 0),
     discarded: letters.filter(({ status }) => status === 'discarded').length,
+    switches: moves.filter(({ move }) => move === 'switch').length,
+    resets: moves.filter(({ move }) => move === 'reset').length,
     trims: history.happenings.filter(({ about }) => isTrimmed(about as Partial<StoreEffect> | undefined)).length,
     repeatedEffects: app.effects.length - new Set(app.effects.map(({ key, n }) => `${key}/${n}`)).size,
   }

@@ -22,17 +22,19 @@ export class Deaths implements Watcher {
   readonly #open = new Map<number, readonly Open[]>()
   readonly #found = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
-  /** How many processes an event has killed since somebody gave its partition back, or let it go. */
+  /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait. */
   readonly #deaths = new Map<number, number>()
   readonly #redrives = new Map<string, string | undefined>()
-  most = 0
+  /** Owners that have ended all trials, and begun nothing since, by partition: those that give it back. */
+  readonly #leaving = new Map<number, Tenure>()
 
   constructor(known: readonly Known[]) {
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
   }
 
   claimed(tenure: Tenure, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
-    if (!isInherited) this.#forget(({ partition }) => partition === tenure.partition)
+    const isGivenBack = !isInherited || this.#leaving.delete(tenure.partition)
+    if (isGivenBack) this.#forget(({ partition }) => partition === tenure.partition)
     this.#found.set(
       tenure,
       this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),
@@ -53,6 +55,7 @@ export class Deaths implements Watcher {
   begun({ number, event, tenure }: Begun): void {
     if (!tenure) return
     const { id, position, partition } = event
+    if (this.#leaving.get(partition) === tenure) this.#leaving.delete(partition)
     const running = this.#running.get(tenure.who) ?? new Map()
     this.#running.set(tenure.who, running)
     const isAlone = this.#openIn(partition).some((one) => one.position === position && one.who === tenure.who)
@@ -67,7 +70,6 @@ export class Deaths implements Watcher {
     if (how !== 'died') return
     const deaths = (this.#deaths.get(event.position) ?? 0) + 1
     this.#deaths.set(event.position, deaths)
-    this.most = Math.max(this.most, deaths)
     if (deaths > mostDeaths) this.problems.push(`P9 ${event.id} has killed ${deaths} processes, and is not parked`)
   }
 
@@ -76,10 +78,13 @@ export class Deaths implements Watcher {
     for (const { event, failure } of held) this.#judge(event.position, failure, tenure)
     for (const change of letters) if (change.change === 'failed') this.#judge(change.position, change.failure, tenure)
     for (const { lane, hold } of lanes) {
-      if (hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane))
-        this.#forget((event) => event.lane === lane)
+      const isLetGo = hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane)
+      // Who has to wait for a time of its own is not tried for now, and nobody behind it is suspected meanwhile.
+      const hasToWait = hold?.dueAt !== undefined || hold?.status === 'waiting'
+      if (isLetGo || hasToWait) this.#forget((event) => event.lane === lane)
       this.#redrives.set(lane, hold?.redrive)
     }
+    if (endedTrials.includes(0)) this.#leaving.set(tenure.partition, tenure)
     const left = this.#openIn(tenure.partition).filter(({ position }) => !endedTrials.includes(position))
     const own = trial ? [{ position: trial.position, who: tenure.who }] : []
     this.#open.set(tenure.partition, [...left, ...own])

@@ -2,14 +2,15 @@ import type { Store } from 'holdfast'
 import { slotOf } from '../../src/source/share.ts'
 import type { ClaimOutcome, Commit, CommitOutcome } from '../../src/subscription/subscription-store.ts'
 import { totalOf } from '../../src/subscription/checkpoint.ts'
-import { acceptedOf } from '../../src/testing/simulation/checks.ts'
+import { acceptedOf, inOrder, isAccepted, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
-import type { StepsApp } from './steps.ts'
-
-const table = { name: 'walks', columns: [{ name: 'count', type: 'integer' }] } as const
+import { liveVersion, type StepsApp, walksTable } from './steps.ts'
 
 /** What a person left out on purpose, by subscription: the ids of the events. */
 export type LeftOut = (subscription: string, id: string) => boolean
+
+/** The ids of the events of the log, by position. */
+export type Ids = ReadonlyMap<number, string>
 
 /** Nothing is left out that nobody asked for. */
 export async function leftOutOf(store: Store, { names }: StepsApp, asked: ReadonlySet<string>) {
@@ -27,16 +28,34 @@ export async function leftOutOf(store: Store, { names }: StepsApp, asked: Readon
 }
 
 /** I1, I2, I3: every row is what its events make of it, in their order, each of them once. Written down here by hand. */
-export async function judgeRows({ rows }: Store, { written }: StepsApp, leftOut: LeftOut): Promise<string[]> {
-  const stored = await rows.load(table, [...written.keys()])
+export async function judgeRows(store: Store, { written }: StepsApp, leftOut: LeftOut): Promise<string[]> {
+  const stored = await store.rows.load(walksTable, [...written.keys()])
+  const v = await liveVersion(store)
   return [...written].flatMap(([key, all]) => {
     const steps = all.filter(({ n }) => !leftOut('walks', `${key}-${n}`))
-    const expected = { last: steps.at(-1)?.n ?? 0, ...trailOf(steps.map(({ n }) => n)) }
+    const expected = { last: steps.at(-1)?.n ?? 0, ...trailOf(steps.map(({ n }) => n)), v }
     const found = stored.get(key)
     if (steps.length === 0 && !found) return []
     return found?.json === JSON.stringify(expected)
       ? []
       : [`I3 ${key} is ${found?.json ?? 'not there'} at ${found?.version}, not ${JSON.stringify(expected)}`]
+  })
+}
+
+/** I16: what people have discarded is not back after a switch. Only who begins anew takes everything up again. */
+export function judgeDecisions(history: History, leftOut: LeftOut, ids: Ids): string[] {
+  const out = new Set<number>()
+  for (const { about } of inOrder(history, ['effect'])) {
+    const effect = about as StoreEffect
+    const move = moveOf(effect)
+    if (move?.move === 'reset' && move.subscription === 'walks') out.clear()
+    const commit = isAccepted(effect) ? (effect.about?.[0] as Commit) : undefined
+    if (commit?.lease.subscription !== 'walks') continue
+    for (const { change, position } of commit.letters) if (change === 'discarded') out.add(position)
+  }
+  return [...out].flatMap((position) => {
+    const id = ids.get(position) as string
+    return leftOut('walks', id) ? [] : [`I16 walks: ${id} was discarded, and is back`]
   })
 }
 

@@ -5,31 +5,36 @@ import type { Begun, Tenure, Watcher } from './walk.ts'
 /** Whoever can't be sure that a partition is still its own begins nothing there: when its lease has run out, another one may have begun. */
 export class Leases implements Watcher {
   readonly problems: string[] = []
-  readonly #leaseMs: number
-  readonly #renewedAt = new Map<Tenure, number>()
+  readonly #plan: Plan
+  /** Until when it is its own for all that its owner knows. */
+  readonly #until = new Map<Tenure, number>()
 
   /** Undefined where a process can't know how long the answer to a renewal has been under way. */
-  static for({ leaseMs, conditions }: Plan, { breaker }: StepsSettings): Leases | undefined {
-    if (conditions.slow > 0 || conditions.pauseEveryMs > 0 || breaker) return undefined
-    // A claim takes several calls, and each of them may be refused a few times.
-    return new Leases(leaseMs + 20 * conditions.latencyMs + 200)
+  static for(plan: Plan, { breaker }: StepsSettings): Leases | undefined {
+    const { slow, pauseEveryMs } = plan.conditions
+    return slow > 0 || pauseEveryMs > 0 || breaker ? undefined : new Leases(plan)
   }
 
-  constructor(leaseMs: number) {
-    this.#leaseMs = leaseMs
+  constructor(plan: Plan) {
+    this.#plan = plan
   }
 
   claimed(tenure: Tenure, _claim: unknown, atMs: number): void {
-    this.#renewedAt.set(tenure, atMs)
+    const { leaseMs, conditions } = this.#plan
+    // A claim takes several calls, and each of them may be refused a few times.
+    this.#until.set(tenure, atMs + leaseMs + 20 * conditions.latencyMs + 200)
   }
 
   renewed(tenure: Tenure, atMs: number): void {
-    this.#renewedAt.set(tenure, atMs)
+    const { leaseMs, conditions } = this.#plan
+    this.#until.set(tenure, Math.max(this.#until.get(tenure) ?? 0, atMs + leaseMs + conditions.latencyMs + 1))
   }
 
   begun({ event, tenure, atMs }: Begun): void {
-    const sinceMs = tenure && atMs - (this.#renewedAt.get(tenure) as number)
-    if (sinceMs !== undefined && sinceMs > this.#leaseMs)
-      this.problems.push(`I13 ${event.id} was begun by ${tenure?.who}, whose lease is ${sinceMs.toFixed(0)} ms old`)
+    const lateMs = tenure ? atMs - (this.#until.get(tenure) as number) : 0
+    if (lateMs > 0)
+      this.problems.push(
+        `I13 ${event.id} was begun by ${tenure?.who}, ${lateMs.toFixed(0)} ms after the end of its lease`,
+      )
   }
 }

@@ -4,9 +4,11 @@ import { checkCommits } from '../../src/testing/simulation/checks.ts'
 import type { CrashPoint } from '../../src/testing/simulation/network.ts'
 import { type Run, runSimulation } from '../../src/testing/simulation/simulation.ts'
 import { type Counters, countersOf } from './counters.ts'
+import { Deadlines } from './deadlines.ts'
 import { Deaths } from './deaths.ts'
 import {
   judgeArrivals,
+  judgeDecisions,
   judgeEffects,
   judgeFinished,
   judgeHalts,
@@ -20,7 +22,7 @@ import { Leases } from './leases.ts'
 import { StepsApp } from './steps.ts'
 import type { Swarm } from './swarm.ts'
 import { Tries } from './tries.ts'
-import { knownOf, walk } from './walk.ts'
+import { type Known, knownOf, walk } from './walk.ts'
 
 export interface Outcome {
   readonly violations: readonly string[]
@@ -40,6 +42,7 @@ export async function simulateSwarm(swarm: Swarm, crashPoints: readonly CrashPoi
 
 async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<string[]> {
   const { history, witness, stuck } = run
+  const known = await knownOf(witness, app, swarm.steps.partitions)
   const { leftOut, problems } = await leftOutOf(witness, app, run.discarded)
   const always = [
     ...history.happenings
@@ -48,25 +51,27 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
     ...problems,
     ...checkCommits(history),
     ...judgeHalts(history),
+    ...app.seen,
     ...judgePassed(history),
     ...judgeEffects(app, leftOut, stuck === undefined),
     ...(await judgeFinished(witness, app, history, swarm.steps.partitions)),
-    ...(await judgeTries(run, app, swarm)),
+    ...judgeTries(run, known, swarm),
   ]
   if (stuck !== undefined) return [`I11 ${stuck}`, ...always]
   return [
     ...always,
     ...(await judgeRows(witness, app, leftOut)),
+    ...judgeDecisions(history, leftOut, new Map(known.map(({ id, position }) => [position, id]))),
     ...(app.names.includes('notes') ? judgeNotes((witness as MemoryStore).table('notes'), app, leftOut) : []),
     ...(await judgeArrivals(witness, app)),
     ...(await judgeLedger(witness, app)),
   ]
 }
 
-async function judgeTries({ history, witness }: Run, app: StepsApp, { plan, steps }: Swarm): Promise<string[]> {
-  const known = await knownOf(witness, app, steps.partitions)
+function judgeTries({ history }: Run, known: readonly Known[], { plan, steps }: Swarm): string[] {
   const leases = Leases.for(plan, steps)
-  const watchers = [new Tries(steps, known), new Deaths(known), ...(leases ? [leases] : [])]
+  const deadlines = plan.conditions.pauseEveryMs === 0 ? [new Deadlines()] : []
+  const watchers = [new Tries(steps, known), new Deaths(known), ...deadlines, ...(leases ? [leases] : [])]
   walk(history, known, watchers)
   return watchers.flatMap(({ problems }) => problems)
 }

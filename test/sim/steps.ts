@@ -11,8 +11,9 @@ import {
   retry,
   type StandardSchema,
   type Store,
+  type Subscription,
 } from 'holdfast'
-import type { App, Note, Outside, PlannedAppend } from '../../src/testing/simulation/app.ts'
+import type { App, Note, Outside, PlannedAppend, Rebuilt } from '../../src/testing/simulation/app.ts'
 import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
 import type { Plan } from '../../src/testing/simulation/plan.ts'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
@@ -61,6 +62,8 @@ export interface StepsSettings {
   readonly arrivals: boolean
   /** How many of them it keeps; 0 for all. */
   readonly kept: number
+  /** Whether people build other versions of the fold. */
+  readonly rebuilds: boolean
   /** The chance that an event has one. */
   readonly flawed: number
 }
@@ -74,8 +77,15 @@ export interface Tried {
   readonly why?: string | undefined
 }
 
+export const walksTable = { name: 'walks', columns: [{ name: 'count', type: 'integer' }] } as const
+
+export async function liveVersion({ rebuilds }: Store): Promise<number | undefined> {
+  return (await rebuilds.list('walks')).find(({ isLive }) => isLive)?.version
+}
+
 export const maxDeaths = 3
 export const firstDelayMs = 200
+export const timeoutMs = 3_000
 /** So many lanes that fail alike are an outage. */
 export const outageLanes = 3
 
@@ -97,13 +107,20 @@ export class StepsApp implements App {
   readonly arrivals: Arrivals | undefined
   readonly #settings: StepsSettings
   readonly #plan: Plan
+  readonly rebuilt: Rebuilt | undefined
+  /** What somebody saw who read while everything went wrong. */
+  readonly seen: string[] = []
+  readonly #versions = new Set([1])
   #isMended = false
   #tries = 0
+  /** The version that all processes have, when that is known. */
+  #deployed: number | undefined
 
   constructor(settings: StepsSettings, plan: Plan) {
     this.#settings = settings
     this.#plan = plan
     const { seed, faultsMs, appends } = plan
+    if (settings.rebuilds) this.rebuilt = { name: 'walks', code: (version) => this.#built(version) }
     if (settings.arrivals)
       this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs, settings.kept)
   }
@@ -119,27 +136,57 @@ export class StepsApp implements App {
   }
 
   /** Somebody who is told that events are gone puts them back. Who is not told does nothing. */
-  async tend(_store: Store, halted: ReadonlyMap<string, unknown>): Promise<boolean> {
-    if (codeOf(halted.get('arrivals')) !== 'SOURCE_TRIMMED') return false
-    this.arrivals?.restore()
-    return true
+  async tend(store: Store, halted: ReadonlyMap<string, unknown>): Promise<boolean> {
+    const live = await liveVersion(store)
+    const isOther = this.#versions.size > 1 && live !== undefined && live !== this.#deployed
+    if (isOther) this.#deployed = live
+    const isTrimmed = codeOf(halted.get('arrivals')) === 'SOURCE_TRIMMED'
+    if (isTrimmed) this.arrivals?.restore()
+    return isOther || isTrimmed
   }
 
-  subscriptions(outside: Outside, note: Note) {
-    const { partitions, concurrency, attempts, breaker, endpoints } = this.#settings
-    const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
-    const walks = defineProjection('walks', {
+  /** Whoever reads the live table sees one version, and never a mixture. */
+  async look(store: Store): Promise<void> {
+    const live = await liveVersion(store)
+    if (live === undefined || !this.rebuilt) return
+    const rows = await store.rows.load(walksTable, [...this.written.keys()])
+    for (const [key, { json }] of rows) {
+      const { v } = JSON.parse(json) as { v?: number }
+      if (v !== live) this.seen.push(`I16 ${key} was seen in version ${v}, and ${live} is live`)
+    }
+  }
+
+  #built(version: number): Subscription {
+    this.#versions.add(version)
+    return defineSubscription(this.#walks(version), { partitions: this.#settings.partitions })
+  }
+
+  /** While things go wrong, some processes have old code and some have new. */
+  #versionOf(process: string): number {
+    const known = [...this.#versions].toSorted((a, b) => b - a).slice(0, 3)
+    return this.#deployed ?? createChance(this.#plan.seed, `version of ${process}`).pick(known)
+  }
+
+  #walks(version: number) {
+    return defineProjection('walks', {
       events: steps,
-      initial: () => ({ last: 0, count: 0, trail: 0 }),
+      version,
+      initial: () => ({ last: 0, count: 0, trail: 0, v: 0 }),
       on: {
         Stepped: ({ count, trail }, { data }) => {
-          if (isFlawed(data, 'fold')) throw new RangeError('a bug')
-          return { last: data.n, count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 }
+          if (data.flaw === 'fold' && !this.#isMended) throw new RangeError('a bug')
+          return { last: data.n, count: count + 1, trail: (trail * 31 + data.n) % 1_000_003, v: version }
         },
       },
       columns: { count: 'integer' },
       maxDeaths: 1_000,
     })
+  }
+
+  subscriptions(outside: Outside, note: Note) {
+    const { partitions, concurrency, attempts, breaker, endpoints } = this.#settings
+    const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
+    const walks = this.#walks(this.#versionOf(outside.name))
     const calls = defineHandler('calls', {
       events: steps,
       on: {
@@ -171,7 +218,7 @@ export class StepsApp implements App {
         maxDeaths,
       }),
       concurrency,
-      timeout: '3s',
+      timeout: timeoutMs,
       ...(breaker && {
         breaker: {
           opens: { failures: 3 },

@@ -25,6 +25,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.breaker ? [{ ...steps, breaker: false }] : []),
     ...(steps.endpoints > 0 ? [{ ...steps, endpoints: 0 }] : []),
     ...(steps.arrivals ? [{ ...steps, arrivals: false }] : []),
+    ...(steps.rebuilds ? [{ ...steps, rebuilds: false }] : []),
     ...(steps.kept > 0 ? [{ ...steps, kept: 0 }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
@@ -50,5 +51,6 @@ function stepsOf(chance: Chance): StepsSettings {
     flawed: chance.pick([0.02, 0.1, 0.3]),
     endpoints: chance.pick([0, 0, 2, 4]),
     kept: chance.pick([0, 0, 5, 15]),
+    rebuilds: chance.is(0.5),
   }
 }

@@ -40,7 +40,7 @@ export interface Watcher {
   saved?(who: string, breaker: { readonly name: string; readonly record: string }): void
   begun?(begun: Begun): void
   ended?(begun: Begun, tried: Tried, atMs: number): void
-  killed?(who: string): void
+  killed?(who: string, atMs: number): void
 }
 
 export async function knownOf({ log }: Store, { written }: StepsApp, partitions: number): Promise<readonly Known[]> {
@@ -58,7 +58,7 @@ export function walk(history: History, known: readonly Known[], watchers: readon
   const running = new Map<number, Begun>()
   for (const { kind, who, about, atMs } of inOrder(history, ['effect', 'begin', 'end', 'kill'])) {
     if (kind === 'effect') effect(about as StoreEffect, who, atMs)
-    else if (kind === 'kill') for (const watcher of watchers) watcher.killed?.(who)
+    else if (kind === 'kill') for (const watcher of watchers) watcher.killed?.(who, atMs)
     else tried(kind, about as Tried, who, atMs)
   }
 

@@ -52,11 +52,14 @@ export class Connection {
     return this.retry(() => this.#call(what, effect, about))
   }
 
-  /** All of it or nothing, in two requests: what `work` finds stays so until the second. It may run again from the start. */
-  async transact<T>(what: string, work: (tx: Tx) => Step<T>): Promise<T> {
+  /**
+   * All of it or nothing, in two requests: what `work` finds stays so until the second. It may run again from the start. `about` is told of
+   * the second.
+   */
+  async transact<T>(what: string, work: (tx: Tx) => Step<T>, about?: (value: T) => readonly unknown[]): Promise<T> {
     return this.retry(async () => {
       const { tx, value, isOpen } = await this.open(what, work)
-      if (isOpen) await this.commit(tx, `${what}.commit`)
+      if (isOpen) await this.commit(tx, `${what}.commit`, about?.(value))
       return value
     })
   }

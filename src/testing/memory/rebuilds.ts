@@ -51,21 +51,30 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
       ),
     switch: async (request) => {
       // What it is called by is only known when it has happened.
-      const outcome = await owning('rebuilds.switch', (tx) => switchTo(tx, request))
+      const outcome = await owning(
+        'rebuilds.switch',
+        (tx) => switchTo(tx, request),
+        (known) => [request, known()],
+      )
       return outcome()
     },
-    drop: (subscription, version, deed) => owning('rebuilds.drop', (tx) => drop(tx, subscription, version, deed)),
+    drop: (subscription, version, deed) =>
+      owning(
+        'rebuilds.drop',
+        (tx) => drop(tx, subscription, version, deed),
+        (outcome) => [subscription, version, outcome],
+      ),
   }
 
   /** One after the other, also with those that make subscriptions. */
-  function owning<T>(what: string, work: (tx: Tx) => Step<T>): Promise<T> {
+  function owning<T>(what: string, work: (tx: Tx) => Step<T>, about?: (value: T) => readonly unknown[]): Promise<T> {
     const alone = (tx: Tx): Step<T> => {
       const other = server.lock(tx, ['migration'])
       if (other) return new Blocked(other, () => alone(tx))
       tx.writes.push(() => server.tell('release', tx.session))
       return work(tx)
     }
-    return connection.telling('release', connection.transact(what, alone))
+    return connection.telling('release', connection.transact(what, alone, about))
   }
 
   function begin(tx: Tx, request: BeginRequest): Step<BeginOutcome> {

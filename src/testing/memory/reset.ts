@@ -30,8 +30,10 @@ export async function reset(
     })
   const record = (tx: Tx, report: ResetReport) => writeDeed(server, tx, withCounts(deed, resetCounts(report)))
   if (!empty)
-    return connection.transact('subscriptions.reset', (tx) =>
-      after(prepare(tx), (report) => after(record(tx, report), () => report)),
+    return connection.transact(
+      'subscriptions.reset',
+      (tx) => after(prepare(tx), (report) => after(record(tx, report), () => report)),
+      () => [subscription],
     )
   let own: { readonly error: unknown } | undefined
   const work = connection.retry(async () => {
@@ -41,7 +43,7 @@ export async function reset(
       await empty(handle.tables)
       await handle.settle()
       await connection.within(tx, 'reset.deed', () => record(tx, report))
-      await connection.commit(tx, 'reset.commit')
+      await connection.commit(tx, 'subscriptions.reset.commit', [subscription])
       return report
     } catch (error) {
       await connection.rollback(tx)

@@ -1,5 +1,6 @@
 import type { EventCatalog } from '../../event/catalog.ts'
 import type { Draft } from '../../log/admit.ts'
+import type { Rebuildable } from '../../rebuild/generation.ts'
 import type { Store } from '../../store.ts'
 import type { Consumer, Subscription } from '../../subscription/subscription.ts'
 import type { Chance } from './chance.ts'
@@ -31,12 +32,21 @@ export interface PlannedAppend {
   readonly drafts: readonly (Draft & { readonly id: string })[]
 }
 
+/** A projection of which people build other versions. Which of them a process has is the app's to decide. */
+export interface Rebuilt {
+  readonly name: string
+  code(version: number): Rebuildable
+}
+
 /** What is simulated: subscriptions, and events for them. */
 export interface App {
   readonly events: EventCatalog
   /** What a process runs. It is asked for every process, so that none shares memory with another. */
   subscriptions(outside: Outside, note: Note): readonly (Consumer | Subscription)[]
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[]
+  readonly rebuilt?: Rebuilt | undefined
+  /** Somebody reads what there is, at any time. */
+  look?(store: Store): Promise<void>
   /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
   heal?(): void
   /**

@@ -1,3 +1,5 @@
+import { generationName } from '../../rebuild/generation.ts'
+import type { SwitchOutcome } from '../../rebuild/rebuild-store.ts'
 import type { Commit, CommitOutcome, ClaimOutcome, Lease } from '../../subscription/subscription-store.ts'
 import type { Happening, History } from './history.ts'
 
@@ -41,17 +43,55 @@ export function acceptedOf(history: History): Accepted[] {
   })
 }
 
+/** An act of a person that moves a subscription as a whole. */
+export type Move =
+  | { readonly move: 'switch'; readonly subscription: string; readonly from: number; readonly to: number }
+  | { readonly move: 'drop'; readonly subscription: string; readonly version: number }
+  | { readonly move: 'reset'; readonly subscription: string }
+
+/** What an effect moved: at the end of a transaction, or by itself where there is nothing between. */
+export function moveOf(effect: StoreEffect): Move | undefined {
+  const { about: [first, second, third] = [], value } = effect
+  if ('error' in effect) return undefined
+  switch (effect.what) {
+    case 'rebuilds.switch':
+    case 'rebuilds.switch.commit': {
+      const outcome = (second ?? value) as SwitchOutcome | undefined
+      if (first === undefined || outcome?.outcome !== 'switched') return undefined
+      const { subscription, version } = first as { subscription: string; version: number }
+      return { move: 'switch', subscription, from: outcome.from, to: version }
+    }
+    case 'rebuilds.drop':
+    case 'rebuilds.drop.commit': {
+      // By itself it has its deed there.
+      const outcome = effect.what === 'rebuilds.drop' ? value : third
+      return first !== undefined && outcome === 'dropped'
+        ? { move: 'drop', subscription: first as string, version: second as number }
+        : undefined
+    }
+    case 'subscriptions.reset':
+    case 'subscriptions.reset.commit':
+      return first === undefined ? undefined : { move: 'reset', subscription: first as string }
+    default:
+      return undefined
+  }
+}
+
 /**
  * What must be true of the order in which outcomes reached the store, whatever they are about: checkpoints go on from where they were (I5),
- * nobody writes with an old epoch (I13), and a lane that is held is written only by whoever lets it go (I6).
+ * nobody writes with an old epoch (I13), and a lane that is held is written only by whoever lets it go (I6). Only who begins anew goes back;
+ * where two versions change places, the one that is live never does.
  */
 export function checkCommits(history: History): string[] {
   const problems: string[] = []
   const epochs = new Map<string, number>()
-  const positions = new Map<string, number>()
+  const positions = new Map<string, number | 'start'>()
   const held = new Map<string, Set<string>>()
+  const retired = new Set<string>()
   for (const { about, atMs, who } of inOrder(history, ['effect'])) {
     const { what, about: asked = [], value } = about as StoreEffect
+    const move = moveOf(about as StoreEffect)
+    if (move) moved(move)
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
     if (isAccepted(about as StoreEffect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
   }
@@ -63,9 +103,51 @@ export function checkCommits(history: History): string[] {
     if (value.lease.epoch <= (epochs.get(name) ?? -1))
       problems.push(`I13 ${name}: the epoch ${value.lease.epoch} was given twice`)
     epochs.set(name, value.lease.epoch)
-    const reached = positions.get(name)
-    if (reached !== undefined && value.state.checkpoint.position !== reached)
-      problems.push(`I5 ${name}: claimed at ${value.state.checkpoint.position}, and it is at ${reached}`)
+    const { position, start } = value.state.checkpoint
+    const reached = positions.get(name) === 'start' ? start : positions.get(name)
+    if (reached !== undefined && position !== reached)
+      problems.push(`I5 ${name}: claimed at ${position}, and it is at ${reached}`)
+    positions.set(name, position)
+  }
+
+  function moved(move: Move): void {
+    const { subscription } = move
+    const partitions = [...epochs.keys()].filter((name) => name.startsWith(`${subscription}/`))
+    for (const partition of partitions.map((name) => name.slice(subscription.length + 1))) {
+      const live = `${subscription}/${partition}`
+      const of = (version: number) => `${generationName(subscription, version)}/${partition}`
+      if (move.move === 'switch') changePlaces(live, of(move.to), of(move.from))
+      else if (move.move === 'drop') leave(of(move.version), undefined)
+      else {
+        leave(live, 'start')
+        for (const name of epochs.keys())
+          if (name.startsWith(`${subscription}~`) && name.endsWith(`/${partition}`) && !retired.has(name))
+            leave(name, undefined)
+      }
+    }
+  }
+
+  function changePlaces(live: string, next: string, old: string): void {
+    const [was, is] = [live, next].map((name) => positions.get(name))
+    const [lanes, nextLanes] = [live, next].map((name) => held.get(name))
+    for (const name of [live, next]) leave(name, undefined)
+    const epoch = Math.max(epochs.get(live) ?? -1, epochs.get(next) ?? -1)
+    for (const name of [live, old]) epochs.set(name, epoch)
+    const isNumber = typeof was === 'number' && typeof is === 'number'
+    if (isNumber) positions.set(live, Math.max(was, is))
+    if (was !== undefined) positions.set(old, was)
+    if (nextLanes) held.set(live, nextLanes)
+    if (lanes) held.set(old, lanes)
+    retired.add(old)
+    retired.delete(next)
+  }
+
+  /** Nobody who had it may write any more. */
+  function leave(name: string, position: 'start' | undefined): void {
+    epochs.set(name, Math.floor(epochs.get(name) ?? -1) + 0.5)
+    held.delete(name)
+    if (position === undefined) positions.delete(name)
+    else positions.set(name, position)
   }
 
   function committed({ lease, from, to, rows, lanes, held: letters, letters: changes }: Commit, where: string): void {
@@ -73,7 +155,7 @@ export function checkCommits(history: History): string[] {
     const at = positions.get(name)
     if (lease.epoch !== epochs.get(name))
       problems.push(`I13 ${name}: ${where} wrote with the epoch ${lease.epoch}, and it is ${epochs.get(name)}`)
-    if ((at !== undefined && from !== at) || to.position < from)
+    if ((typeof at === 'number' && from !== at) || to.position < from)
       problems.push(`I5 ${name}: ${where} went from ${from} to ${to.position}, and it was at ${at}`)
     positions.set(name, to.position)
     const lanesHeld = held.get(name) ?? new Set()

@@ -16,6 +16,10 @@ const asTheyAre = new Set([
   'halt',
   'redrive',
   'discard',
+  'rebuild',
+  'switch',
+  'drop',
+  'reset',
 ])
 
 /** What happened, for a person: who lived and died, what got lost, what was done outside, and what the store took. */

@@ -27,11 +27,17 @@ export class Person {
     this.#tell = tell
   }
 
+  act(at: number): Promise<void> {
+    const subscription = this.#chance.pick(this.#subscriptions)
+    return this.#act(at, subscription, this.#chance.pick(['pause', 'redrive', 'redrive', 'redrive', 'discard']))
+  }
+
+  discard(at: number, subscription: string): Promise<void> {
+    return this.#act(at, subscription, 'discard')
+  }
+
   /** Never rejects. */
-  async act(at: number): Promise<void> {
-    const chance = this.#chance
-    const subscription = chance.pick(this.#subscriptions)
-    const what = chance.pick(['pause', 'redrive', 'redrive', 'redrive', 'discard'] as const)
+  async #act(at: number, subscription: string, what: 'pause' | 'redrive' | 'discard'): Promise<void> {
     this.#tell('person', what, subscription)
     try {
       if (what === 'pause') await this.#pause(subscription, at)

@@ -1,4 +1,5 @@
 import { createEngine, type Engine } from '../../engine/engine.ts'
+import { StoreError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { App, Outside } from './app.ts'
@@ -11,6 +12,7 @@ import { nowhere, outsideOf, servicePlace } from './outside.ts'
 import { Person } from './person.ts'
 import type { Plan, StoreName } from './plan.ts'
 import { Process } from './process.ts'
+import { Rebuilder } from './rebuilder.ts'
 import { Schedule } from './schedule.ts'
 import { Writer } from './writer.ts'
 
@@ -88,7 +90,8 @@ export async function runSimulation(
       createChance(seed, 'person'),
       tell,
     )
-    breakThings(person)
+    breakThings(person, rebuilder())
+    if (app.look) lookAround(app.look.bind(app))
     const stuck = await live(writer).catch((error: unknown) => String(error))
     await judge({
       history,
@@ -153,7 +156,30 @@ export async function runSimulation(
     launch(slot)
   }
 
-  function breakThings(person: Person): void {
+  function rebuilder(): Rebuilder | undefined {
+    const { rebuilt } = app
+    if (!rebuilt) return undefined
+    const end = (process: Process) => {
+      process.kill()
+      schedule.in(fate.upTo(300), () => backend.disconnect(process))
+    }
+    const { pageEvents } = plan
+    return new Rebuilder({ rebuilt, chance: createChance(seed, 'rebuilder'), open, end, tell, pageEvents })
+  }
+
+  function lookAround(look: (store: Store) => Promise<void>): void {
+    schedule.in(lookEveryMs, () => {
+      void schedule
+        .hold(() => look(backend.witness))
+        .catch((error: unknown) => {
+          // The server crashed since it was last asked.
+          if (!(error instanceof StoreError)) throw error
+        })
+      if (schedule.now < plan.faultsMs) lookAround(look)
+    })
+  }
+
+  function breakThings(person: Person, builder: Rebuilder | undefined): void {
     const any = () => [...running][fate.below(running.size)]
     const one = () => any()?.[1].process
     every('killEveryMs', () => {
@@ -164,7 +190,14 @@ export async function runSimulation(
       const found = any()
       if (found) replace(found)
     })
-    every('actEveryMs', () => void person.act(truth.clock.now()))
+    every('actEveryMs', () => {
+      const at = truth.clock.now()
+      const who = builder ? fate.pick(['builder', 'builder', 'decider', 'anybody', 'anybody'] as const) : 'anybody'
+      if (who === 'anybody') void person.act(at)
+      // What is decided while somebody builds another version has to hold there too.
+      else if (who === 'decider') void person.discard(at, (builder as Rebuilder).name)
+      else void builder?.act()
+    })
     every('pauseEveryMs', () => {
       const process = one()
       const forMs = fate.upTo(conditions.pauseMs)

@@ -144,6 +144,15 @@ export const checkpointBugs: readonly Bug[] = [
     suite: ['src/engine/lifecycle.test.ts'],
   },
   {
+    name: 'trimmed-source-is-waited-for',
+    tells: 'A source has dropped events that nobody has read, and the subscription waits for them in silence.',
+    file: 'src/engine/worker.ts',
+    find: `  return error instanceof HoldfastError && (!(`,
+    replace: `  if ((error as { code?: string }).code === 'SOURCE_TRIMMED') return false
+  return error instanceof HoldfastError && (!(`,
+    suite: ['src/engine/gaps.test.ts'],
+  },
+  {
     name: 'source-that-lost-events-is-accepted',
     tells: 'After a restore from an old backup the subscription waits in silence and skips what is appended anew.',
     file: 'src/engine/worker.ts',

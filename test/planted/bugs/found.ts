@@ -12,6 +12,15 @@ export const foundBugs: readonly Bug[] = [
     suite: ['src/engine/deaths.test.ts'],
   },
   {
+    name: 'acquitted-of-everything',
+    tells:
+      'A process that gives one partition back and then dies over an event in another leaves no trace of that, and the event kills the next.',
+    file: 'src/sqlite/trials.ts',
+    find: `WHERE subscription = ? AND partition = ? AND instance = ?'`,
+    replace: `WHERE length(?) > 0 AND ? >= 0 AND instance = ?'`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
     name: 'due-by-the-clock-of-a-process',
     tells: 'A process whose clock is a day ahead holds a lane, and whoever comes after it waits for a day.',
     file: 'src/engine/handling/verdicts.ts',

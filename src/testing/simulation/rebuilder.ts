@@ -1,0 +1,101 @@
+import { HoldfastError } from '../../errors.ts'
+import { createOperator } from '../../operator/operator.ts'
+import { rebuild } from '../../rebuild/rebuild.ts'
+import { dropRebuild, switchRebuild } from '../../rebuild/switch.ts'
+import type { Store } from '../../store.ts'
+import type { Rebuilt } from './app.ts'
+import type { Chance } from './chance.ts'
+import type { Process } from './process.ts'
+
+export interface RebuilderParts {
+  readonly rebuilt: Rebuilt
+  readonly chance: Chance
+  /** A process of its own for everything that is done, and its end. */
+  readonly open: (name: string) => { readonly process: Process; readonly store: Store }
+  readonly end: (process: Process) => void
+  readonly tell: (who: string, kind: string, text: string) => void
+  readonly pageEvents: number
+}
+
+/** How long somebody builds before they are tired of it, or their process dies. */
+const patienceMs = 6_000
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+const why = { by: 'person', reason: 'to see what happens' }
+
+/** Somebody who builds versions of a projection beside the live one, switches to them and back, drops them, and begins anew. */
+export class Rebuilder {
+  readonly #parts: RebuilderParts
+  #acts = 0
+  #newest = 1
+
+  constructor(parts: RebuilderParts) {
+    this.#parts = parts
+  }
+
+  /** Of what it builds. */
+  get name(): string {
+    return this.#parts.rebuilt.name
+  }
+
+  /** Never rejects. */
+  async act(): Promise<void> {
+    const { chance, open, end, tell, rebuilt } = this.#parts
+    const what = chance.pick(['rebuild', 'rebuild', 'rebuild', 'switch', 'drop', 'reset'] as const)
+    const { process, store } = open(`rebuilder-${++this.#acts}`)
+    tell(process.name, what, rebuilt.name)
+    try {
+      await this.#do(what, process, store)
+    } catch (error) {
+      // What is refused, or can't be done at the moment, is tried some other time.
+      if (!(error instanceof HoldfastError)) throw error
+    }
+    end(process)
+  }
+
+  async #do(what: 'rebuild' | 'switch' | 'drop' | 'reset', process: Process, store: Store): Promise<void> {
+    const { chance, rebuilt } = this.#parts
+    if (what === 'rebuild') return this.#rebuild(process, store)
+    const versions = await store.rebuilds.list(rebuilt.name)
+    const live = versions.find(({ isLive }) => isLive)
+    const others = versions.filter(({ isLive }) => !isLive)
+    if (what === 'reset') {
+      if (!live) return
+      const subscriptions = [rebuilt.code(live.version)]
+      const operator = createOperator({ store, subscriptions, by: why.by, ...process.runtime })
+      return void (await operator.reset(rebuilt.name, why.reason))
+    }
+    if (others.length === 0) return
+    const { version } = chance.pick(others)
+    if (what === 'drop') return dropRebuild(rebuilt.name, { store, version, ...why, ...process.runtime })
+    return this.#switch(version, process, store)
+  }
+
+  async #rebuild(process: Process, store: Store): Promise<void> {
+    const { chance, rebuilt, pageEvents, end } = this.#parts
+    const isNew = this.#newest === 1 || chance.is(0.5)
+    const version = isNew ? ++this.#newest : 1 + chance.below(this.#newest)
+    const tired = new AbortController()
+    const dies = chance.is(0.3)
+    const afterMs = chance.upTo(patienceMs)
+    void process.later(afterMs, () => (dies ? end(process) : tired.abort()))
+    const { end: ended } = await rebuild(rebuilt.code(version), {
+      store,
+      signal: tired.signal,
+      load: 1,
+      name: process.name,
+      lease: '2s',
+      page: { events: pageEvents },
+      logger: silent,
+      ...why,
+      ...process.runtime,
+    })
+    if (ended === 'level' && chance.is(0.8)) await this.#switch(version, process, store)
+  }
+
+  async #switch(version: number, process: Process, store: Store): Promise<void> {
+    const { chance, rebuilt } = this.#parts
+    const waits = chance.is(0.7) ? ({ wait: '3s' } as const) : {}
+    const options = { store, version, logger: silent, ...waits, ...why, ...process.runtime }
+    await switchRebuild(rebuilt.code(version), options)
+  }
+}
