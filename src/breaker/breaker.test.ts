@@ -207,7 +207,8 @@ describe('createBreaker', () => {
   const store = { breakers: createMemoryBreakerStore() }
 
   it('works with the clock of the machine, and a process that it makes up', async () => {
-    const breaker = createBreaker({ store, name: 'https://example.com/hook', opens: { failures: 1 } })
+    const own = { breakers: createMemoryBreakerStore() }
+    const breaker = createBreaker({ store: own, name: 'https://example.com/hook', opens: { failures: 1 } })
     await expect(breaker.call(broken)).rejects.toBe(down)
     expect(await breaker.state()).toMatchObject({ state: 'open' })
     await breaker.close()

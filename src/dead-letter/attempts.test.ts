@@ -5,6 +5,7 @@ const list = (length: number) => Array.from({ length }, (_, i) => i + 1)
 
 describe('the attempts that are kept', () => {
   it('are all of them, up to 25', () => {
+    expect(keepAttempts(list(10))).toEqual(list(10))
     expect(keepAttempts(list(25))).toEqual(list(25))
   })
 

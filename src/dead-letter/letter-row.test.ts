@@ -75,12 +75,12 @@ describe('a letter', () => {
   })
 
   it('failed as it did the last time', () => {
-    const [first, last] = ['first', 'last'].map((message, at) => ({
+    const [first, second, last] = ['first', 'second', 'last'].map((message, at) => ({
       at,
       failure: describeFailure(new Error(message), 'permanent', 'fold'),
     }))
-    const letter = toDeadLetter({ ...row, attempts: JSON.stringify([first, last]), attempts_total: 9 }, parts)
-    expect(letter.attempts).toEqual([first, last])
+    const letter = toDeadLetter({ ...row, attempts: JSON.stringify([first, second, last]), attempts_total: 9 }, parts)
+    expect(letter.attempts).toEqual([first, second, last])
     expect(letter.failure).toEqual(last?.failure)
     expect(letter.attemptsTotal).toBe(9)
   })
