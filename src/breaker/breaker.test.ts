@@ -214,6 +214,27 @@ describe('createBreaker', () => {
     await breaker.close()
   })
 
+  it('is known to the others by the process that it is told', async () => {
+    const own = createMemoryBreakerStore()
+    const breaker = createBreaker({ store: { breakers: own }, name: 'mail', processId: 'p1' })
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    expect((await own.load('mail')).breaker?.record).toContain('"p1"')
+    await breaker.close()
+  })
+
+  it('says that it needs a store', () => {
+    expect(() => createBreaker({ name: 'mail' } as CreateBreakerOptions)).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID', hint: expect.stringContaining('await') }),
+    )
+  })
+
+  it('tells a person when others were quicker each time', async () => {
+    const busy = { ...createMemoryBreakerStore(), save: async () => false }
+    const breaker = createBreaker({ store: { breakers: busy }, name: 'mail' })
+    await expect(breaker.reset('ada')).rejects.toMatchObject({ code: 'STORE_BUSY', hint: 'Try again.' })
+    await breaker.close()
+  })
+
   it.for([
     [{ store, name: '' }, 'NAME_INVALID'],
     [{ store, name: 'x'.repeat(501) }, 'NAME_INVALID'],

@@ -88,7 +88,13 @@ class KeepingRunner implements TestRunner {
     // A new process takes over, and this mutant with it.
     if (this.#isSpoilt) process.exit(1)
     if (mutantActivation === 'static') namespace.activeMutant = activeMutant.id
-    await this.#load()
+    try {
+      await this.#load()
+    } catch (error) {
+      // A file of tests that does not load is noticed as well.
+      this.#isSpoilt = true
+      return { status: MutantRunStatus.Killed, killedBy: [], failureMessage: String(error), nrOfTests: 0 }
+    }
     const filter = testFilter && new Set(testFilter)
     const chosen = this.#sorted(this.#tests.filter(({ id }) => filter?.has(id) ?? true))
     const activate = () => Object.assign(namespace, { activeMutant: activeMutant.id, hitCount: 0, hitLimit })
