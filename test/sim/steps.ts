@@ -120,7 +120,12 @@ export class StepsApp implements App {
     this.#settings = settings
     this.#plan = plan
     const { seed, faultsMs, appends } = plan
-    if (settings.rebuilds) this.rebuilt = { name: 'walks', code: (version) => this.#built(version) }
+    if (settings.rebuilds)
+      this.rebuilt = {
+        name: 'walks',
+        code: (version) => this.#built(version),
+        look: (store) => this.#look(store),
+      }
     if (settings.arrivals)
       this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs, settings.kept)
   }
@@ -146,9 +151,10 @@ export class StepsApp implements App {
   }
 
   /** Whoever reads the live table sees one version, and never a mixture. */
-  async look(store: Store): Promise<void> {
+  async #look(store: Store): Promise<void> {
     const live = await liveVersion(store)
-    if (live === undefined || !this.rebuilt) return
+    // Nobody has begun it yet.
+    if (live === undefined) return
     const rows = await store.rows.load(walksTable, [...this.written.keys()])
     for (const [key, { json }] of rows) {
       const { v } = JSON.parse(json) as { v?: number }

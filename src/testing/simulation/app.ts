@@ -36,6 +36,8 @@ export interface PlannedAppend {
 export interface Rebuilt {
   readonly name: string
   code(version: number): Rebuildable
+  /** Somebody reads it, at any time. */
+  look(store: Store): Promise<void>
 }
 
 /** What is simulated: subscriptions, and events for them. */
@@ -45,8 +47,6 @@ export interface App {
   subscriptions(outside: Outside, note: Note): readonly (Consumer | Subscription)[]
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[]
   readonly rebuilt?: Rebuilt | undefined
-  /** Somebody reads what there is, at any time. */
-  look?(store: Store): Promise<void>
   /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
   heal?(): void
   /**

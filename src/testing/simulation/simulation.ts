@@ -2,7 +2,7 @@ import { createEngine, type Engine } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
-import type { App, Outside } from './app.ts'
+import type { App, Outside, Rebuilt } from './app.ts'
 import type { Backend } from './backend.ts'
 import { createChance } from './chance.ts'
 import { type Conditions, calm } from './conditions.ts'
@@ -91,7 +91,7 @@ export async function runSimulation(
       tell,
     )
     breakThings(person, rebuilder())
-    if (app.look) lookAround(app.look.bind(app))
+    if (app.rebuilt) lookAround(app.rebuilt)
     const stuck = await live(writer).catch((error: unknown) => String(error))
     await judge({
       history,
@@ -167,15 +167,15 @@ export async function runSimulation(
     return new Rebuilder({ rebuilt, chance: createChance(seed, 'rebuilder'), open, end, tell, pageEvents })
   }
 
-  function lookAround(look: (store: Store) => Promise<void>): void {
+  function lookAround(rebuilt: Rebuilt): void {
     schedule.in(lookEveryMs, () => {
       void schedule
-        .hold(() => look(backend.witness))
+        .hold(() => rebuilt.look(backend.witness))
         .catch((error: unknown) => {
           // The server crashed since it was last asked.
           if (!(error instanceof StoreError)) throw error
         })
-      if (schedule.now < plan.faultsMs) lookAround(look)
+      if (schedule.now < plan.faultsMs) lookAround(rebuilt)
     })
   }
 
