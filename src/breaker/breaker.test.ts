@@ -207,9 +207,31 @@ describe('createBreaker', () => {
   const store = { breakers: createMemoryBreakerStore() }
 
   it('works with the clock of the machine, and a process that it makes up', async () => {
-    const breaker = createBreaker({ store, name: 'https://example.com/hook', opens: { failures: 1 } })
+    const own = { breakers: createMemoryBreakerStore() }
+    const breaker = createBreaker({ store: own, name: 'https://example.com/hook', opens: { failures: 1 } })
     await expect(breaker.call(broken)).rejects.toBe(down)
     expect(await breaker.state()).toMatchObject({ state: 'open' })
+    await breaker.close()
+  })
+
+  it('is known to the others by the process that it is told', async () => {
+    const own = createMemoryBreakerStore()
+    const breaker = createBreaker({ store: { breakers: own }, name: 'mail', processId: 'p1' })
+    await expect(breaker.call(broken)).rejects.toBe(down)
+    expect((await own.load('mail')).breaker?.record).toContain('"p1"')
+    await breaker.close()
+  })
+
+  it('says that it needs a store', () => {
+    expect(() => createBreaker({ name: 'mail' } as CreateBreakerOptions)).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID', hint: expect.stringContaining('await') }),
+    )
+  })
+
+  it('tells a person when others were quicker each time', async () => {
+    const busy = { ...createMemoryBreakerStore(), save: async () => false }
+    const breaker = createBreaker({ store: { breakers: busy }, name: 'mail' })
+    await expect(breaker.reset('ada')).rejects.toMatchObject({ code: 'STORE_BUSY', hint: 'Try again.' })
     await breaker.close()
   })
 

@@ -29,6 +29,27 @@ describe('the breakers of a process', () => {
     expect(changes).toEqual(['one: closed → open'])
   })
 
+  it('forget as many as are too many', () => {
+    const { breakers } = createWorld({ most: 2 })
+    const [one, two] = [breakers.get('one', settings), breakers.get('two', settings)]
+    expect(breakers.get('one', settings)).toBe(one)
+    breakers.get('three', settings)
+    expect(breakers.get('two', settings)).not.toBe(two)
+    expect(breakers.get('one', settings)).not.toBe(one)
+  })
+
+  it('count whatever a call throws, and tell when the store fails', async () => {
+    const errors: string[] = []
+    const { breakers } = createWorld({ onStoreError: (name) => errors.push(name) })
+    const broken = () => Promise.reject(new Error('no'))
+    for (const _ of [1, 2]) await expect(breakers.get('one', settings).call(broken)).rejects.toThrow('no')
+    expect(await breakers.get('one', settings).state()).toMatchObject({ state: 'open' })
+    const failing = { ...createMemoryBreakerStore(), load: () => Promise.reject(new Error('away')) }
+    const other = createWorld({ store: { breakers: failing }, onStoreError: (name) => errors.push(name) })
+    await other.breakers.get('two', settings).enter()
+    expect(errors).toEqual(['two'])
+  })
+
   it('forget those that nobody asked for the longest, and find them again in the store', async () => {
     const { breakers, fail, changes } = createWorld({ most: 2 })
     await fail('one')

@@ -57,6 +57,9 @@ describe('the settings of a breaker', () => {
     [{ cooldown: null }, 'cooldown'],
     [{ cooldown: '400d' }, 'cooldown'],
     [{ cooldown: { factor: 0.5 } }, 'cooldown.factor'],
+    [{ cooldown: { factor: '2' } }, 'cooldown.factor is "2"'],
+    [{ cooldown: { factor: Number.POSITIVE_INFINITY } }, 'cooldown.factor is Infinity'],
+    [{ opens: { rate: '0.5', window: '1m', minimumCalls: 1 } }, 'opens.rate is "0.5"'],
     [{ cooldown: { initial: '1m', cap: '1s' } }, 'cooldown.cap'],
     [{ cooldown: { start: '1m' } }, 'start'],
     [{ probes: 0 }, 'probes'],
@@ -67,6 +70,21 @@ describe('the settings of a breaker', () => {
   ] as const)('refuse %j', ([options, what]) => {
     expect(() => breakerSettings(options as BreakerOptions)).toThrow(
       expect.objectContaining({ code: 'OPTION_INVALID', message: expect.stringContaining(what) }),
+    )
+  })
+
+  it('take what is at their limits', () => {
+    expect(breakerSettings({ cooldown: { factor: 1 } }).cooldown.factor).toBe(1)
+    expect(breakerSettings({ cooldown: '365d' }).cooldown.ms).toBe(365 * 86_400_000)
+    expect(breakerSettings({ opens: { rate: 1, window: '1m', minimumCalls: 1 } }).opens).toMatchObject({ rate: 1 })
+  })
+
+  it('say what is possible instead', () => {
+    expect(() => breakerSettings({ probes: 0 })).toThrow(
+      expect.objectContaining({
+        message: expect.stringContaining('probes is 0.'),
+        hint: 'It is a whole number, 1 or more.',
+      }),
     )
   })
 })

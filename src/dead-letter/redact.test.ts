@@ -14,6 +14,11 @@ describe('a redacted text', () => {
     ['an open "quote with the rest', 'an open "***'],
     [`token ${'x'.repeat(41)} refused`, 'token *** refused'],
     ['order #12-ab/7 (2026-01-01T10:00)', 'order *** (***:***)'],
+    ["no 'Ada's cat' here", "no '***' here"],
+    ['a "b"c and "d"', 'a "***"c and "***"'],
+    ['it took 20. Then it failed', 'it took ***. Then it failed'],
+    ['it is .50 now', 'it is *** now'],
+    [`word ${'x'.repeat(40)} stays`, `word ${'x'.repeat(40)} stays`],
     ['', ''],
   ] as const)('of %j is %j', ([text, redacted]) => {
     expect(redact(text)).toBe(redacted)
@@ -25,9 +30,21 @@ describe('a redacted text', () => {
     expect(redact('xxvipxx is fine', payload)).toBe('xx***xx is fine')
   })
 
+  it('has short values where they are words, and longer ones anywhere', () => {
+    expect(redact('an banana', { short: 'an' })).toBe('*** banana')
+    expect(redact('xabcx', { padded: ' abc ' })).toBe('x***x')
+  })
+
+  it('is made with any payload, also one that has itself in it', () => {
+    const payload: Record<string, unknown> = { none: null, name: 'Ada' }
+    payload['self'] = payload
+    expect(redact('Ada is here', payload)).toBe('*** is here')
+  })
+
   it('says nothing where there is too much to look for', () => {
     expect(redact('some words', { note: 'x'.repeat(300_000) })).toBe('***')
     expect(redact('', { note: 'x'.repeat(300_000) })).toBe('')
+    expect(redact('some words', { note: 'x'.repeat(262_144) })).toBe('some words')
   })
 
   it('has no value of any payload, wherever it stands and however it is written', () => {
@@ -92,6 +109,44 @@ describe('a redacted failure', () => {
     for (const value of ['Grace', 'Hopper', '4711']) expect(JSON.stringify(shown)).not.toContain(value)
   })
 
+  const redacted = (thrown: unknown, payload: unknown, evidence?: string) =>
+    redactFailure(describeFailure(thrown, 'permanent', 'fold', evidence), payload)
+  const at = (...frames: string[]) => ({
+    name: 'Error',
+    message: 'no',
+    stack: ['Error: no', ...frames.map((frame) => `    ${frame}`)].join('\n'),
+  })
+
+  it('has no value of the payload in its code and in what decided its class', () => {
+    const payload = { owner: 'Ada', amount: 4711, id: 1234n }
+    expect(redacted({ message: 'no', code: 'E_ADA' }, payload, 'code 4711')).toMatchObject({
+      code: 'E_***',
+      evidence: 'code ***',
+    })
+    expect(redacted({ message: 'no', code: 'X1234' }, payload).code).toBe('X***')
+    expect(redacted({ message: 'no' }, payload)).toMatchObject({ code: null, evidence: null, stack: null })
+    const { evidence, ...old } = describeFailure('no', 'permanent', 'fold')
+    expect(evidence).toBeNull()
+    expect(redactFailure(old, payload)).not.toHaveProperty('evidence')
+  })
+
+  it('keeps the places of its frames, and what is called but for values', () => {
+    const payload = { dir: 'app', name: 'pay' }
+    expect(redacted(at('at pay (/app/bank.ts:1:1)', 'at /app/main.ts:2:2'), payload).stack).toBe(
+      '    at *** (/app/bank.ts:1:1)\n    at /app/main.ts:2:2',
+    )
+  })
+
+  it('keeps its names, and nothing of its message, where there is too much to look for', () => {
+    const payload = { note: 'x'.repeat(300_000) }
+    expect(redacted({ name: 'Declined', message: 'no', code: 'E1' }, payload, 'HTTP 503')).toMatchObject({
+      errorType: 'Declined',
+      message: '***',
+      code: 'E1',
+      evidence: 'HTTP 503',
+    })
+  })
+
   it('has no value of any payload in its message, its stack and its causes', () => {
     const value = fc.stringMatching(/^zq[a-z\d ]{2,20}z$/)
     fc.assert(
@@ -126,6 +181,7 @@ describe('the shape of a payload', () => {
 
   it('does not show keys that are values', () => {
     expect(shapeOf({ balances: { 'ada@example.com': 5, '4711': 6 } })).toEqual({ balances: { '…': 'number' } })
+    expect(shapeOf({ 'ada@example.com': 5, 'bob@example.com': 'no' })).toEqual({ '…': 'number' })
   })
 
   it('ends somewhere, however deep, wide or odd the payload is', () => {
@@ -134,6 +190,26 @@ describe('the shape of a payload', () => {
     const wide = Object.fromEntries(Array.from({ length: 5_000 }, (_, i) => [`k${letters(i)}`, i]))
     expect(Object.keys(shapeOf(wide) as object).length).toBeLessThan(50)
     expect(shapeOf(JSON.parse('{"__proto__":{"a":1}}'))).toEqual({ '…': { a: 'number' } })
+  })
+
+  it('has forty keys, and forty kinds of items, before it is told in short', () => {
+    const keys = (length: number) => Array.from({ length }, (_, i) => `k${letters(i)}`)
+    const wide = (length: number) => Object.fromEntries(keys(length).map((key) => [key, 1]))
+    expect(shapeOf(wide(40))).toEqual(Object.fromEntries(keys(40).map((key) => [key, 'number'])))
+    for (const length of [41, 99])
+      expect(Object.entries(shapeOf(wide(length)) as object)).toEqual([
+        ...keys(40).map((key) => [key, 'number']),
+        [keys(41).at(-1), '…'],
+      ])
+    const kinds = (length: number) => keys(length).map((key) => ({ [key]: 1 }))
+    expect(shapeOf(kinds(40))).toHaveLength(40)
+    expect(shapeOf(kinds(41))).toEqual(['…'])
+  })
+
+  it('is twelve deep', () => {
+    const nested = (depth: number): unknown => (depth === 0 ? 5 : { a: nested(depth - 1) })
+    const shapeAt = (depth: number): unknown => (depth === 0 ? '…' : { a: shapeAt(depth - 1) })
+    expect(shapeOf(nested(20))).toEqual(shapeAt(12))
   })
 
   it('has no value of any payload', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { describeFailure } from '../failure/failure.ts'
-import { foldStack, framesOf } from './stack.ts'
+import { foldStack, framesOf, originOf } from './stack.ts'
 
 const own = new URL('..', import.meta.url).href
 const stackOf = (...frames: string[]) => ['Error: no', ...frames.map((frame) => `    ${frame}`)].join('\n')
@@ -52,5 +52,26 @@ describe('a stack', () => {
     expect(framesOf(failure)).toEqual([])
     expect(framesOf({ stack: null, message: '' })).toEqual([])
     expect(framesOf({ stack: 'at Ada (secret:1:1)', message: 'other' })).toEqual([])
+    expect(framesOf({ stack: stackOf('at Ada (secret:1:1)'), message: 'other' })).toEqual([])
+    expect(framesOf({ stack: 'Error: cut…\n    at Ada (secret:1:1)', message: 'cut…' })).toEqual([])
+  })
+
+  it('may begin with its message, and a message with a mark of what was cut', () => {
+    expect(framesOf({ stack: 'no\n    at pay (/app/bank.ts:1:1)', message: 'no' })).toEqual([
+      'at pay (/app/bank.ts:1:1)',
+    ])
+    expect(framesOf({ stack: 'Error: …cut\n    at pay (/app/bank.ts:1:1)', message: '…cut' })).toHaveLength(1)
+  })
+
+  it('knows whose code a frame is in, also when it is the first', () => {
+    const path = new URL('..', import.meta.url).pathname
+    expect(
+      foldStack({ stack: stackOf(`at take (${path}engine/page.ts:1:1)`, 'at pay (/app/a.ts:1:1)'), message: 'no' }),
+    ).toEqual([
+      { kind: 'folded', of: 'holdfast', frames: [`at take (${path}engine/page.ts:1:1)`] },
+      { kind: 'frame', text: 'at pay (/app/a.ts:1:1)' },
+    ])
+    expect(originOf('at new <anonymous> (/app/bank.ts:1:1)')).toBeUndefined()
+    expect(originOf('at <anonymous>')).toBe('node')
   })
 })

@@ -119,6 +119,32 @@ describe('an event that kills its process', () => {
     expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
+
+  it('is parked as soon when others have the partition in between, and hand it on', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad', 'b'], 5)
+    const { begin, live, callsOf } = livesOf(world, ({ key, amount }, life) =>
+      key === 'bad' && amount === 3 ? die(life) : undefined,
+    )
+    const epoch = async () => (await world.store.subscriptions.partitions('notify'))[0]?.epoch ?? 0
+    let deaths = 0
+    for (; (await live(leaseMs + 5_000)).isDead; deaths++) {
+      await world.runtime.advance(leaseMs)
+      const before = await epoch()
+      // Who is told to wait tries nothing.
+      await world.store.subscriptions.pause('notify', { at: 0, reason: 'a look' })
+      const visitor = begin()
+      await visitor.engine.start()
+      await world.runtime.advance(leaseMs)
+      await visitor.engine.stop()
+      await world.store.subscriptions.resume('notify')
+      expect(visitor.isDead).toBe(false)
+      expect(await epoch()).toBeGreaterThan(before)
+      expect(deaths).toBeLessThan(6)
+    }
+    expect(deaths).toBe(3)
+    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
+  })
 })
 
 describe('an event that killed its process, once the code is mended', () => {

@@ -83,6 +83,10 @@ export class PageLoop implements Loop {
     return this.#caution.mayHaveTrials
   }
 
+  get isSuspect(): boolean {
+    return !this.#caution.isOver
+  }
+
   get hasUnwritten(): boolean {
     return false
   }
@@ -125,8 +129,6 @@ export class PageLoop implements Loop {
 
   async finish(): Promise<void> {
     if (!this.#partition || !this.#tenure.lease) return
-    const isReading = this.#parts.settings.only !== 'letters'
-    if (!this.#tenure.pause && isReading) await this.#relax()
     await this.#commitQuietly(this.#partition)
   }
 

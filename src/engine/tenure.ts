@@ -28,6 +28,8 @@ export interface Loop {
   readonly isDue: boolean
   /** Whether the store may have trials of this process, see `Suspicion`. */
   readonly mayHaveTrials: boolean
+  /** Whether not all was tried that an owner before may have died over. */
+  readonly isSuspect: boolean
   /** Whether something was done that can't be undone and is not in the store yet. */
   readonly hasUnwritten: boolean
   /** The last words of one that stops: finishes what is under way. May be called again when it threw. */
@@ -170,11 +172,11 @@ export class Tenure {
     this.#enter({ state: 'starting', owner: now?.owner })
   }
 
-  async release(): Promise<void> {
+  async release(isSuspect: boolean): Promise<void> {
     if (!this.lease) return
     const { store, subscription, logger } = this.#parts
     try {
-      await store.subscriptions.release(this.lease)
+      await store.subscriptions.release(this.lease, isSuspect)
     } catch (error) {
       // It runs out by itself.
       logger.warn({ subscription: subscription.name, error }, 'the lease could not be given back')

@@ -89,6 +89,7 @@ export class Worker {
   readonly #forced = new AbortController()
   #state: NextState = { state: 'starting', owner: undefined }
   #loop: Loop | undefined
+  #isInherited = false
   #wasClaimed = false
 
   constructor(parts: WorkerParts) {
@@ -198,6 +199,7 @@ export class Worker {
     const now = () => Math.floor(claim.now + runtime.clock.mono() - claimedAt)
     tenure.lease = lease
     this.#wasClaimed = true
+    this.#isInherited = isInherited
     tenure.renewedAt = runtime.clock.mono()
     const loaded = await this.#untilStoreWorks(() => this.#load(lease, now))
     if (!loaded) return undefined
@@ -272,7 +274,7 @@ export class Worker {
   async #end(): Promise<void> {
     this.#loop?.abandon()
     await this.#acquit()
-    await this.#tenure.release()
+    await this.#tenure.release(this.#loop?.isSuspect ?? this.#isInherited)
   }
 
   /** It is not the owner any more, and lives: nobody died over what it tried. Never rejects. */

@@ -120,7 +120,20 @@ describe('a backoff is refused', () => {
     ['a bad delay in the list', () => delays(['1s', -1])],
   ] as const)('with %s', ([, make]) => {
     expect(make).toThrow(HoldfastError)
-    expect(make).toThrow(expect.objectContaining({ code: 'OPTION_INVALID' }))
+    expect(make).toThrow(expect.objectContaining({ code: 'OPTION_INVALID', hint: expect.any(String) }))
+  })
+
+  it('only beyond its limits', () => {
+    expect(walk(fixed('1s', { jitter: { spread: 1, floor: '1s' } }), 2)).toEqual([1_000, 1_000])
+    expect(walk(fixed('366d'), 1)).toEqual([366 * 86_400_000])
+    expect(walk(exponential('1s', { factor: 1_000, cap: '1s' }), 2)).toEqual([1_000, 1_000])
+    expect(delays(Array.from({ length: 1_000 }, () => 1)).delayMs(1, most)).toBe(1)
+    expect(() => delays(Array.from({ length: 1_001 }, () => 1))).toThrow('no list')
+  })
+
+  it('with what is possible instead', () => {
+    expect(() => linear(0)).toThrow(expect.objectContaining({ hint: 'It is more than nothing and at most 366 days.' }))
+    expect(() => fixed('367d')).toThrow(expect.objectContaining({ hint: 'It is at most 366 days.' }))
   })
 })
 
@@ -135,6 +148,9 @@ describe("a user's own backoff", () => {
       ),
     ).toEqual([10, 20, 30])
     expect(checkBackoff(fixed('1s'), 'retry').description).toBe('every 1s')
+    expect(checkBackoff(fixed(0), 'retry').delayMs(1, most)).toBe(0)
+    const once = own(() => 5)
+    expect(checkBackoff(once, 'retry')).toBe(once)
   })
 
   it('that gives nonsense waits a second', () => {
@@ -145,6 +161,7 @@ describe("a user's own backoff", () => {
     })
     expect(throwing.delayMs(1, most)).toBe(1_000)
     expect(own(() => Number.POSITIVE_INFINITY).delayMs(1, most)).toBe(366 * 86_400_000)
+    expect(own(() => 0).delayMs(1, most)).toBe(0)
   })
 
   it('is refused if it is none', () => {

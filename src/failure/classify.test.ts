@@ -1,7 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
+import { runInNewContext } from 'node:vm'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import * as z from 'zod'
+import { BreakerOpenError } from '../breaker/open-error.ts'
 import { EventIdConflictError, ExpectedVersionError, HoldfastError, InvalidEventError, StoreError } from '../errors.ts'
 import { type Classified, classify, type Rule } from './classify.ts'
 import { failureClasses } from './failure.ts'
@@ -120,6 +122,27 @@ describe('what Node itself throws', () => {
   })
 })
 
+it('SQLite is told by the number that node:sqlite gives, or by the name that others do', () => {
+  expect(brief(coded('SQLITE_BUSY'))).toBe('transient sqlite SQLITE_BUSY')
+  expect(brief(coded('SQLITE_BUSY_SNAPSHOT'))).toBe('transient sqlite SQLITE_BUSY')
+  expect(brief(withFields({ code: 'ERR_SQLITE_ERROR', errcode: 261 }))).toBe('transient sqlite SQLITE_BUSY')
+  expect(brief(withFields({ code: 'OTHER', errcode: 5 }))).toBe('unknown unrecognised')
+  for (const code of ['SQLITE_BUSYX', 'SQLITE_', 'NOT_SQLITE_BUSY'])
+    expect(brief(coded(code))).toBe('unknown unrecognised')
+})
+
+it('an abort is told by more than its name, and by no other name', () => {
+  expect(brief(withFields({ name: 'TimeoutError', code: 23 }))).toBe('transient abort TimeoutError')
+  expect(brief(withFields({ name: 'TimeoutError', code: 20 }))).toBe('unknown unrecognised')
+  expect(brief(withFields({ name: 'OtherError', code: 23 }))).toBe('unknown unrecognised')
+  expect(brief(new DOMException('no', 'DataCloneError'))).toBe('unknown unrecognised')
+})
+
+it('a bug is one in another realm too, and only if it is an error', () => {
+  expect(brief(runInNewContext("new TypeError('no')"))).toBe('permanent bug TypeError')
+  expect(brief({ name: 'TypeError', message: 'no' })).toBe('unknown unrecognised')
+})
+
 describe('a SQLSTATE', () => {
   it.for([
     ['40001', 'transient'],
@@ -148,6 +171,11 @@ describe('a SQLSTATE', () => {
     // Five letters as well, and no SQLSTATE.
     expect(brief(coded('EPIPE'))).toBe('transient network EPIPE')
     expect(brief(coded('EPERM'))).toBe('unknown unrecognised')
+  })
+
+  it('has five characters', () => {
+    for (const code of ['X23505', '23505X', '2350', '2350a'])
+      expect(brief(withFields({ code, severity: 'ERROR' }))).toBe('unknown unrecognised')
   })
 })
 
@@ -188,6 +216,9 @@ describe('an answer of HTTP', () => {
 
   it.for([
     ['7', 7_000],
+    [' 7 ', 7_000],
+    [`7${' '.repeat(63)}x`, 7_000],
+    [0, 1_000],
     ['1.5', 1_500],
     ['0', 1_000],
     [7, 7_000],
@@ -219,13 +250,26 @@ describe('an answer of HTTP', () => {
       new Map([['Retry-After', '7']]),
       { get: (name: string) => (name === 'retry-after' ? '7' : null) },
       { get: () => Promise.reject(new Error('too late')), 'Retry-After': '7' },
+      { get: () => 7 },
+      new Map<unknown, string>([
+        [5, 'x'],
+        ['retry-after', '7'],
+      ]),
+      new Map([...others(255), ['retry-after', '7']]),
     ]
     for (const headers of kinds) {
       expect(told({ status: 429, headers }).retryAfterMs).toBe(7_000)
       expect(told({ message: 'no', response: { statusCode: 429, headers } }).retryAfterMs).toBe(7_000)
     }
     expect(told({ status: 429, headers: { 'retry-before': '7' } })).not.toHaveProperty('retryAfterMs')
+    // Nobody has as many of them, so it is not worth the time.
+    const many = new Map([...others(256), ['retry-after', '7']])
+    expect(told({ status: 429, headers: many })).not.toHaveProperty('retryAfterMs')
   })
+
+  function others(length: number): [string, string][] {
+    return Array.from({ length }, (_, i) => [`x-${i}`, '1'])
+  }
 
   it('that says when to come again expects us to', () => {
     expect(told({ status: 403, headers: { 'retry-after': '60' } })).toMatchObject({
@@ -237,6 +281,11 @@ describe('an answer of HTTP', () => {
 
   it('is what Retry-After needs: elsewhere it may be in milliseconds', () => {
     expect(told(withFields({ code: 'ECONNRESET', retryAfter: 7 }))).not.toHaveProperty('retryAfterMs')
+    const own = (thrown: object) => told(thrown, [() => 'transient']).retryAfterMs
+    expect(own({ retryAfter: 7 })).toBeUndefined()
+    expect(own({ status: 99, retryAfter: 7 })).toBeUndefined()
+    expect(own({ status: 100, retryAfter: 7 })).toBe(7_000)
+    expect(own({ status: 600, statusCode: 599, retryAfter: 7 })).toBe(7_000)
   })
 })
 
@@ -257,6 +306,26 @@ describe('an error of ours', () => {
     expect(brief(withFields({ name: error.name, code: error.code }))).toBe(expected)
   })
 
+  it('is one whatever its name is', () => {
+    const open = new BreakerOpenError('bank', { entry: 'open', state: 'open', retryAt: 5, afterMs: 5 })
+    expect(brief(open)).toBe('dependency holdfast BREAKER_OPEN')
+    class Own extends StoreError {}
+    expect(brief(Object.assign(new Own('STORE_BUSY', 'no'), { name: 'Own' }))).toBe(
+      'infrastructure holdfast STORE_BUSY',
+    )
+  })
+
+  it('is none where nobody can tell', () => {
+    const refusing = (fields: object) =>
+      new Proxy(fields, {
+        getPrototypeOf: () => {
+          throw new Error('gotcha')
+        },
+      })
+    expect(brief(refusing({ name: 'Own', code: 'EXPECTED_VERSION' }))).toBe('unknown unrecognised')
+    expect(brief(refusing({ name: 'TypeError' }))).toBe('unknown unrecognised')
+  })
+
   it('is not everything that has such a code', () => {
     expect(brief(coded('EXPECTED_VERSION'))).toBe('unknown unrecognised')
     expect(brief(withFields({ name: 'StoreError', code: 'OTHER' }))).toBe('unknown unrecognised')
@@ -268,6 +337,7 @@ it('data that does not fit its schema is permanent', async () => {
     'permanent schema issues: 2',
   )
   expect(brief({ issues: [{ message: 'no', path: ['a'] }] })).toBe('permanent schema issues: 1')
+  expect(brief({ issues: [{ message: 'no' }] })).toBe('permanent schema issues: 1')
   for (const issues of [[], [{}], ['no'], [{ message: 'no', path: 'a' }], 'no', { 0: { message: 'no' } }])
     expect(brief(withFields({ issues }))).toBe('unknown unrecognised')
 })
@@ -280,6 +350,29 @@ describe('causes', () => {
     expect(brief(wrapped(coded('ETIMEDOUT'), 8))).toBe('transient network ETIMEDOUT')
     expect(brief(wrapped(coded('ETIMEDOUT'), 9))).toBe('unknown unrecognised')
     expect(brief(new Error('wrapped', { cause: 0 }))).toBe('unknown unrecognised')
+  })
+
+  it('are eight at the most also with a heap of errors between them', () => {
+    const heap = (outside: number, inside: number) =>
+      brief(wrapped(new AggregateError([wrapped(coded('ETIMEDOUT'), inside)]), outside))
+    expect(heap(4, 3)).toBe('transient network ETIMEDOUT')
+    expect(heap(4, 4)).toBe('unknown unrecognised')
+    expect(heap(0, 7)).toBe('transient network ETIMEDOUT')
+    expect(heap(0, 8)).toBe('unknown unrecognised')
+  })
+
+  it('are what rules are asked about, and nothing else', () => {
+    const asked: unknown[] = []
+    const listening: Rule = (error) => {
+      asked.push(error)
+      return undefined
+    }
+    const inner = withFields({ cause: null, errors: 'none' })
+    const outer = new Error('outer', { cause: inner })
+    told(outer, [listening])
+    expect(asked.splice(0)).toEqual([outer, inner])
+    told(undefined, [listening])
+    expect(asked).toEqual([undefined])
   })
 
   it('have a say only if what they caused has none', () => {
@@ -318,6 +411,8 @@ describe('of several errors at once', () => {
   it('the longest wait is kept', () => {
     const limited = (retryAfter: number) => withFields({ status: 429, retryAfter })
     expect(told(new AggregateError([limited(3), limited(60), coded('EPIPE')])).retryAfterMs).toBe(60_000)
+    expect(told(new AggregateError([coded('EPIPE'), limited(60), limited(3)])).retryAfterMs).toBe(60_000)
+    expect(told(new AggregateError([limited(60), coded('EPIPE'), limited(3)])).retryAfterMs).toBe(60_000)
   })
 
   it('all must say that the event is to be passed over', () => {
@@ -371,6 +466,11 @@ describe("a user's own rules", () => {
 
   it('leave the wait that was asked for to us', () => {
     expect(told({ status: 402, headers: { 'retry-after': '5' } }, [() => 'transient']).retryAfterMs).toBe(5_000)
+    const hopeless = told({ status: 402, headers: { 'retry-after': '5' } }, [() => 'permanent'])
+    expect(hopeless).toStrictEqual({ class: 'permanent', rule: 'own rule', evidence: null })
+    expect(told('x', [() => ({ class: 'transient', retryAfterMs: 0 }) as Classified]).retryAfterMs).toBe(0)
+    expect(told('x', [() => ({ class: 'transient', retryAfterMs: '5' }) as never])).not.toHaveProperty('retryAfterMs')
+    expect(told('x', [() => 'transient'])).toStrictEqual({ class: 'transient', rule: 'own rule', evidence: null })
   })
 
   it.for<readonly [string, unknown]>([

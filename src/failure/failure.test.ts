@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { HoldfastError } from '../errors.ts'
-import { describeFailure, type Failure } from './failure.ts'
+import { describeFailure, type Failure, inVersion } from './failure.ts'
 
 const failed = (thrown: unknown, rule = 'fold') => describeFailure(thrown, 'permanent', rule)
 const fingerprint = (thrown: unknown, rule?: string) => failed(thrown, rule).fingerprint
@@ -74,6 +74,10 @@ describe('a failure', () => {
     const circle = new Error('first', { cause: new Error('second') })
     ;(circle.cause as Error).cause = circle
     expect(failed(circle).causes).toEqual([{ errorType: 'Error', message: 'second' }])
+    const third = new Error('third')
+    third.cause = third
+    expect(failed(new Error('first', { cause: third })).causes).toEqual([{ errorType: 'Error', message: 'third' }])
+    expect(failed(Object.assign(new Error('first'), { cause: null })).causes).toEqual([])
   })
 
   it.for([
@@ -197,6 +201,30 @@ describe('the fingerprint', () => {
     ['another file', errorAt('account is closed', { frame: 'at applyDebit (/app/src/shop.ts:10:5)' })],
   ] as const)('differs with %s', ([, other]) => {
     expect(fingerprint(other)).not.toBe(fingerprint(errorAt('account is closed')))
+  })
+
+  it('differs in another version of the code, and is that of the failure in the first', () => {
+    const failure = failed(errorAt('no'))
+    expect(inVersion(failure, 1)).toBe(failure)
+    const second = inVersion(failure, 2)
+    expect(second).toEqual({ ...failure, fingerprint: expect.stringMatching(/^[0-9a-f]{16}$/) as string })
+    expect(new Set([failure, second, inVersion(failure, 3)].map((one) => one.fingerprint)).size).toBe(3)
+  })
+
+  it.for([
+    ['what stands behind what is in quotes', 'no "x" in orders', 'no "x" in accounts'],
+    ['what stands before it', 'no order "x"', 'no account "x"'],
+    ['a word that stands right before it', 'order"x"', 'account"x"'],
+    ['a word between two of them', 'the "a" or "b"', 'the "a" and "b"'],
+    ['where it stands', 'a"x"b', '"x"ab'],
+  ] as const)('differs in %s', ([, one, other]) => {
+    expect(fingerprint(errorAt(one))).not.toBe(fingerprint(errorAt(other)))
+  })
+
+  it('is the same wherever in its file a function without a name stands', () => {
+    const at = (frame: string) => fingerprint(errorAt('no', { frame }))
+    expect(at('at /app/src/bank.ts:10:5')).toBe(at('at /app/src/bank.ts:99:1'))
+    expect(at('at pay:1:2 (/app/src/bank.ts:10:5)')).toBe(at('at pay:1:2 (/app/src/bank.ts:99:1)'))
   })
 
   it('differs with another rule', () => {

@@ -86,6 +86,40 @@ describe('a policy', () => {
     expect(briefly(definePolicy({ transient: twice }), 'transient', 6)).toEqual([1, 2, 10, 20, 'stop', 'stop'])
   })
 
+  it('has the rules that it is given, and says what to give instead of others', () => {
+    const rule = () => undefined
+    expect(definePolicy({ rules: [rule] }).rules).toEqual([rule])
+    for (const wrong of [{ rules: [5] }, { name: '' }, { types: 5 }])
+      expect(() => definePolicy(wrong as never)).toThrow(
+        expect.objectContaining({ code: 'OPTION_INVALID', hint: expect.any(String) }),
+      )
+  })
+
+  it('takes a count of tries that is none for the first', () => {
+    const policy = definePolicy({ transient: retry({ attempts: 3, backoff: delays(['1s', '2s']) }) })
+    for (const tries of [0, -5, Number.NaN])
+      expect(decided(policy, of('transient'), { tries })).toEqual({ decision: 'retry', delayMs: 1_000 })
+    expect(decided(policy, of('transient'), { tries: 2.5 })).toEqual({ decision: 'retry', delayMs: 2_000 })
+  })
+
+  it('may retry at once, as long as that has an end', () => {
+    expect(briefly(definePolicy({ transient: retry({ attempts: 3, backoff: fixed(0) }) }), 'transient', 3)).toEqual([
+      0,
+      0,
+      'park',
+    ])
+  })
+
+  it('passes over with a reason of up to 1,000 characters', () => {
+    const policy = (reason: string) => definePolicy({ permanent: skip(reason) })
+    expect(decided(policy('x'.repeat(1_000)), of('permanent'))).toEqual({
+      decision: 'skip',
+      reason: 'x'.repeat(1_000),
+    })
+    for (const wrong of ['x'.repeat(1_001), '  ', 5 as unknown as string])
+      expect(() => policy(wrong)).toThrow('skip has no reason')
+  })
+
   it('that retries with one attempt does not retry', () => {
     expect(briefly(definePolicy({ transient: retry({ attempts: 1 }) }), 'transient', 1)).toEqual(['park'])
   })
@@ -236,6 +270,16 @@ describe('a filtered policy', () => {
       expect(decided(policy(odd), of('transient')).decision).toBe('park')
   })
 
+  it('is refused with a class that there is not, and says what to give', () => {
+    for (const wrong of [['transient', 'fatal'], 'transient', undefined])
+      expect(() => only(definePolicy(), wrong as never)).toThrow(
+        expect.objectContaining({ code: 'OPTION_INVALID', hint: expect.stringContaining('transient, permanent') }),
+      )
+    expect(() => customPolicy(undefined as never)).toThrow(
+      expect.objectContaining({ code: 'OPTION_INVALID', hint: expect.stringContaining('delayMs') }),
+    )
+  })
+
   it('may be filtered again', () => {
     const policy = only(only(bounded(), ['transient', 'unknown']), ({ tries }) => tries < 2)
     expect(briefly(policy, 'transient', 2)).toEqual([2_000, 'park'])
@@ -257,6 +301,17 @@ describe('a custom policy', () => {
     const backoff = exponential('1s')
     const policy = customPolicy(() => ({ decision: 'stop', why: 'pause', backoff }), { name: 'mine', maxDeaths: 5 })
     expect(decided(policy, of('transient'))).toEqual({ decision: 'stop', why: 'pause', backoff })
+    const blocking = customPolicy(() => ({ decision: 'stop', why: 'block', backoff }))
+    expect(decided(blocking, of('transient'))).toEqual({ decision: 'stop', why: 'block', backoff })
+    expect(
+      decided(
+        customPolicy(() => ({ decision: 'retry', delayMs: 0 })),
+        of('transient'),
+      ),
+    ).toEqual({
+      decision: 'retry',
+      delayMs: 0,
+    })
     expect(policy).toMatchObject({ name: 'mine', maxDeaths: 5 })
   })
 
@@ -271,6 +326,8 @@ describe('a custom policy', () => {
     ['stops for no reason', () => ({ decision: 'stop', backoff: fixed('1s') })],
     ['stops without a backoff', () => ({ decision: 'stop', why: 'block' })],
     ['stops without a wait', () => ({ decision: 'stop', why: 'block', backoff: fixed(0) })],
+    ['stops for a reason there is not', () => ({ decision: 'stop', why: 'rest', backoff: fixed('1s') })],
+    ['waits for a text', () => ({ decision: 'retry', delayMs: '5' })],
     ['gives a proxy that throws', () => new Proxy({}, { get: () => thrown() })],
   ])('that %s parks', ([, decideBy]) => {
     expect(decided(customPolicy(decideBy as () => Decision), of('transient'))).toEqual({ decision: 'park' })

@@ -122,7 +122,7 @@ function barredBy(
 }
 
 function fencedBy(row: StandingRow | undefined): CommitOutcome {
-  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner ?? undefined }
+  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner || undefined }
 }
 
 /** One for every table and every set of parts that came up: a few. */

@@ -40,8 +40,8 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     claim: (request) => claim(request),
     renew: async ({ subscription, partition, epoch, owner }, leaseMs) =>
       (await db.query(sql.renew, [subscription, partition, epoch, owner, leaseMs, listener.presence])).length === 1,
-    release: async (lease) => {
-      if ((await db.query(sql.release, leaseValues(lease))).length === 1) listener.notify('release')
+    release: async (lease, isSuspect = false) => {
+      if ((await db.query(sql.release, [...leaseValues(lease), isSuspect])).length === 1) listener.notify('release')
     },
     load: async (subscription, partition) => (await readPartitions(query, subscription, partition))[0],
     partitions: (subscription) => readPartitions(query, subscription),
@@ -93,7 +93,7 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       }
       if (version !== undefined && row.version !== version) return { outcome: 'version', version: row.version }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
-      if (row.owner !== null) return { outcome: 'owned', owner: row.owner }
+      if (row.owner) return { outcome: 'owned', owner: row.owner }
     }
   }
 }
@@ -147,8 +147,10 @@ function statements(db: Database) {
     renew: prepared(`
       UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6
       WHERE ${ofLease} RETURNING 1`),
+    // Nobody has an empty name, and it is not that of nobody: whoever comes next inherits.
     release: prepared(`
-      UPDATE ${partitions} SET owner = NULL, presence = NULL, lease_until = '-infinity', tried = NULL
+      UPDATE ${partitions} SET owner = CASE WHEN $5 THEN '' END, tried = CASE WHEN $5 THEN tried END,
+        presence = NULL, lease_until = '-infinity'
       WHERE ${ofLease} RETURNING 1`),
     acquit: acquitStatement(db),
     lockPause: prepared(`

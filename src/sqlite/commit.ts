@@ -58,7 +58,7 @@ export function fenced(db: Database, lease: Lease): CommitOutcome & { readonly o
     lease.subscription,
     lease.partition,
   )
-  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner ?? undefined }
+  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner || undefined }
 }
 
 /**

@@ -47,8 +47,8 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: 
     },
     claim: async (request) => claim(db, request, clock, self, gate),
     renew: async (lease, leaseMs) => gate.write(() => renew(db, lease, clock.now() + leaseMs)),
-    release: async (lease) => {
-      await gate.write(() => release(db, lease))
+    release: async (lease, isSuspect = false) => {
+      await gate.write(() => release(db, lease, isSuspect))
       bell.ring()
     },
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
@@ -91,9 +91,11 @@ function renew(db: Database, { subscription, partition, epoch, owner }: Lease, u
   return db.run(sql, until, subscription, partition, epoch, owner) === 1
 }
 
-function release(db: Database, { subscription, partition, epoch, owner }: Lease): void {
+function release(db: Database, { subscription, partition, epoch, owner }: Lease, isSuspect: boolean): void {
+  // Nobody has an empty name, and it is not that of nobody: whoever comes next inherits.
+  const left = isSuspect ? "owner = ''" : 'owner = NULL, tried = NULL'
   const sql = `
-    UPDATE holdfast_partitions SET owner = NULL, holder = NULL, lease_until = 0, tried = NULL
+    UPDATE holdfast_partitions SET ${left}, holder = NULL, lease_until = 0
     WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?`
   db.run(sql, subscription, partition, epoch, owner)
 }

@@ -29,7 +29,8 @@ export function toPartitionState(row: PartitionRow, trials: readonly Trial[]): P
   return {
     partition: row.partition,
     epoch: row.epoch,
-    owner: row.owner ?? undefined,
+    // Empty where it was given back before it was settled what somebody died over.
+    owner: row.owner || undefined,
     checkpoint: {
       start: row.start,
       position: row.position,

@@ -243,7 +243,8 @@ export interface SubscriptionStore {
   claim(request: ClaimRequest): Promise<ClaimOutcome>
   /** False when the lease is lost. */
   renew(lease: Lease, leaseMs: number): Promise<boolean>
-  release(lease: Lease): Promise<void>
+  /** `isSuspect`: what an owner before may have died over was not all tried since, and whoever comes next inherits that. */
+  release(lease: Lease, isSuspect?: boolean): Promise<void>
   load(subscription: string, partition: number): Promise<PartitionState | undefined>
   /** All partitions in order; none for a subscription that isn't there. */
   partitions(subscription: string): Promise<readonly PartitionState[]>

@@ -55,6 +55,10 @@ export class HandlerLoop implements Loop {
     return this.#desk.suspicion.mayHaveTrials
   }
 
+  get isSuspect(): boolean {
+    return !this.#desk.suspicion.isOver
+  }
+
   get hasUnwritten(): boolean {
     return !this.#desk.ledger.isEmpty || this.#commits.isPending || this.#drains.isFinishing
   }
@@ -138,7 +142,7 @@ export class HandlerLoop implements Loop {
     this.#desk.isOver = true
     await this.#ended()
     if (!tenure.lease) return
-    if (this.#desk.parts.settings.only !== 'letters') this.#desk.ledger.endTrials(this.#desk.suspicion.end())
+    this.#endSuspicion()
     // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
     // are in the store.
     for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return

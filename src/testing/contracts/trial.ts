@@ -64,6 +64,32 @@ export const trialCases: Record<string, Case> = {
     assert.equal((await inherited('four'))[0], false)
   },
 
+  'is inherited from one that gives it back before it is settled what another died over': async (
+    { subscriptions },
+    { elapse },
+  ) => {
+    await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    const first = claimed(await subscriptions.claim(claimBy('one')))
+    await subscriptions.commit({ ...commitOf(first), tried: 7 })
+    await elapse(leaseMs)
+    const second = claimed(await subscriptions.claim(claimBy('two')))
+    await subscriptions.release(second, true)
+    // It is free at once, also to whoever had it, who is out.
+    assert.equal(await subscriptions.renew(second, leaseMs), false)
+    assert.equal((await subscriptions.commit(commitOf(second))).outcome, 'fenced')
+    const [view] = await subscriptions.attend({ owner: 'two', subscriptions: ['s'], leaseMs })
+    assert.deepEqual(
+      view?.partitions.map(({ isFree, isMine }) => [isFree, isMine]),
+      [[true, false]],
+    )
+    const third = await subscriptions.claim(claimBy('three'))
+    assert.equal(third.outcome, 'claimed')
+    assert.deepEqual([third.isInherited, third.state.tried], [true, 7])
+    await subscriptions.release(third.lease)
+    const fourth = await subscriptions.claim(claimBy('four'))
+    assert.equal(fourth.outcome === 'claimed' && fourth.isInherited, false)
+  },
+
   'records a trial once, until it is over, whoever began it': async (store) => {
     await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
     const leases = await Promise.all(

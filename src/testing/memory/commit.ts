@@ -30,7 +30,7 @@ export function barredBy(
 }
 
 function fencedBy(row: Partition | undefined): CommitOutcome {
-  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner }
+  return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner || undefined }
 }
 
 /** The one rule, in one statement: everything, or nothing and why. */

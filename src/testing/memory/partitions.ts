@@ -36,7 +36,7 @@ export function free(row: Partition, epoch: number): void {
 
 export function toState(row: Partition): PartitionState {
   const { partition, epoch, owner, checkpoint, pause, marks, tried, trials } = row
-  return { partition, epoch, owner, checkpoint, pause, marks, tried, trials }
+  return { partition, epoch, owner: owner || undefined, checkpoint, pause, marks, tried, trials }
 }
 
 export function statesOf({ subscriptions }: State, name: string): readonly PartitionState[] {

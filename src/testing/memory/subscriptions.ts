@@ -42,12 +42,14 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
         })
       return connection.query('subscriptions.renew', renewed, [lease])
     },
-    release: (lease) => {
+    release: (lease, isSuspect = false) => {
       const { subscription, partition, epoch, owner } = lease
       const released = (session: Session) =>
         ofRow(subscription, partition, (row) => {
           if (row?.epoch !== epoch || row.owner !== owner) return
+          const { tried } = row
           free(row, epoch)
+          if (isSuspect) Object.assign(row, { owner: '', tried })
           server.tell('release', session)
         })
       return connection.telling('release', connection.query('subscriptions.release', released, [lease]))

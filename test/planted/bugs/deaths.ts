@@ -51,4 +51,13 @@ export const deathBugs: readonly Bug[] = [
     replace: `suspicion.isAlone && running.size > 0`,
     suite: ['src/engine/deaths.test.ts'],
   },
+  {
+    name: 'death-forgotten-at-a-handover',
+    tells:
+      'Who takes over from the dead and hands the partition on before it is tried again makes everybody forget the death.',
+    file: 'src/engine/worker.ts',
+    find: `this.#loop?.isSuspect ?? this.#isInherited`,
+    replace: `false`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
 ]

@@ -1,0 +1,85 @@
+import { describe, expect, it } from 'vitest'
+import { deadly, Suspicion } from './suspicion.ts'
+
+const trial = (position: number, instance = 'dead') => ({ position, instance })
+
+describe('suspicion', () => {
+  it('is over where nobody died', () => {
+    const none = new Suspicion([], false, 'me', 3)
+    expect([none.isOver, none.isAlone, none.mayHaveTrials, none.hasTrials]).toEqual([true, false, false, false])
+    expect([none.trialOf(5), none.over(5), none.end(), none.deathsOver(5)]).toEqual([undefined, [], [], undefined])
+  })
+
+  it('records the work as a whole after a first death, once', () => {
+    const watched = new Suspicion([], true, 'me', 3)
+    expect([watched.isOver, watched.isAlone, watched.mayHaveTrials]).toEqual([false, false, false])
+    expect(watched.trialOf(5)).toEqual(trial(0, 'me'))
+    expect([watched.mayHaveTrials, watched.hasTrials]).toEqual([true, false])
+    watched.committed({ trial: trial(0, 'me') })
+    expect([watched.trialOf(5), watched.trialOf(6), watched.trying]).toEqual([undefined, undefined, undefined])
+    expect([watched.hasTrials, watched.trials]).toEqual([true, [0, 0]])
+    expect(watched.over(5)).toEqual([])
+    expect(watched.end()).toEqual([0, 0])
+    expect([watched.isOver, watched.end()]).toEqual([true, []])
+  })
+
+  it('tries one at a time after a second death, and each is recorded before', () => {
+    const alone = new Suspicion([trial(0)], true, 'me', 3)
+    expect([alone.isAlone, alone.hasTrials, alone.trying]).toEqual([true, true, undefined])
+    expect(alone.trialOf(5)).toEqual(trial(5, 'me'))
+    alone.committed({ trial: trial(5, 'me') })
+    expect([alone.trying, alone.trialOf(5), alone.trials]).toEqual([5, undefined, [0, 0, 5]])
+    // It has to wait: the next try is recorded anew.
+    expect(alone.over(5)).toEqual([5])
+    expect([alone.trying, alone.trialOf(5)]).toEqual([5, trial(5, 'me')])
+    alone.committed({ endedTrials: [4] })
+    expect(alone.trying).toBe(5)
+    alone.committed({ endedTrials: [5], trial: trial(6, 'me') })
+    expect(alone.trying).toBe(6)
+    alone.committed({ endedTrials: [6] })
+    expect([alone.trying, alone.trials]).toEqual([undefined, [0, 0]])
+  })
+
+  it('tries alone at once where two deaths are enough', () => {
+    expect(new Suspicion([], true, 'me', 2).isAlone).toBe(true)
+    expect(new Suspicion([trial(5)], true, 'me', 2).deathsOver(5)).toBe(2)
+  })
+
+  it('does not count trials of its own', () => {
+    const mine = new Suspicion([trial(0, 'me'), trial(5, 'me')], true, 'me', 3)
+    expect([mine.isAlone, mine.deathsOver(5), mine.hasTrials]).toEqual([false, undefined, false])
+  })
+
+  it('blames the one that was tried alone for the third death', () => {
+    const third = new Suspicion([trial(0), trial(5)], true, 'me', 3)
+    expect([third.deathsOver(5), third.deathsOver(6)]).toEqual([3, undefined])
+    // Its trials are kept until the end: they count when it comes to others.
+    expect([third.trialOf(5), third.over(5)]).toEqual([undefined, []])
+    expect(third.trials).toEqual([0, 0, 5])
+  })
+
+  it('blames nobody before there were as many deaths as it takes', () => {
+    expect(new Suspicion([trial(0), trial(5)], true, 'me', 4).deathsOver(5)).toBeUndefined()
+    expect(new Suspicion([trial(0), trial(5), trial(5)], true, 'me', 4).deathsOver(5)).toBe(4)
+    expect(new Suspicion([trial(0), trial(0), trial(5)], true, 'me', 4).deathsOver(5)).toBe(4)
+  })
+
+  it('wants two deaths over one event where there was one over another as well', () => {
+    const both = [trial(0), trial(5), trial(6)]
+    expect(new Suspicion(both, true, 'me', 3).deathsOver(5)).toBeUndefined()
+    expect(new Suspicion([...both, trial(5)], true, 'me', 3).deathsOver(5)).toBe(4)
+  })
+
+  it('counts nothing any more of one that was blamed', () => {
+    const third = new Suspicion([trial(0), trial(5)], true, 'me', 3)
+    third.blame(5)
+    expect(third.deathsOver(5)).toBeUndefined()
+    expect(third.trialOf(5)).toEqual(trial(5, 'me'))
+    expect(third.over(5)).toEqual([5])
+  })
+
+  it('says how many died', () => {
+    expect(deadly(3)).toMatchObject({ class: 'permanent', rule: 'crash', code: 'EVENT_DEADLY' })
+    expect(deadly(3).message).toContain('3 processes died')
+  })
+})
