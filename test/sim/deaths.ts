@@ -25,16 +25,13 @@ export class Deaths implements Watcher {
   /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait. */
   readonly #deaths = new Map<number, number>()
   readonly #redrives = new Map<string, string | undefined>()
-  /** Owners that have ended all trials, and begun nothing since, by partition: those that give it back. */
-  readonly #leaving = new Map<number, Tenure>()
 
   constructor(known: readonly Known[]) {
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
   }
 
   claimed(tenure: Tenure, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
-    const isGivenBack = !isInherited || this.#leaving.delete(tenure.partition)
-    if (isGivenBack) this.#forget(({ partition }) => partition === tenure.partition)
+    if (!isInherited) this.#forget(({ partition }) => partition === tenure.partition)
     this.#found.set(
       tenure,
       this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),
@@ -55,7 +52,6 @@ export class Deaths implements Watcher {
   begun({ number, event, tenure }: Begun): void {
     if (!tenure) return
     const { id, position, partition } = event
-    if (this.#leaving.get(partition) === tenure) this.#leaving.delete(partition)
     const running = this.#running.get(tenure.who) ?? new Map()
     this.#running.set(tenure.who, running)
     const isAlone = this.#openIn(partition).some((one) => one.position === position && one.who === tenure.who)
@@ -84,7 +80,6 @@ export class Deaths implements Watcher {
       if (isLetGo || hasToWait) this.#forget((event) => event.lane === lane)
       this.#redrives.set(lane, hold?.redrive)
     }
-    if (endedTrials.includes(0)) this.#leaving.set(tenure.partition, tenure)
     const left = this.#openIn(tenure.partition).filter(({ position }) => !endedTrials.includes(position))
     const own = trial ? [{ position: trial.position, who: tenure.who }] : []
     this.#open.set(tenure.partition, [...left, ...own])
