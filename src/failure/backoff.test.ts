@@ -108,6 +108,9 @@ describe('a backoff is refused', () => {
     ['no step', () => linear('0s')],
     ['a factor that shrinks', () => exponential('1s', { factor: 0.5 })],
     ['a factor that is no number', () => exponential('1s', { factor: Number.NaN })],
+    ['a factor over 1,000', () => exponential('1s', { factor: 1_001 })],
+    ['a factor that is a text', () => exponential('1s', { factor: '2' as never })],
+    ['a spread that is a text', () => fixed('1s', { jitter: { spread: '1' as never } })],
     ['a cap below the first delay', () => exponential('1m', { cap: '30s' })],
     ['a spread over 1', () => fixed('1s', { jitter: 1.5 })],
     ['a spread below 0', () => fixed('1s', { jitter: { spread: -0.1 } })],
@@ -133,6 +136,7 @@ describe('a backoff is refused', () => {
 
   it('with what is possible instead', () => {
     expect(() => linear(0)).toThrow(expect.objectContaining({ hint: 'It is more than nothing and at most 366 days.' }))
+    expect(() => delays(['1s', '367d'])).toThrow('Delay 2 of delays')
     expect(() => fixed('367d')).toThrow(expect.objectContaining({ hint: 'It is at most 366 days.' }))
   })
 })

@@ -131,6 +131,30 @@ it('SQLite is told by the number that node:sqlite gives, or by the name that oth
     expect(brief(coded(code))).toBe('unknown unrecognised')
 })
 
+it.for([
+  [1, 'ERROR', 'permanent'],
+  [5, 'BUSY', 'transient'],
+  [6, 'LOCKED', 'transient'],
+  [7, 'NOMEM', 'infrastructure'],
+  [8, 'READONLY', 'infrastructure'],
+  [9, 'INTERRUPT', 'transient'],
+  [10, 'IOERR', 'infrastructure'],
+  [11, 'CORRUPT', 'infrastructure'],
+  [13, 'FULL', 'infrastructure'],
+  [14, 'CANTOPEN', 'infrastructure'],
+  [15, 'PROTOCOL', 'transient'],
+  [17, 'SCHEMA', 'transient'],
+  [18, 'TOOBIG', 'permanent'],
+  [19, 'CONSTRAINT', 'permanent'],
+  [20, 'MISMATCH', 'permanent'],
+  [21, 'MISUSE', 'permanent'],
+  [23, 'AUTH', 'permanent'],
+  [25, 'RANGE', 'permanent'],
+  [26, 'NOTADB', 'infrastructure'],
+] as const)('SQLite %i is %s, and that is %s', ([errcode, name, expected]) => {
+  expect(brief(withFields({ code: 'ERR_SQLITE_ERROR', errcode }))).toBe(`${expected} sqlite SQLITE_${name}`)
+})
+
 it('an abort is told by more than its name, and by no other name', () => {
   expect(brief(withFields({ name: 'TimeoutError', code: 23 }))).toBe('transient abort TimeoutError')
   expect(brief(withFields({ name: 'TimeoutError', code: 20 }))).toBe('unknown unrecognised')

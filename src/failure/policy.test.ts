@@ -95,6 +95,37 @@ describe('a policy', () => {
       )
   })
 
+  it('may be written by hand, and is checked as if it were not', () => {
+    const own = (action: unknown) => () => definePolicy({ transient: action as Action })
+    const tried = { action: 'retry', attempts: 2, backoff: fixed('1s'), next: park }
+    const paused = { action: 'pause', failures: 2, backoff: fixed('1s'), before: park }
+    for (const right of [
+      tried,
+      paused,
+      { ...tried, attempts: 1_000_000 },
+      { ...tried, attempts: Number.POSITIVE_INFINITY },
+    ])
+      expect(own(right)).not.toThrow()
+    for (const wrong of [
+      { ...tried, attempts: 0 },
+      { ...tried, attempts: 1_000_001 },
+      { ...paused, failures: 0 },
+      { ...paused, backoff: fixed(0) },
+    ])
+      expect(own(wrong)).toThrow(refusal)
+  })
+
+  it('has up to sixteen actions that follow each other, in either way', () => {
+    const tried = (depth: number): Action =>
+      depth === 0 ? park : { action: 'retry', attempts: 1, backoff: fixed('1s'), next: tried(depth - 1) }
+    const paused = (depth: number): Action =>
+      depth === 0 ? park : { action: 'pause', failures: 1, backoff: fixed('1s'), before: paused(depth - 1) }
+    for (const nested of [tried, paused]) {
+      expect(() => definePolicy({ transient: nested(16) })).not.toThrow()
+      expect(() => definePolicy({ transient: nested(17) })).toThrow(refusal)
+    }
+  })
+
   it('takes a count of tries that is none for the first', () => {
     const policy = definePolicy({ transient: retry({ attempts: 3, backoff: delays(['1s', '2s']) }) })
     for (const tries of [0, -5, Number.NaN])

@@ -33,11 +33,14 @@ export interface Alive {
 const place = 'data/mutants'
 
 /** Mutates the folder, or only some of its files, which may have lines behind them: `src/engine/page.ts:10-20`. */
-export async function mutate(folder: FolderName, files?: readonly string[]): Promise<Mutated> {
-  const { mutate: all, tests } = folders[folder]
+export async function mutate(
+  folder: FolderName,
+  files: readonly string[] = folders[folder].mutate,
+  tests: readonly string[] = folders[folder].tests,
+): Promise<Mutated> {
   process.env[testsVariable] = JSON.stringify(tests)
   const results = await new Stryker({
-    mutate: [...(files ?? all), '!src/**/*.test.ts'],
+    mutate: [...files, '!src/**/*.test.ts'],
     testRunner: 'keeping',
     plugins: [fileURLToPath(new URL('./runner.ts', import.meta.url))],
     testRunnerNodeArgs: ['--conditions=@holdfast/source'],
@@ -58,6 +61,7 @@ export async function mutate(folder: FolderName, files?: readonly string[]): Pro
     // A machine that is busy with something else must not make a mutant look like one that never ends.
     timeoutMS: 20_000,
     timeoutFactor: 2,
+    dryRunTimeoutMinutes: 60,
     reporters: ['progress-append-only'],
     allowConsoleColors: false,
     warnings: false,

@@ -1,8 +1,9 @@
 // A runner for Stryker that keeps everything loaded: to try the next mutant it only says which one is active, and runs the tests that
 // come across it. With vitest's own it would load some hundred files for each of thousands of mutants.
-import { globSync } from 'node:fs'
+import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { pathToFileURL } from 'node:url'
 import type { MutantCoverage } from '@stryker-mutator/api/core'
 import { declareClassPlugin, PluginKind } from '@stryker-mutator/api/plugin'
@@ -34,6 +35,9 @@ interface Namespace {
 /** Measures time, which a mutant is not to blame for. */
 const timing = 'takes as long as the text is long'
 
+/** How long each test took at first, for the processes that come later. In the sandbox, which all of them share. */
+const tookFile = 'mutants-took.json'
+
 const shim = new URL('./vitest.ts', import.meta.url).href
 // oxlint-disable-next-line no-underscore-dangle -- its name is Stryker's
 const namespace = ((globalThis as { __stryker__?: Namespace }).__stryker__ ??= {})
@@ -41,6 +45,8 @@ const namespace = ((globalThis as { __stryker__?: Namespace }).__stryker__ ??= {
 type Ran =
   | { readonly result: 'passed'; readonly ms: number }
   | { readonly result: 'failed'; readonly why: string }
+  /** It passed, but something was thrown that nobody waited for. */
+  | { readonly result: 'stray'; readonly why: string }
   | { readonly result: 'hung'; readonly why: string }
 
 class KeepingRunner implements TestRunner {
@@ -69,6 +75,7 @@ class KeepingRunner implements TestRunner {
           : { ...about, status: TestStatus.Failed, timeSpentMs: 0, failureMessage: ran.why },
       )
     }
+    writeFileSync(tookFile, JSON.stringify([...this.#took]))
     const mutantCoverage = structuredClone(namespace.mutantCoverage) ?? { static: {}, perTest: {} }
     // Once more, the other way round: a test that needs another one before it, or can't run twice, would blame mutants for it.
     for (const test of this.#tests.toReversed()) {
@@ -100,7 +107,9 @@ class KeepingRunner implements TestRunner {
     const activate = () => Object.assign(namespace, { activeMutant: activeMutant.id, hitCount: 0, hitLimit })
     for (const [i, test] of chosen.entries()) {
       activate()
-      const ran = await this.#run(test)
+      const first = await this.#run(test)
+      // It may be of the mutant before: once more.
+      const ran = first.result === 'stray' ? await this.#run(test) : first
       const isEndless = (namespace.hitCount ?? 0) > (hitLimit ?? Number.POSITIVE_INFINITY)
       Object.assign(namespace, { activeMutant: undefined, hitCount: undefined, hitLimit: undefined })
       if (ran.result === 'passed' && !isEndless) continue
@@ -110,7 +119,7 @@ class KeepingRunner implements TestRunner {
       else this.#isSpoilt = (await this.#run(test)).result !== 'passed'
       if (isEndless) return { status: MutantRunStatus.Timeout, reason: 'it went on and on' }
       if (ran.result === 'hung') return { status: MutantRunStatus.Timeout, reason: ran.why }
-      const failureMessage = ran.result === 'failed' ? ran.why : ''
+      const failureMessage = ran.result === 'passed' ? '' : ran.why
       return { status: MutantRunStatus.Killed, killedBy: [test.id], failureMessage, nrOfTests: i + 1 }
     }
     return { status: MutantRunStatus.Survived, nrOfTests: chosen.length }
@@ -125,15 +134,23 @@ class KeepingRunner implements TestRunner {
   async #run(test: Test): Promise<Ran> {
     const begun = performance.now()
     const { hung, stop } = untilHung()
+    const strays: string[] = []
+    const hear = (reason: unknown) => strays.push(`with nobody waiting: ${String(reason)}`)
+    process.on('unhandledRejection', hear)
     try {
       const why = await Promise.race([test.run().then(() => undefined), hung])
       const ms = performance.now() - begun
       this.#took.set(test.id, ms)
-      return why === undefined ? { result: 'passed', ms } : { result: 'hung', why }
+      if (why !== undefined) return { result: 'hung', why }
+      // A promise that was rejected, with nobody waiting for it, is told of by then.
+      await setImmediate()
+      const [stray] = strays
+      return stray === undefined ? { result: 'passed', ms } : { result: 'stray', why: stray }
     } catch (error) {
       return { result: 'failed', why: error instanceof Error ? error.message : String(error) }
     } finally {
       stop()
+      process.off('unhandledRejection', hear)
     }
   }
 
@@ -151,6 +168,8 @@ class KeepingRunner implements TestRunner {
       collect(file)
       await import(pathToFileURL(resolve(file)).href)
     }
+    if (existsSync(tookFile))
+      for (const [id, ms] of JSON.parse(readFileSync(tookFile, 'utf8')) as [string, number][]) this.#took.set(id, ms)
     this.#tests = collected.filter(({ id }) => !id.endsWith(timing))
   }
 }

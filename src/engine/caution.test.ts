@@ -1,0 +1,105 @@
+import { describe, expect, it } from 'vitest'
+import type { PartitionState, Trial } from '../subscription/subscription-store.ts'
+import { Caution } from './caution.ts'
+import { Solitude } from './solitude.ts'
+
+function cautious(trials: readonly Trial[], { isInherited = true, suspects = 2, solitude = new Solitude() } = {}) {
+  const calls = { woken: 0 }
+  const parts = {
+    state: { trials } as unknown as PartitionState,
+    isInherited,
+    settings: { instance: 'me' },
+    solitude,
+    wake: () => void calls.woken++,
+  }
+  return { caution: new Caution(parts, 3, suspects), solitude, calls }
+}
+
+const trial = (position: number, instance = 'dead') => ({ position, instance })
+const stranger = { wake: () => undefined }
+
+describe('where nobody died', () => {
+  it('runs beside others, and gives way to who wants to be alone', () => {
+    const { caution, solitude, calls } = cautious([], { isInherited: false })
+    expect([caution.isOver, caution.isAlone, caution.mayHaveTrials]).toEqual([true, false, false])
+    expect([caution.endedWith(5), caution.leftOver, caution.trialOf(5)]).toEqual([[], [], undefined])
+    expect(caution.admit()).toBe(true)
+    expect(solitude.enter(stranger)).toBe(false)
+    caution.dismiss()
+    // It had ended, and does not end again.
+    caution.dismiss()
+    expect(solitude.enter(stranger)).toBe(true)
+    expect([caution.admit(), calls.woken]).toEqual([false, 0])
+    solitude.leave(stranger)
+    expect([calls.woken, caution.admit()]).toEqual([1, true])
+  })
+})
+
+describe('after a death', () => {
+  it('records what it tries as a whole, and is over when that has its outcome', () => {
+    const { caution } = cautious([])
+    expect([caution.isOver, caution.isAlone, caution.leftOver]).toEqual([false, false, []])
+    expect(caution.trialOf(5)).toEqual(trial(0, 'me'))
+    expect(caution.mayHaveTrials).toBe(true)
+    caution.committed({ trial: trial(0, 'me') })
+    expect([caution.isOver, caution.trialOf(5), caution.leftOver]).toEqual([false, undefined, [0, 0]])
+    expect(caution.endedWith(5)).toEqual([0, 0])
+    caution.committed({ endedTrials: [0] })
+    expect([caution.isOver, caution.endedWith(5), caution.leftOver]).toEqual([true, [], []])
+  })
+
+  it('ends when nothing is left to be tried', () => {
+    const { caution } = cautious([])
+    caution.end()
+    expect(caution.isOver).toBe(true)
+  })
+})
+
+describe('after deaths over what was recorded', () => {
+  it('tries one at a time, alone, and stays so while it is on trial', () => {
+    const { caution, solitude } = cautious([trial(0)])
+    solitude.begin(stranger)
+    expect([caution.isAlone, caution.admit()]).toEqual([true, false])
+    solitude.end()
+    expect(caution.admit()).toBe(true)
+    expect(caution.trialOf(5)).toEqual(trial(5, 'me'))
+    caution.committed({ trial: trial(5, 'me') })
+    caution.dismiss()
+    expect(solitude.begin(stranger)).toBe(false)
+    caution.committed({ endedTrials: caution.endedWith(5) })
+    caution.dismiss()
+    expect(solitude.begin(stranger)).toBe(true)
+  })
+
+  it('is over when as many have their outcome as are suspects', () => {
+    const { caution } = cautious([trial(0)])
+    expect(caution.endedWith(5)).toEqual([5])
+    caution.committed({ trial: trial(5, 'me') })
+    caution.committed({ endedTrials: [5] })
+    expect([caution.isOver, caution.endedWith(6)]).toEqual([false, [0, 0]])
+    caution.committed({ endedTrials: [6] })
+    expect([caution.isOver, caution.endedWith(7)]).toEqual([true, []])
+  })
+
+  it('refuses the one that is to blame, and no other, until it has that outcome', () => {
+    const { caution } = cautious([trial(0), trial(5)])
+    expect(caution.refusalOf(5)).toMatchObject({ code: 'EVENT_DEADLY' })
+    expect(caution.refusalOf(6)).toBeUndefined()
+    caution.blame(5)
+    expect(caution.refusalOf(5)).toBeUndefined()
+  })
+
+  it('lets the others go on when it does not', () => {
+    const { caution, solitude } = cautious([trial(0)])
+    caution.admit()
+    caution.committed({ trial: trial(5, 'me') })
+    caution.release()
+    expect(solitude.begin(stranger)).toBe(true)
+    solitude.end()
+
+    const beside = cautious([])
+    beside.caution.admit()
+    beside.caution.release()
+    expect(beside.solitude.enter(stranger)).toBe(true)
+  })
+})
