@@ -29,9 +29,9 @@ export const leaseBugs: readonly Bug[] = [
     name: 'lease-of-somebody-else-given-back',
     tells: 'A process that stops late frees the partition under its successor, and two work on it.',
     file: 'src/postgres/subscriptions.ts',
-    find: `lease_until = '-infinity', tried = NULL
+    find: `presence = NULL, lease_until = '-infinity'
       WHERE \${ofLease} RETURNING 1`,
-    replace: `lease_until = '-infinity', tried = NULL
+    replace: `presence = NULL, lease_until = '-infinity'
       WHERE subscription = $1 AND partition = $2 AND epoch >= $3 AND length($4) > 0 RETURNING 1`,
     suite: ['src/postgres/contract.test.ts'],
   },
