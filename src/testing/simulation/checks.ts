@@ -93,6 +93,8 @@ export function checkCommits(history: History): string[] {
     const move = moveOf(about as StoreEffect)
     if (move) moved(move)
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
+    // In one call with the user's SQL, so nobody was told how far it goes.
+    if (what === 'subscriptions.perform') positions.delete(nameOf(asked[0] as Lease))
     if (isAccepted(about as StoreEffect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
   }
   return problems
