@@ -80,6 +80,6 @@ describe('suspicion', () => {
 
   it('says how many died', () => {
     expect(deadly(3)).toMatchObject({ class: 'permanent', rule: 'crash', code: 'EVENT_DEADLY' })
-    expect(deadly(3).message).toContain('3 processes died')
+    expect(deadly(3).message).toContain('3 processes died while they tried this event. Find out')
   })
 })

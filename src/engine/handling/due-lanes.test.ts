@@ -24,6 +24,10 @@ it('are those that are to be tried again, by the clock that only grows', () => {
   expect([due.take(5_100), due.nextAt(), due.take(9_999)]).toEqual(['a', undefined, undefined])
 })
 
+it('is not due where there is none', () => {
+  expect([new DueLanes([], clock).isDue(1e9), new DueLanes([], clock).take(1e9)]).toEqual([false, undefined])
+})
+
 it('has the newest time of a lane, and none of those before', () => {
   const due = new DueLanes([], clock)
   due.add('a', 10)

@@ -47,6 +47,7 @@ it('are the lanes that were due or waited then, until they are something else', 
 it('are over when all of them have their outcome', () => {
   const held = new Map([hold('a', 'waiting')])
   const suspects = new Suspects(5, held, 100)
+  expect(suspects.areOver(new Window(5), true)).toBe(false)
   const window = new Window(4)
   expect(suspects.areOver(window, false)).toBe(false)
   held.delete('a')
