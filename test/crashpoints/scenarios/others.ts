@@ -210,8 +210,8 @@ export const logs: readonly Scenario[] = [
       await scene.held('walks', 'waiting', 1)
       delivered(scene, 'b', 1)
       delivered(scene, 'a', 2, 2)
-      await reachedSource(scene)
-      // Not in one page with those: whether it has to queue would be a matter of how large a page is.
+      // Otherwise whether the last one has to queue would be a matter of how large a page is.
+      await scene.until('the lane flows', async ({ letters }) => (await letters.summary('walks', 0)).lanes === 0)
       delivered(scene, 'a', 5)
       await reachedSource(scene)
     },
