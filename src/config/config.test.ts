@@ -10,6 +10,8 @@ describe('a configuration', () => {
     expect(defineConfig(config)).toBe(config)
     for (const store of [{ postgres: 'postgres://db/app' }, { postgres: { connection: { host: 'db' }, schema: 'x' } }])
       expect(defineConfig({ store })).toEqual({ store })
+    const engine = { name: 'one', lease: '5s', poll: '1s', beat: '1s', page: { events: 10 }, cacheBytes: 0 } as const
+    expect(defineConfig({ engine })).toEqual({ engine })
     expect(defineConfig({})).toEqual({})
   })
 

@@ -30,13 +30,13 @@ export interface Config {
   /** Where the lines of `holdfast start` go; stderr unless you say otherwise. */
   readonly logger?: Logger
   /** How `holdfast start` runs the engine, see `createEngine`. */
-  readonly engine?: Pick<EngineOptions, 'name' | 'lease' | 'poll' | 'page' | 'cacheBytes'>
+  readonly engine?: Pick<EngineOptions, 'name' | 'lease' | 'poll' | 'beat' | 'page' | 'cacheBytes'>
   /** Called with the engine before `holdfast start` starts it, such as to listen to it. */
   readonly onEngine?: (engine: Engine) => unknown
 }
 
 const optionNames = ['store', 'subscriptions', 'events', 'logger', 'engine', 'onEngine']
-const engineNames = ['name', 'lease', 'poll', 'page', 'cacheBytes']
+const engineNames = ['name', 'lease', 'poll', 'beat', 'page', 'cacheBytes']
 
 /** Types what `holdfast.config.ts` exports by default, and refuses what nobody would read. */
 export function defineConfig(config: Config): Config {

@@ -7,7 +7,8 @@ const everything = 0
 
 /**
  * An event can kill the process that tries it: by exit, by taking all memory, by never giving the thread back. A claim of a
- * partition that was not given back is the sign of a death, and this decides how carefully to go on:
+ * partition that was not given back is the sign of a death, also when it was handed on since, before all of that was tried again. This
+ * decides how carefully to go on:
  *
  *     nobody died                    as always
  *     somebody died                  as always, but that it is tried again is recorded first

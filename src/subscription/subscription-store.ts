@@ -90,7 +90,7 @@ export type ClaimOutcome =
       readonly outcome: 'claimed'
       readonly lease: Lease
       readonly state: PartitionState
-      /** Whoever had it before did not give it back: it may have died over what it was doing. */
+      /** Somebody had it and may have died over what it was doing, and whoever had it since did not see to all of that. */
       readonly isInherited: boolean
       /**
        * The store's own time, in milliseconds since 1970. What is kept for whoever comes next, such as when a lane is due, is told by it: the
