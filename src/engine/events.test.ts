@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
 import type { Channel } from '../runtime/ports.ts'
 import { systemChannel } from '../runtime/system.ts'
-import { EngineEmitter, type EngineEventName } from './events.ts'
+import { EngineEmitter, type EngineEventName, type Logger, warningLogger } from './events.ts'
 
 const names = ['subscription.state', 'partition.claimed', 'page.committed', 'lane.held'] satisfies EngineEventName[]
 const released = { subscription: 'balances', lane: 'bob' }
@@ -17,7 +17,7 @@ function listen(name: string, listener: (message: unknown) => void): () => void 
 }
 
 function createLogger() {
-  return { info: vi.fn<() => void>(), warn: vi.fn<() => void>(), error: vi.fn<() => void>() }
+  return { info: vi.fn<Logger['info']>(), warn: vi.fn<Logger['warn']>(), error: vi.fn<Logger['error']>() }
 }
 
 describe('an engine', () => {
@@ -50,6 +50,53 @@ describe('an engine', () => {
   })
 })
 
+describe('listeners', () => {
+  it('are known as long as there are any, of the engine or of its channel', () => {
+    const channelOf = { hasSubscribers: false, publish: () => undefined }
+    const emitter = new EngineEmitter(createLogger(), () => channelOf)
+    const isHeard = () => emitter.isHeard('lane.released')
+    expect(isHeard()).toBe(false)
+    const first = emitter.on('lane.released', () => undefined)
+    const second = emitter.on('lane.released', () => undefined)
+    expect([isHeard(), emitter.isHeard('lane.held')]).toEqual([true, false])
+    first()
+    expect(isHeard()).toBe(true)
+    second()
+    expect(isHeard()).toBe(false)
+    channelOf.hasSubscribers = true
+    expect(isHeard()).toBe(true)
+  })
+
+  it('hear nothing any more when they have left', () => {
+    const logger = createLogger()
+    const emitter = new EngineEmitter(logger, () => ({ hasSubscribers: false, publish: () => undefined }))
+    const listener = vi.fn<() => void>()
+    const leave = emitter.on('lane.released', listener)
+    emitter.emit('lane.released', released)
+    leave()
+    emitter.emit('lane.released', released)
+    emitter.emit('lane.held', {} as never)
+    expect(listener).toHaveBeenCalledExactlyOnceWith(released)
+    expect(logger.error).not.toHaveBeenCalled()
+  })
+})
+
+it('what needs a person is seen where nobody asked for lines, and nothing else is', () => {
+  const said: unknown[][] = []
+  for (const name of ['log', 'info', 'warn', 'error'] as const) {
+    const spy = vi.spyOn(console, name).mockImplementation((...args) => void said.push([name, ...args]))
+    onTestFinished(() => spy.mockRestore())
+  }
+  const fields = { subscription: 's' }
+  warningLogger.info(fields, 'one')
+  warningLogger.warn(fields, 'two')
+  warningLogger.error(fields, 'three')
+  expect(said).toEqual([
+    ['warn', 'holdfast: two', fields],
+    ['error', 'holdfast: three', fields],
+  ])
+})
+
 describe('the channels', () => {
   it('are opened once, and nothing is published while nobody listens', () => {
     const publish = vi.fn<Channel['publish']>()
@@ -74,6 +121,11 @@ describe('the channels', () => {
     emitter.emit('lane.released', released)
     expect(second).toHaveBeenCalledOnce()
     expect(publish).toHaveBeenCalledExactlyOnceWith(released)
-    expect(logger.error).toHaveBeenCalledTimes(2)
+    expect(logger.error.mock.calls).toEqual(
+      ['the first', 'the channel'].map((message) => [
+        { event: 'lane.released', error: new Error(message) },
+        'a listener threw',
+      ]),
+    )
   })
 })

@@ -8,6 +8,7 @@ import type { Decision } from '../rebuild/rebuild-store.ts'
 import { whole } from '../source/share.ts'
 import { noCounts } from '../subscription/checkpoint.ts'
 import type { SubscriptionOptions } from '../subscription/subscription.ts'
+import { claimed, commitOf, letter } from '../testing/contracts/fixtures.ts'
 import { createScriptedSource } from '../testing/source.ts'
 import { performPage, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
@@ -94,10 +95,18 @@ describe('the events of a page', () => {
   it('count by their versions where those are watched, but not beyond the keys that the filter is about', async () => {
     const source = createScriptedSource()
     await using setup = await sorting({ watchesGaps: true, source, filter: { keyPrefix: 'a' } })
-    const page = [recorded(1, 'a', renamed), recorded(2, 'a', { version: 2 }), recorded(3, 'b', { version: 9 })]
+    const page = [
+      recorded(1, 'a', renamed),
+      recorded(2, 'a', { version: 2 }),
+      recorded(3, 'b', { version: 9 }),
+      // Nobody reads what is in these.
+      recorded(4, 'a', { version: 3, type: 'Mystery' }),
+      recorded(5, 'a', { version: 4, type: 'Renamed', body: 'no json' }),
+    ]
     const outcome = await processPage(setup.partition, page)
-    expect(outcome.counts).toEqual({ ...noCounts(), applied: 1, filtered: 2 })
+    expect(outcome.counts).toEqual({ ...noCounts(), applied: 1, filtered: 4 })
     expect(outcome.held).toEqual([])
+    expect(outcome.lanes).toEqual([{ lane: 'a', hold: undefined, done: 4 }])
     expect(setup.asked).toEqual([['a']])
   })
 
@@ -136,6 +145,20 @@ describe('the events of a page', () => {
         { lane: 'a', sequence: 1, eventId: 'e6' },
       ],
     ])
+  })
+
+  it('that are held already are not held twice', async () => {
+    const source = createScriptedSource()
+    await using setup = await sorting({ watchesGaps: true, source, held: [held('a', 'parked')] })
+    const { subscriptions } = setup.partition.store
+    const claim = { subscription: 'balances', partition: 0, owner: 'me', leaseMs: 1_000 }
+    const lease = claimed(await subscriptions.claim(claim))
+    const known = letter('a', 3, 'queued')
+    await subscriptions.commit({ ...commitOf(lease), table: balances.table, held: [known] })
+    const again = { ...known.event, position: 500 }
+    const outcome = await processPage(setup.partition, [again, recorded(501, 'a', { version: 3 })])
+    expect(outcome.counts).toEqual({ ...noCounts(), duplicate: 1, held: 1 })
+    expect(outcome.held).toMatchObject([{ event: { position: 501 } }])
   })
 
   it('need no look at the letters where no lane is held', async () => {

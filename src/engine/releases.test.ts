@@ -19,7 +19,8 @@ function releasing(rates: Record<string, number | undefined> = {}) {
   const asked: number[] = []
   const due = async (_name: string, _partition: number, limit: number) => {
     asked.push(limit)
-    return tasks.slice(0, limit)
+    // The limit is for each of them.
+    return [...Map.groupBy(tasks, ({ redrive }) => redrive).values()].flatMap((some) => some.slice(0, limit))
   }
   const find = async (id: string) => ({ id, rate: rates[id] }) as Redrive
   const parts = { store: { redrives: { due, find } }, subscription: { name: 's' }, share: whole, runtime }
@@ -63,6 +64,8 @@ describe('what is let go', () => {
       singles: new Set(),
     })
     releases.adopt(new Map())
+    // Whoever reads anew what is held may have missed what was asked for.
+    expect(releases.isDue).toBe(true)
     expect(await next()).toBeUndefined()
     expect(releases.isDue).toBe(false)
   })
@@ -108,6 +111,9 @@ describe('what a redrive is to begin', () => {
     expect(lanesOf(batch)).toEqual(['a', 'b', 'c'])
     expect([...(batch?.tasks.keys() ?? [])]).toEqual(['b', 'c'])
     expect(asked).toEqual([2])
+    for (const lane of ['e', 'f', 'g']) want(lane, 'another')
+    expect(lanesOf(await next({ lanes: 3 }))).toEqual(['a', 'b', 'c'])
+    asked.pop()
     // There is no room, so nobody is asked.
     await next({ lanes: 1 })
     expect(asked).toEqual([2])
@@ -197,6 +203,8 @@ describe('the pace of a redrive', () => {
     const stopped = [{ lane: 'a', status: 'parked', record: {}, failure: undefined }]
     releases.accept({ ...done([...held.values()], 1), stopped } as never, true)
     expect(releases.nextAt(held)).toBe(1_125)
+    releases.accept({ ...emptyOutcome, counts: { ...noCounts(), held: 5 } }, false)
+    expect(releases.nextAt(held)).toBe(1_125)
     await runtime.advance(1_000)
     releases.accept({ ...done([...held.values()]), counts: { ...noCounts(), held: 5 } }, false)
     expect(await next()).toMatchObject({ limits: { events: 2 } })
@@ -244,6 +252,18 @@ describe('the pace of a redrive', () => {
     expect(lanesOf(await next())).toEqual(['c'])
   })
 
+  it('that comes first says when there is something to do', async () => {
+    const { releases, held, hold, next } = releasing({ slow: 2, slower: 1 })
+    hold('a', { redrive: 'slower' })
+    hold('b', { redrive: 'slow' })
+    releases.adopt(held)
+    for (const lane of ['a', 'b']) {
+      expect(lanesOf(await next())).toEqual([lane])
+      releases.accept(done([held.get(lane) as HeldLane], 1), true)
+    }
+    expect(releases.nextAt(held)).toBe(500)
+  })
+
   it('does not hold up what is due without one', async () => {
     const { releases, held, hold, next } = releasing({ slow: 2 })
     hold('a', { redrive: 'slow' })
@@ -265,6 +285,8 @@ describe('a batch that the database refuses', () => {
     releases.adopt(held)
     const first = (await next()) as LaneBatch
     expect(releases.reject(first, 'lane-1')).toBeUndefined()
+    // A page that goes through says nothing about lanes.
+    releases.accept(emptyOutcome, false)
     const second = (await next()) as LaneBatch
     expect(second.lanes).toHaveLength(25)
     expect(second.singles).toEqual(new Set(['lane-1']))

@@ -6,20 +6,20 @@ import type { Store } from '../store.ts'
 import type { Runner } from './runner.ts'
 import { Timetable } from './timetable.ts'
 
-const minute = 60_000
+/** A minute, or about: no multiple of the longest nap, so that it shows who does not wait to the millisecond. */
+const minute = 60_300
 const everyMs = 10 * minute
 
 /** Lanes of the subscription `s` that are parked now, and a process that owns its first partition and asks for them by a timetable. */
 async function parked(world: World, options: { readonly maxAgeMs?: number; readonly store?: Store } = {}) {
   const { store = world.store, maxAgeMs } = options
   const lease = await begin(world.store.subscriptions)
-  const held = ['a', 'b'].map((lane) => letter(lane, 1, 'parked'))
-  await world.store.subscriptions.commit({
-    ...commitOf(lease),
-    at: world.runtime.clock.now(),
-    held,
-    lanes: held.map((one) => hold(one, 1)),
-  })
+  const park = async (...lanes: string[]) => {
+    const held = lanes.map((lane) => letter(lane, 1, 'parked'))
+    const writes = { held, lanes: held.map((one) => hold(one, 1)) }
+    await world.store.subscriptions.commit({ ...commitOf(lease), ...writes, at: world.runtime.clock.now() })
+  }
+  await park('a', 'b')
   const lines: [string, object][] = []
   const line = (level: string) => (fields: object) => void lines.push([level, fields])
   const logger = { info: line('info'), warn: line('warn'), error: line('error') }
@@ -44,13 +44,13 @@ async function parked(world: World, options: { readonly maxAgeMs?: number; reado
       await world.store.redrives.cancel(id, deed)
     }
   }
-  return { lines, state, runner, create, asked, askedAt, end }
+  return { lines, state, runner, create, asked, askedAt, end, park }
 }
 
 describe('a timetable', () => {
   it('asks every so often, from its beginning on, for whatever is parked', async () => {
     await using world = await createWorld()
-    const { runner, create, asked, askedAt, end, lines } = await parked(world)
+    const { runner, create, asked, askedAt, end, park, lines } = await parked(world)
     const timetable = create(runner)
     const running = timetable.run()
     await world.runtime.advance(everyMs - 1)
@@ -70,8 +70,10 @@ describe('a timetable', () => {
     expect(first?.filter).not.toHaveProperty('since')
     expect(lines).toEqual([['info', { subscription: 's', redrive: first?.id, lanes: 2 }]])
     await end()
-    await world.runtime.advance(2 * everyMs)
-    // The second is not over, so there is no third.
+    await world.runtime.advance(everyMs)
+    await park('c')
+    await world.runtime.advance(everyMs)
+    // The second is not over, so there is no third, though it has not all that is parked by now.
     expect(await askedAt()).toEqual([10, 20])
     timetable.stop()
     await running
@@ -140,6 +142,26 @@ describe('a timetable', () => {
     await running
   })
 
+  it('of one subscription does not sleep through that of another', async () => {
+    await using world = await createWorld()
+    const { runner, create, state, askedAt } = await parked(world)
+    const seldom = {
+      subscription: { name: 'seldom', redrive: { everyMs: 24 * everyMs, maxAgeMs: undefined } },
+      owns: () => true,
+      isRunning: true,
+      pause: undefined,
+    } as unknown as Runner
+    state.isOwner = false
+    const timetable = create(seldom, runner)
+    const running = timetable.run()
+    await world.runtime.advance(15 * minute)
+    state.isOwner = true
+    await world.runtime.advance(10_000)
+    expect(await askedAt()).toHaveLength(1)
+    timetable.stop()
+    await running
+  })
+
   it('does not ask while the last one by the timetable is under way elsewhere, and waits its time again', async () => {
     await using world = await createWorld()
     const { runner, create, state, askedAt, end } = await parked(world)
@@ -166,7 +188,9 @@ describe('a timetable', () => {
     await using world = await createWorld()
     const { redrives } = world.store
     let isAway = true
+    let looks = 0
     const list: typeof redrives.list = async (query) => {
+      looks++
       if (isAway) throw new Error('away')
       return redrives.list(query)
     }
@@ -179,8 +203,12 @@ describe('a timetable', () => {
     expect(new Set(lines.map(([level]) => level))).toEqual(new Set(['warn']))
     expect(lines[0]?.[1]).toMatchObject({ subscription: 's', error: { message: 'away' } })
     isAway = false
+    looks = 0
     await world.runtime.advance(10_000)
     expect(await askedAt()).toHaveLength(1)
+    // And it does not look again before it is time.
+    await world.runtime.advance(everyMs - 10_000)
+    expect(looks).toBe(1)
     timetable.stop()
     await running
   })

@@ -272,7 +272,14 @@ describe('where versions are watched', () => {
     setup.take(item({ ...poisoned, position: 14 }))
     expect(setup.changes()).toMatchObject({ counts: { held: 2, duplicate: 3 } })
     expect(setup.work.outcome().held).toHaveLength(2)
-    // What queues in a parked lane never takes the place of its head.
+    expect(setup.partition.held.get('a')).toEqual(hold)
+  })
+
+  it('what comes late to a lane that is parked never takes the place of its head', async () => {
+    const hold = parked(9, { head: 5, done: 1 })
+    await using setup = await atWork({ ...watching, held: [hold] })
+    setup.take(item(recorded(10, { version: 3 })))
+    expect(setup.changes()).toMatchObject({ held: [{ status: 'queued', sequence: 3 }] })
     expect(setup.partition.held.get('a')).toEqual(hold)
   })
 })
@@ -327,12 +334,12 @@ describe('a letter whose turn has come', () => {
   })
 
   it('begins a lane anew for each redrive, and counts what it ends by lane', async () => {
-    await using setup = await atWork({ held: [parked(1), parked(5, { lane: 'b', done: 4 })] })
+    await using setup = await atWork({ held: [parked(1), parked(5, { lane: 'b', done: 2 })] })
     setup.work.begin('a', task())
     await setup.work.release(item(recorded(1), { folding: setup.rows.get('a') }))
     setup.work.advance('a', undefined)
     setup.work.begin('b', task({ lane: 'b', position: 5 }))
-    expect(setup.partition.held.get('b')).toEqual(parked(5, { lane: 'b', status: 'retrying', redrive: 'r', done: 4 }))
+    expect(setup.partition.held.get('b')).toEqual(parked(5, { lane: 'b', status: 'retrying', redrive: 'r', done: 2 }))
     setup.work.advance('b', undefined)
     setup.work.pass(task({ lane: 'c' }))
     expect(setup.work.outcome().redriven).toEqual([

@@ -224,7 +224,6 @@ export class Work {
     if (!this.#partition.watchesGaps) return
     const hold = this.#partition.held.get(lane) as HeldLane
     this.#rehang({ ...hold, done: Math.max(version, hold.done ?? 0) })
-    this.#finished.add(lane)
   }
 
   /** A letter of a held lane whose turn has come. False when the lane goes no further. */

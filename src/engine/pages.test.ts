@@ -1,0 +1,697 @@
+import { DatabaseSync } from 'node:sqlite'
+import { describe, expect, it } from 'vitest'
+import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
+import { ask } from '../../test/redrive/asking.ts'
+import { away } from '../../test/noting.ts'
+import { HoldfastError } from '../errors.ts'
+import {
+  createLog,
+  defineProjection,
+  defineSubscription,
+  type Projection,
+  type Source,
+  type SqlProjection,
+  type Store,
+} from '../index.ts'
+import { isIn, type Share } from '../source/share.ts'
+import { logSource } from '../source/source.ts'
+import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
+import { claimed } from '../testing/contracts/fixtures.ts'
+import { PageLoop, type PageLoopParts } from './pages.ts'
+import type { Partition } from './partition.ts'
+import { RowCache } from './rows.ts'
+import { Solitude } from './solitude.ts'
+import { Tenure } from './tenure.ts'
+
+const leaseMs = 9_000
+const pollMs = 400
+
+interface Kind {
+  readonly consumer?: Projection | SqlProjection
+  readonly source?: Source
+  readonly share?: Share
+  readonly pageEvents?: number
+  readonly only?: 'letters'
+  readonly isInherited?: boolean
+  readonly solitude?: Solitude
+}
+
+/** A loop over the log of a real store, step by step, by a clock that only moves when it is told to. */
+async function looping(options: Kind = {}) {
+  const { consumer = balances, source, share = { partition: 0, of: 1 }, pageEvents = 10, only } = options
+  const { isInherited = false, solitude = new Solitude() } = options
+  const world = await createWorld()
+  const { runtime } = world
+  const { name, table, version } = consumer
+  const spec = { name, table, start: 0, partitions: share.of, kind: consumer.kind }
+  await world.store.subscriptions.register(spec)
+  const claim = { subscription: name, partition: share.partition, owner: 'me', leaseMs, version }
+  const lease = claimed(await world.store.subscriptions.claim(claim))
+  let elapsed = 0
+  const clock = { now: () => runtime.clock.now() + elapsed, mono: () => runtime.clock.mono() + elapsed }
+  const told: unknown[] = []
+  const working: boolean[] = []
+  const seen = { loads: 0, changed: 0, woken: 0, commits: [] as Commit[], reads: [] as number[] }
+  const next = { commit: undefined as (() => CommitOutcome) | undefined }
+  const { subscriptions } = world.store
+  const commit = async (one: Commit) => {
+    seen.commits.push(one)
+    const instead = next.commit
+    next.commit = undefined
+    return instead ? instead() : subscriptions.commit(one)
+  }
+  const store: Store = { ...world.store, subscriptions: { ...subscriptions, commit } }
+  const subscription = defineSubscription(consumer, source ? { source } : {})
+  const read = source ?? logSource(store.log)
+  const counting: Source = {
+    ...read,
+    read: (after, ...rest) => {
+      seen.reads.push(after)
+      return read.read(after, ...rest)
+    },
+  }
+  const forced = new AbortController()
+  const parts = {
+    store,
+    subscription,
+    source: counting,
+    share,
+    runtime: { ...runtime, clock },
+    settings: { leaseMs, pollMs, pageEvents, pageBytes: 1_000_000, only, instance: 'me' },
+    emitter: { emit: (event: string, fields: object) => void told.push([event, fields]) },
+    logger: { warn: () => undefined },
+    watchdog: { began: (what: string) => void told.push(what) },
+    teller: { tell: ({ stopped }: { stopped: readonly { lane: string }[] }) => void told.push(stopped.length) },
+    rate: { add: (...args: number[]) => void told.push(['rate', ...args]) },
+    solitude,
+    fit: { events: pageEvents },
+    changed: () => void seen.changed++,
+    fenced: () => void told.push('fenced'),
+    working: (isBehind: boolean) => void working.push(isBehind),
+    wake: () => void seen.woken++,
+    stopping: new AbortController().signal,
+    forced: forced.signal,
+    isInherited,
+  }
+  const tenure = new Tenure(parts as unknown as PageLoopParts, forced.signal, () => undefined)
+  tenure.lease = lease
+  const watchesGaps = read.versions === 'unordered'
+  const load = async (): Promise<Partition | undefined> => {
+    seen.loads++
+    const state = await subscriptions.load(name, share.partition)
+    if (!state || state.epoch !== lease.epoch) return undefined
+    tenure.load(state)
+    const lanes = await store.letters.heldLanes(name, share.partition)
+    return {
+      store,
+      subscription,
+      share,
+      watchesGaps,
+      doneBefore: 0,
+      logged: source === undefined && consumer.keyOf === undefined,
+      held: new Map(lanes.map((lane) => [lane.lane, lane])),
+      rows: new RowCache(store, consumer, watchesGaps, 1_000_000),
+      now: () => clock.now(),
+    }
+  }
+  const create = async () => {
+    const known = (await load()) as Partition
+    const state = await subscriptions.load(name, share.partition)
+    return new PageLoop({ ...parts, tenure, load, state } as unknown as PageLoopParts, consumer, known)
+  }
+  return {
+    world,
+    log: createLog({ store: world.store, events: bank, ...runtime }),
+    loop: await create(),
+    create,
+    tenure,
+    parts,
+    told,
+    working,
+    seen,
+    next,
+    lease,
+    forced,
+    elapse: (ms: number) => void (elapsed += ms),
+    stored: async () =>
+      (await subscriptions.load(name, share.partition)) as NonNullable<Awaited<ReturnType<typeof subscriptions.load>>>,
+    held: async () =>
+      (await world.store.letters.list({ subscription: name }))
+        .filter(({ endedAt }) => endedAt === undefined)
+        .map(({ lane, status, event }) => `${lane} ${status} ${event.position}`),
+    /** Steps until one has nothing to do, and gives what they were. */
+    settle: async (loop: PageLoop) => {
+      const steps: string[] = []
+      for (let i = 0; i < 200 && steps.at(-1) !== 'idle' && steps.at(-1) !== 'lost'; i++) steps.push(await loop.step())
+      return steps
+    },
+    [Symbol.asyncDispose]: () => world[Symbol.asyncDispose](),
+  }
+}
+
+const many = (count: number) => Array.from({ length: count }, () => credited(1))
+const fenced = (): CommitOutcome => ({ outcome: 'fenced', epoch: 99, owner: 'she' })
+
+/** No sum above 50. */
+function limitSums(file: string, table: string) {
+  const db = new DatabaseSync(file)
+  for (const verb of ['INSERT', 'UPDATE'])
+    db.exec(
+      `CREATE TRIGGER most_${verb} BEFORE ${verb} ON ${table} WHEN new.sum > 50 BEGIN SELECT RAISE(ABORT, 'too much'); END`,
+    )
+  db.close()
+}
+
+const sums = defineProjection('sums', {
+  events: bank,
+  initial: () => ({ sum: 0 }),
+  on: { Credited: (row, { data }) => ({ sum: row.sum + data.amount }) },
+  columns: { sum: 'integer' },
+})
+
+describe('a page', () => {
+  it('is committed with its checkpoint, and told of', async () => {
+    await using setup = await looping()
+    const { loop, log, told, working, seen } = setup
+    await log.append('a', [credited(1), debited(9), credited(2)])
+    expect(await loop.step()).toBe('worked')
+    expect((await setup.stored()).checkpoint).toMatchObject({
+      position: 3,
+      counts: { applied: 1, held: 2 },
+      commits: 1,
+    })
+    const counts = { applied: 1, duplicate: 0, filtered: 0, held: 2, discarded: 0 }
+    expect(told).toEqual([
+      'balances, 3 events from position 1 on',
+      ['rate', 0, 0, 3],
+      ['page.committed', { subscription: 'balances', partition: 0, position: 3, events: 3, counts, durationMs: 0 }],
+      1,
+    ])
+    expect([working, seen.changed]).toEqual([[false, false], 1])
+    expect(seen.commits[0]).toMatchObject({ from: 0, commits: 0, to: { position: 3, eventType: 'Credited' } })
+    expect(seen.commits[0]?.redriven).toBeUndefined()
+    expect(await setup.held()).toEqual(['a parked 2', 'a queued 3'])
+    expect(await loop.step()).toBe('idle')
+    expect(seen.commits).toHaveLength(1)
+    expect([loop.standing(), loop.hasUnwritten, loop.isDue]).toEqual([{ state: 'live' }, false, false])
+  })
+
+  it('that follows on another without a rest means that it is behind', async () => {
+    await using setup = await looping({ pageEvents: 2 })
+    const { loop, log, working } = setup
+    await log.append('a', many(6))
+    await loop.step()
+    await loop.step()
+    expect(working).toEqual([false, false, false, true])
+    working.length = 0
+    loop.restMs()
+    await loop.step()
+    expect(working).toEqual([false, false])
+  })
+
+  it('that is the end of its source leaves nothing to do', async () => {
+    await using setup = await looping()
+    const { source: log } = setup.parts
+    const source: Source = { ...log, read: async (...args) => ({ ...(await log.read(...args)), isEnd: true }) }
+    Object.assign(setup.parts, { source })
+    const loop = await setup.create()
+    await setup.log.append('a', many(3))
+    expect(await loop.step()).toBe('idle')
+    expect((await setup.stored()).checkpoint.position).toBe(3)
+  })
+
+  it('asks for the next one while it is committed, and for each once', async () => {
+    await using setup = await looping({ pageEvents: 2 })
+    await setup.log.append('a', many(5))
+    expect(await setup.settle(setup.loop)).toEqual(['worked', 'worked', 'worked', 'idle'])
+    expect(setup.seen.reads).toEqual([0, 2, 4, 5])
+    await using sql = await looping({ pageEvents: 2, consumer: defineProjection('own', { events: bank, on: {} }) })
+    await sql.log.append('a', many(5))
+    await sql.settle(sql.loop)
+    expect(sql.seen.reads).toEqual([0, 2, 4, 5])
+  })
+
+  it('is not read by one that only lets letters go', async () => {
+    await using setup = await looping({ only: 'letters' })
+    await setup.log.append('a', many(3))
+    expect(await setup.loop.step()).toBe('idle')
+    expect([setup.seen.reads, setup.seen.commits]).toEqual([[], []])
+  })
+
+  it('stays well within the lease: it is cut when it takes too long, and grows again when it does not', async () => {
+    let tookMs = 600
+    const slow = defineProjection('slow', {
+      events: bank,
+      initial: () => ({ n: 0 }),
+      on: {
+        Credited: ({ n }) => {
+          setup.elapse(tookMs)
+          return { n: n + 1 }
+        },
+      },
+    })
+    await using setup = await looping({ consumer: slow, pageEvents: 12 })
+    const { loop, log, parts } = setup
+    await log.append('a', many(60))
+    await loop.step()
+    // 12 events took 7.2 s, and a third of the lease is 3 s.
+    expect(parts.fit.events).toBe(5)
+    // The second was read before that was known. The third takes as long as it may, and no longer.
+    await loop.step()
+    await loop.step()
+    expect(parts.fit.events).toBe(10)
+    tookMs = 10_000
+    await loop.step()
+    expect(parts.fit.events).toBe(1)
+    tookMs = 1
+    const fits: number[] = []
+    for (let i = 0; i < 4; i++) {
+      await loop.step()
+      fits.push(parts.fit.events)
+    }
+    expect(fits).toEqual([2, 4, 8, 12])
+  })
+})
+
+describe('what is in memory', () => {
+  it('is read again when a commit threw, or when it was refused, and only then', async () => {
+    await using setup = await looping()
+    const { loop, log, seen, next } = setup
+    await log.append('a', many(3))
+    next.commit = () => {
+      throw away()
+    }
+    await expect(loop.step()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    expect(seen.loads).toBe(1)
+    const pause = { reason: 'x', at: 1 }
+    next.commit = () => ({ outcome: 'paused', pause })
+    expect(await loop.step()).toBe('refused')
+    expect([seen.loads, setup.tenure.pause]).toEqual([2, pause])
+    // As the store has it, there is no pause any more.
+    expect(await loop.step()).toBe('worked')
+    expect(await loop.step()).toBe('idle')
+    expect(seen.loads).toBe(3)
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
+  })
+
+  it('is nothing when the partition is somebody else’s', async () => {
+    await using setup = await looping()
+    await setup.log.append('a', many(3))
+    setup.next.commit = fenced
+    expect(await setup.loop.step()).toBe('lost')
+    expect(setup.tenure.lease).toBeUndefined()
+    expect(await setup.loop.step()).toBe('lost')
+    expect(setup.seen.commits).toHaveLength(1)
+    await setup.loop.finish()
+    expect(setup.seen.commits).toHaveLength(1)
+  })
+
+  it('goes when it is abandoned, and nobody waits for it', async () => {
+    const solitude = new Solitude()
+    await using setup = await looping({ solitude })
+    setup.loop.abandon()
+    await setup.loop.finish()
+    await setup.loop.step()
+    expect(setup.seen.loads).toBe(2)
+    expect(solitude.enter({ wake: () => undefined })).toBe(true)
+  })
+
+  it('is of no use when the lease can not be kept', async () => {
+    await using setup = await looping()
+    await setup.log.append('a', many(3))
+    await setup.world.runtime.advance(leaseMs + 1)
+    await setup.world.store.subscriptions.claim({ subscription: 'balances', partition: 0, owner: 'she', leaseMs })
+    expect(await setup.loop.step()).toBe('lost')
+    expect(setup.seen.commits).toEqual([])
+  })
+
+  it('is dropped by one that a load finds to be the owner no more', async () => {
+    await using setup = await looping()
+    setup.next.commit = () => {
+      throw away()
+    }
+    await setup.log.append('a', many(3))
+    await expect(setup.loop.step()).rejects.toThrow('took the store away')
+    await setup.world.runtime.advance(leaseMs + 1)
+    await setup.world.store.subscriptions.claim({ subscription: 'balances', partition: 0, owner: 'she', leaseMs })
+    expect(await setup.loop.step()).toBe('lost')
+  })
+})
+
+describe('who may not go on', () => {
+  it('because it is paused does nothing, and lets the others be alone', async () => {
+    const solitude = new Solitude()
+    await using setup = await looping({ solitude })
+    await setup.log.append('a', many(3))
+    setup.tenure.pause = { reason: 'x', at: 1 }
+    expect(await setup.loop.step()).toBe('paused')
+    expect(setup.seen.reads).toEqual([])
+    setup.tenure.pause = undefined
+    expect(await setup.loop.step()).toBe('worked')
+    expect(solitude.enter({ wake: () => undefined })).toBe(true)
+  })
+
+  it('because somebody else is alone is not live, and is woken', async () => {
+    const solitude = new Solitude()
+    const other = { wake: () => undefined }
+    await using setup = await looping({ solitude })
+    await setup.log.append('a', many(3))
+    solitude.enter(other)
+    expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['idle', { state: 'catching-up' }])
+    expect(setup.seen.reads).toEqual([])
+    // Something may be due; but it is woken when it may begin.
+    expect(setup.loop.restMs()).toBe(leaseMs / 3)
+    solitude.leave(other)
+    expect(setup.seen.woken).toBe(1)
+    expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['worked', { state: 'live' }])
+  })
+})
+
+describe('how long it may rest', () => {
+  it('is until the lease must be kept, and shorter where a checkpoint is to be written', async () => {
+    await using setup = await looping()
+    await setup.loop.step()
+    expect(setup.loop.restMs()).toBe(leaseMs / 3)
+    setup.tenure.seen = 7
+    expect(setup.loop.restMs()).toBe(1_000)
+  })
+
+  it('is until the next poll, for a source of its own', async () => {
+    const source: Source = { ...logSource((await createWorld()).store.log), versions: 'contiguous' }
+    await using setup = await looping({ source })
+    await setup.loop.step()
+    expect(setup.loop.restMs()).toBe(pollMs)
+  })
+
+  it('is none while a lane may be due, except for one that is paused', async () => {
+    await using setup = await looping()
+    expect([setup.loop.isDue, setup.loop.restMs()]).toEqual([true, 0])
+    setup.tenure.pause = { reason: 'x', at: 1 }
+    expect(setup.loop.restMs()).toBe(leaseMs / 3)
+    setup.tenure.pause = undefined
+    await setup.loop.step()
+    expect([setup.loop.isDue, setup.loop.restMs()]).toEqual([false, leaseMs / 3])
+    setup.loop.redriven()
+    expect([setup.loop.isDue, setup.loop.restMs()]).toEqual([true, 0])
+  })
+
+  it('is until a redrive that must go slowly may go on', async () => {
+    let isBad = true
+    const bug = defineProjection('bug', {
+      events: bank,
+      initial: () => ({ n: 0 }),
+      on: {
+        Credited: ({ n }) => {
+          if (isBad) throw new Error('a bug')
+          return { n: n + 1 }
+        },
+      },
+    })
+    await using buggy = await looping({ consumer: bug })
+    await buggy.log.append('a', many(3))
+    await buggy.settle(buggy.loop)
+    isBad = false
+    await ask(buggy.world.store, 'bug', { rate: 2 })
+    buggy.loop.redriven()
+    expect(await buggy.settle(buggy.loop)).toEqual(['worked', 'worked', 'idle'])
+    expect(await buggy.held()).toEqual(['a retrying 2', 'a queued 3'])
+    expect(buggy.loop.restMs()).toBe(500)
+    buggy.elapse(500)
+    expect([buggy.loop.restMs(), await buggy.loop.step()]).toEqual([0, 'worked'])
+    expect(await buggy.held()).toEqual(['a retrying 3'])
+  })
+})
+
+describe('what belongs to others', () => {
+  const half = { partition: 0, of: 2 }
+  const foreign = ['a', 'b', 'c', 'd', 'e', 'f'].find((key) => !isIn(half, key)) as string
+
+  it('moves the checkpoint now and then, not with every page', async () => {
+    await using setup = await looping({ share: half })
+    const { loop, tenure, seen } = setup
+    await setup.settle(loop)
+    await setup.log.append(foreign, many(1))
+    tenure.committedAt = setup.parts.runtime.clock.mono()
+    const before = seen.changed
+    // It got further, so it looks again; and somebody may wait for that.
+    expect(await setup.settle(loop)).toEqual(['worked', 'idle'])
+    expect([tenure.seen, seen.changed - before, seen.commits.length]).toEqual([1, 1, 0])
+    expect(loop.restMs()).toBe(1_000)
+    setup.elapse(999)
+    await loop.step()
+    expect(seen.commits).toHaveLength(0)
+    setup.elapse(1)
+    expect(await loop.step()).toBe('idle')
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 1, eventId: undefined, counts: { applied: 0 } })
+    setup.elapse(5_000)
+    await loop.step()
+    expect(seen.commits).toHaveLength(1)
+    expect(loop.restMs()).toBe(leaseMs / 3)
+  })
+
+  it('is written by one that stops, unless it is paused or owns it no more', async () => {
+    await using setup = await looping({ share: half })
+    const { loop, tenure, seen } = setup
+    await setup.log.append(foreign, many(1))
+    await setup.settle(loop)
+    tenure.pause = { reason: 'x', at: 1 }
+    await loop.finish()
+    expect(seen.commits).toHaveLength(0)
+    tenure.pause = undefined
+    await loop.finish()
+    await loop.finish()
+    expect(seen.commits).toHaveLength(1)
+    expect((await setup.stored()).checkpoint.position).toBe(1)
+  })
+
+  it('ends the ownership when that was refused', async () => {
+    await using setup = await looping({ share: half })
+    await setup.log.append(foreign, many(1))
+    setup.elapse(1_000)
+    setup.next.commit = fenced
+    expect(await setup.loop.step()).toBe('lost')
+  })
+})
+
+describe('a row that the database refuses', () => {
+  it('holds the one event that made it so, and nothing else of its page', async () => {
+    await using setup = await looping({ consumer: sums })
+    limitSums(setup.world.store.file, 'sums')
+    await setup.log.append('a', [credited(1), credited(2), credited(99), credited(3)])
+    await setup.log.append('b', [credited(5)])
+    await setup.log.append('c', [credited(60)])
+    const steps = await setup.settle(setup.loop)
+    expect(steps.filter((step) => step === 'refused').length).toBeGreaterThan(1)
+    expect(await setup.held()).toEqual(['a parked 3', 'a queued 4', 'c parked 6'])
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 6, counts: { applied: 3, held: 3 } })
+    const rows = await setup.world.store.rows.load(sums.table, ['a', 'b', 'c'])
+    expect([...rows.values()].map(({ key, json }) => [key, json])).toEqual([
+      ['a', '{"sum":3}'],
+      ['b', '{"sum":5}'],
+    ])
+    // Whoever was careful is as quick as before.
+    await setup.log.append('b', many(8))
+    setup.seen.commits.length = 0
+    await setup.settle(setup.loop)
+    expect(setup.seen.commits).toHaveLength(1)
+  })
+
+  it('is found by the key of the projection, where it has one', async () => {
+    const own = defineProjection('own', {
+      events: bank,
+      key: ({ key }) => `row-${key}`,
+      initial: () => ({ sum: 0 }),
+      on: { Credited: (row, { data }) => ({ sum: row.sum + data.amount }) },
+      columns: { sum: 'integer' },
+    })
+    await using setup = await looping({ consumer: own })
+    limitSums(setup.world.store.file, 'own')
+    await setup.log.append('a', [credited(1), credited(99)])
+    await setup.log.append('b', [credited(5)])
+    await setup.settle(setup.loop)
+    expect(await setup.held()).toEqual(['row-a parked 2'])
+  })
+
+  it('of nobody is an error, before anything is held for it', async () => {
+    await using setup = await looping({ consumer: sums })
+    await setup.log.append('a', many(2))
+    setup.next.commit = () => ({ outcome: 'rejected', key: 'nobody', error: new Error('no') })
+    await expect(setup.loop.step()).rejects.toMatchObject({ code: 'INTERNAL' })
+    expect(await setup.held()).toEqual([])
+  })
+})
+
+describe('in SQL of the user’s own', () => {
+  it('what an earlier run held is not held, and a bystander is not blamed', async () => {
+    const seen: string[] = []
+    const own = defineProjection('own', {
+      events: bank,
+      on: {
+        Credited: ({ id, key, data }) => {
+          seen.push(`${key}${data.amount}`)
+          if (data.amount === 13) throw new TypeError(`not ${id}`)
+        },
+      },
+    })
+    await using setup = await looping({ consumer: own })
+    const { raw } = setup.log
+    await raw.append('a', [{ type: 'Credited', data: { amount: 'no number' } }])
+    await raw.append('b', [credited(13), credited(1)])
+    await raw.append('c', [credited(2)])
+    await setup.settle(setup.loop)
+    expect(await setup.held()).toEqual(['a parked 1', 'b parked 2', 'b queued 3'])
+    expect(seen).toEqual(['b13', 'b13', 'c2'])
+    await raw.append('b', [credited(3)])
+    await raw.append('d', [credited(4)])
+    await setup.settle(setup.loop)
+    expect(seen.slice(3)).toEqual(['d4'])
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 6, counts: { applied: 2, held: 4 } })
+  })
+
+  it('is not tried a second time for what no second time could mend', async () => {
+    let runs = 0
+    const own = defineProjection('own', { events: bank, on: { Credited: () => void runs++ } })
+    await using setup = await looping({ consumer: own })
+    await setup.log.append('a', many(1))
+    const perform = async () => {
+      runs++
+      throw new HoldfastError('INTERNAL', 'ours')
+    }
+    Object.assign(setup.parts.store.subscriptions, { perform })
+    await expect(setup.loop.step()).rejects.toMatchObject({ code: 'INTERNAL' })
+    expect(runs).toBe(1)
+  })
+
+  it('comes to nothing when nobody waits any longer', async () => {
+    const own = defineProjection('own', { events: bank, on: { Credited: () => setup.forced.abort() } })
+    await using setup = await looping({ consumer: own })
+    await setup.log.append('a', many(1))
+    await expect(setup.loop.step()).rejects.toThrow(/aborted/)
+    expect((await setup.stored()).checkpoint.position).toBe(0)
+  })
+})
+
+describe('held lanes and pages', () => {
+  it('take turns, and a batch tells of itself as a page does', async () => {
+    let isBad = true
+    const bug = defineProjection('bug', {
+      events: bank,
+      initial: () => ({ n: 0 }),
+      on: {
+        Credited: ({ n }) => ({ n: n + 1 }),
+        Debited: ({ n }) => {
+          if (isBad) throw new Error('a bug')
+          return { n: n - 1 }
+        },
+      },
+    })
+    await using setup = await looping({ consumer: bug, pageEvents: 2 })
+    const { loop, log, told } = setup
+    await log.append('a', [debited(1), credited(1), credited(1), credited(1)])
+    await setup.settle(loop)
+    isBad = false
+    await ask(setup.world.store, 'bug')
+    loop.redriven()
+    await log.append('b', many(3))
+    told.length = 0
+    const positions = async () => (await setup.stored()).checkpoint
+    expect(await loop.step()).toBe('worked')
+    expect(await setup.held()).toEqual(['a retrying 3', 'a queued 4'])
+    expect(await positions()).toMatchObject({ position: 4, counts: { applied: 2, held: 2 } })
+    expect(told).toMatchObject([
+      'bug, 1 held lanes from position 1 on',
+      ['rate', 0, 0, 2],
+      ['page.committed', { events: 2, position: 4, counts: { applied: 2, held: -2 } }],
+      0,
+    ])
+    await loop.step()
+    expect(await positions()).toMatchObject({ position: 6, counts: { applied: 4, held: 2 } })
+    await loop.step()
+    expect(await setup.held()).toEqual([])
+    expect(await setup.settle(loop)).toEqual(['worked', 'idle'])
+    expect((await setup.world.store.redrives.list({ limit: 1 }))[0]).toMatchObject({ status: 'done', letters: 4 })
+  })
+
+  it('parks the letter whose row the database refuses', async () => {
+    let isBad = true
+    const own = defineProjection('own', {
+      events: bank,
+      initial: () => ({ sum: 0 }),
+      on: {
+        Credited: (row, { data }) => {
+          if (isBad) throw new Error('a bug')
+          return { sum: row.sum + data.amount }
+        },
+      },
+      columns: { sum: 'integer' },
+    })
+    await using setup = await looping({ consumer: own })
+    limitSums(setup.world.store.file, 'own')
+    await setup.log.append('a', [credited(1), credited(99), credited(2)])
+    await setup.log.append('b', [credited(3)])
+    await setup.settle(setup.loop)
+    isBad = false
+    await ask(setup.world.store, 'own')
+    setup.loop.redriven()
+    await setup.settle(setup.loop)
+    expect(await setup.held()).toEqual(['a parked 2', 'a queued 3'])
+    const [letter] = await setup.world.store.letters.list({ subscription: 'own', position: 2 })
+    expect(letter).toMatchObject({ attemptsTotal: 1, attempts: [{ failure: { rule: 'row' } }] })
+    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 2, held: 2 })
+  })
+
+  it('are let go in SQL as well', async () => {
+    let isBad = true
+    const seen: number[] = []
+    const own = defineProjection('own', {
+      events: bank,
+      on: {
+        Credited: ({ data }) => {
+          if (isBad) throw new Error('a bug')
+          seen.push(data.amount)
+        },
+      },
+    })
+    await using setup = await looping({ consumer: own })
+    await setup.log.append('a', [credited(1), credited(2)])
+    await setup.settle(setup.loop)
+    isBad = false
+    await ask(setup.world.store, 'own')
+    setup.loop.redriven()
+    await setup.settle(setup.loop)
+    expect([seen, await setup.held()]).toEqual([[1, 2], []])
+  })
+})
+
+describe('after a death', () => {
+  it('says what it tries before it tries it, and takes that back with its outcome', async () => {
+    await using setup = await looping({ isInherited: true })
+    const { loop, seen } = setup
+    await setup.log.append('a', many(3))
+    expect(loop.isSuspect).toBe(true)
+    await loop.step()
+    expect(seen.commits.map(({ trial, endedTrials, to }) => [trial?.position, endedTrials, to.position])).toEqual([
+      [0, undefined, 0],
+      [undefined, [0, 0], 3],
+    ])
+    expect([(await setup.stored()).trials, loop.isSuspect, loop.mayHaveTrials]).toEqual([[], false, true])
+    await setup.log.append('a', many(1))
+    await loop.step()
+    expect(seen.commits[2]?.endedTrials).toEqual([])
+  })
+
+  it('is over where there is nothing to be tried', async () => {
+    await using setup = await looping({ isInherited: true })
+    expect([await setup.loop.step(), setup.loop.isSuspect]).toEqual(['idle', false])
+    expect(setup.seen.commits).toEqual([])
+  })
+
+  it('tries nothing when that could not be said', async () => {
+    await using setup = await looping({ isInherited: true })
+    await setup.log.append('a', many(3))
+    setup.next.commit = fenced
+    expect(await setup.loop.step()).toBe('lost')
+    expect(setup.seen.commits).toHaveLength(1)
+    expect(setup.told).not.toContainEqual('balances, 3 events from position 1 on')
+  })
+})
