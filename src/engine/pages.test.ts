@@ -16,7 +16,8 @@ import {
 import { isIn, type Share } from '../source/share.ts'
 import { logSource } from '../source/source.ts'
 import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
-import { claimed } from '../testing/contracts/fixtures.ts'
+import { at, claimed, commitOf, letter } from '../testing/contracts/fixtures.ts'
+import { createScriptedSource } from '../testing/source.ts'
 import { PageLoop, type PageLoopParts } from './pages.ts'
 import type { Partition } from './partition.ts'
 import { RowCache } from './rows.ts'
@@ -152,6 +153,39 @@ async function looping(options: Kind = {}) {
 const many = (count: number) => Array.from({ length: count }, () => credited(1))
 const fenced = (): CommitOutcome => ({ outcome: 'fenced', epoch: 99, owner: 'she' })
 
+type Setup = Awaited<ReturnType<typeof looping>>
+
+/** What processes before this one had begun when they died. */
+async function died({ world, lease, create, stored }: Setup, ...positions: number[]): Promise<PageLoop> {
+  for (const [i, position] of positions.entries()) {
+    const { position: from } = (await stored()).checkpoint
+    const trial = { position, instance: `dead-${i}` }
+    const commit = { ...commitOf(lease), table: undefined, from, to: at(from), trial }
+    expect(await world.store.subscriptions.commit(commit)).toEqual({ outcome: 'committed' })
+  }
+  return create()
+}
+
+/** A projection that throws at debits until it is mended. */
+function buggy() {
+  const bug = { isBad: true, tookMs: 0, setup: undefined as Setup | undefined }
+  const consumer = defineProjection('bug', {
+    events: bank,
+    initial: () => ({ n: 0 }),
+    on: {
+      Credited: ({ n }) => {
+        bug.setup?.elapse(bug.tookMs)
+        return { n: n + 1 }
+      },
+      Debited: ({ n }) => {
+        if (bug.isBad) throw new Error('a bug')
+        return { n: n - 1 }
+      },
+    },
+  })
+  return { bug, consumer }
+}
+
 /** No sum above 50. */
 function limitSums(file: string, table: string) {
   const db = new DatabaseSync(file)
@@ -216,6 +250,10 @@ describe('a page', () => {
     Object.assign(setup.parts, { source })
     const loop = await setup.create()
     await setup.log.append('a', many(3))
+    setup.next.commit = () => ({ outcome: 'paused', pause: { reason: 'x', at: 1 } })
+    // Unless it came to nothing.
+    expect(await loop.step()).toBe('refused')
+    expect(setup.working).toEqual([])
     expect(await loop.step()).toBe('idle')
     expect((await setup.stored()).checkpoint.position).toBe(3)
   })
@@ -225,10 +263,25 @@ describe('a page', () => {
     await setup.log.append('a', many(5))
     expect(await setup.settle(setup.loop)).toEqual(['worked', 'worked', 'worked', 'idle'])
     expect(setup.seen.reads).toEqual([0, 2, 4, 5])
-    await using sql = await looping({ pageEvents: 2, consumer: defineProjection('own', { events: bank, on: {} }) })
+    // While it is performed, in SQL.
+    const reads: number[] = []
+    const own = defineProjection('own', {
+      events: bank,
+      on: { Credited: () => void reads.push(sql.seen.reads.length) },
+    })
+    await using sql = await looping({ pageEvents: 2, consumer: own })
     await sql.log.append('a', many(5))
     await sql.settle(sql.loop)
     expect(sql.seen.reads).toEqual([0, 2, 4, 5])
+    expect(reads.slice(0, 4)).toEqual([2, 2, 3, 3])
+  })
+
+  it('of anybody else’s source is checked', async () => {
+    const source = { ...createScriptedSource(), versions: 'contiguous' as const }
+    await using setup = await looping({ source })
+    const event = { key: 'a', type: 'Credited', data: { amount: 1 } }
+    source.deliver({ ...event, version: 1, position: 1 }, { ...event, version: 2, position: 1 })
+    await expect(setup.loop.step()).rejects.toMatchObject({ code: 'SOURCE_INVALID' })
   })
 
   it('is not read by one that only lets letters go', async () => {
@@ -258,6 +311,11 @@ describe('a page', () => {
     expect(parts.fit.events).toBe(5)
     // The second was read before that was known. The third takes as long as it may, and no longer.
     await loop.step()
+    const [, committed] = setup.told.filter((one) => Array.isArray(one) && one[0] === 'page.committed') as [
+      unknown,
+      [string, object],
+    ]
+    expect(committed[1]).toMatchObject({ durationMs: 7_200 })
     await loop.step()
     expect(parts.fit.events).toBe(10)
     tookMs = 10_000
@@ -292,6 +350,40 @@ describe('what is in memory', () => {
     expect(await loop.step()).toBe('idle')
     expect(seen.loads).toBe(3)
     expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
+  })
+
+  it('does not count as a page before, when it was read again', async () => {
+    await using setup = await looping({ pageEvents: 2 })
+    await setup.log.append('a', many(6))
+    await setup.loop.step()
+    setup.next.commit = () => {
+      throw away()
+    }
+    await expect(setup.loop.step()).rejects.toThrow('took the store away')
+    await setup.loop.step()
+    expect(setup.working).toEqual([false, false, false, false])
+  })
+
+  it('is what the store has, also where nobody knew that a commit was there', async () => {
+    const source = createScriptedSource()
+    await using setup = await looping({ source })
+    const { loop } = setup
+    const event = (version: number) => ({ key: 'a', type: 'Credited', version, data: { amount: version } })
+    source.deliver(event(2))
+    await setup.settle(loop)
+    expect(await setup.held()).toEqual(['a waiting 1'])
+    source.deliver(event(1))
+    const { subscriptions } = setup.world.store
+    setup.next.commit = () => {
+      const { commits } = setup.seen
+      const lost = subscriptions.commit(commits.at(-1) as Commit)
+      return lost.then(() => Promise.reject(away())) as unknown as CommitOutcome
+    }
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    await setup.settle(loop)
+    // The version that was missing is there, so what waited for it goes.
+    expect(await setup.held()).toEqual([])
+    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 2, duplicate: 0, held: 0 })
   })
 
   it('is nothing when the partition is somebody else’s', async () => {
@@ -396,35 +488,28 @@ describe('how long it may rest', () => {
   })
 
   it('is until a redrive that must go slowly may go on', async () => {
-    let isBad = true
-    const bug = defineProjection('bug', {
-      events: bank,
-      initial: () => ({ n: 0 }),
-      on: {
-        Credited: ({ n }) => {
-          if (isBad) throw new Error('a bug')
-          return { n: n + 1 }
-        },
-      },
-    })
-    await using buggy = await looping({ consumer: bug })
-    await buggy.log.append('a', many(3))
-    await buggy.settle(buggy.loop)
-    isBad = false
-    await ask(buggy.world.store, 'bug', { rate: 2 })
-    buggy.loop.redriven()
-    expect(await buggy.settle(buggy.loop)).toEqual(['worked', 'worked', 'idle'])
-    expect(await buggy.held()).toEqual(['a retrying 2', 'a queued 3'])
-    expect(buggy.loop.restMs()).toBe(500)
-    buggy.elapse(500)
-    expect([buggy.loop.restMs(), await buggy.loop.step()]).toEqual([0, 'worked'])
-    expect(await buggy.held()).toEqual(['a retrying 3'])
+    const { bug, consumer } = buggy()
+    await using setup = await looping({ consumer })
+    const { loop } = setup
+    await setup.log.append('a', [debited(1), ...many(2)])
+    await setup.settle(loop)
+    bug.isBad = false
+    await ask(setup.world.store, 'bug', { rate: 2 })
+    loop.redriven()
+    expect(await setup.settle(loop)).toEqual(['worked', 'worked', 'idle'])
+    expect(await setup.held()).toEqual(['a retrying 2', 'a queued 3'])
+    expect(loop.restMs()).toBe(500)
+    setup.elapse(500)
+    expect([loop.restMs(), await loop.step()]).toEqual([0, 'worked'])
+    expect(await setup.held()).toEqual(['a retrying 3'])
   })
 })
 
 describe('what belongs to others', () => {
   const half = { partition: 0, of: 2 }
-  const foreign = ['a', 'b', 'c', 'd', 'e', 'f'].find((key) => !isIn(half, key)) as string
+  const keys = ['a', 'b', 'c', 'd', 'e', 'f']
+  const foreign = keys.find((key) => !isIn(half, key)) as string
+  const own = keys.find((key) => isIn(half, key)) as string
 
   it('moves the checkpoint now and then, not with every page', async () => {
     await using setup = await looping({ share: half })
@@ -447,6 +532,19 @@ describe('what belongs to others', () => {
     await loop.step()
     expect(seen.commits).toHaveLength(1)
     expect(loop.restMs()).toBe(leaseMs / 3)
+    await setup.log.append(own, many(1))
+    await setup.log.append(foreign, many(1))
+    await setup.settle(loop)
+    const { eventId } = (await setup.stored()).checkpoint
+    expect([seen.commits.length, eventId !== undefined]).toEqual([2, true])
+    await setup.log.append(foreign, many(1))
+    setup.elapse(500)
+    await setup.settle(loop)
+    expect(seen.commits).toHaveLength(2)
+    setup.elapse(500)
+    await setup.settle(loop)
+    // The last event is still the last of its own.
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 4, eventId, commits: 3 })
   })
 
   it('is written by one that stops, unless it is paused or owns it no more', async () => {
@@ -494,6 +592,14 @@ describe('a row that the database refuses', () => {
     setup.seen.commits.length = 0
     await setup.settle(setup.loop)
     expect(setup.seen.commits).toHaveLength(1)
+    // Once it is allowed, it goes through: nothing is held against it.
+    const db = new DatabaseSync(setup.world.store.file)
+    for (const verb of ['INSERT', 'UPDATE']) db.exec(`DROP TRIGGER most_${verb}`)
+    db.close()
+    await ask(setup.world.store, 'sums')
+    setup.loop.redriven()
+    await setup.settle(setup.loop)
+    expect(await setup.held()).toEqual([])
   })
 
   it('is found by the key of the projection, where it has one', async () => {
@@ -573,23 +679,12 @@ describe('in SQL of the user’s own', () => {
 
 describe('held lanes and pages', () => {
   it('take turns, and a batch tells of itself as a page does', async () => {
-    let isBad = true
-    const bug = defineProjection('bug', {
-      events: bank,
-      initial: () => ({ n: 0 }),
-      on: {
-        Credited: ({ n }) => ({ n: n + 1 }),
-        Debited: ({ n }) => {
-          if (isBad) throw new Error('a bug')
-          return { n: n - 1 }
-        },
-      },
-    })
-    await using setup = await looping({ consumer: bug, pageEvents: 2 })
+    const { bug, consumer } = buggy()
+    await using setup = await looping({ consumer, pageEvents: 2 })
     const { loop, log, told } = setup
     await log.append('a', [debited(1), credited(1), credited(1), credited(1)])
     await setup.settle(loop)
-    isBad = false
+    bug.isBad = false
     await ask(setup.world.store, 'bug')
     loop.redriven()
     await log.append('b', many(3))
@@ -633,11 +728,28 @@ describe('held lanes and pages', () => {
     isBad = false
     await ask(setup.world.store, 'own')
     setup.loop.redriven()
-    await setup.settle(setup.loop)
+    // Live events don't come between a refusal and what is known from it.
+    for (let i = 0; i < 40; i++) await setup.log.append('live', many(1))
+    const steps = await setup.settle(setup.loop)
+    expect(steps.filter((step) => step === 'refused')).toHaveLength(2)
     expect(await setup.held()).toEqual(['a parked 2', 'a queued 3'])
-    const [letter] = await setup.world.store.letters.list({ subscription: 'own', position: 2 })
-    expect(letter).toMatchObject({ attemptsTotal: 1, attempts: [{ failure: { rule: 'row' } }] })
-    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 2, held: 2 })
+    const [parked] = await setup.world.store.letters.list({ subscription: 'own', position: 2 })
+    expect(parked).toMatchObject({ attemptsTotal: 1, attempts: [{ failure: { rule: 'row' } }] })
+    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 42, held: 2 })
+  })
+
+  it('are both kept well within the lease', async () => {
+    const { bug, consumer } = buggy()
+    await using setup = await looping({ consumer, pageEvents: 12 })
+    await setup.log.append('a', [debited(1), ...many(11)])
+    await setup.settle(setup.loop)
+    Object.assign(bug, { isBad: false, tookMs: 600, setup })
+    await ask(setup.world.store, 'bug')
+    setup.loop.redriven()
+    setup.elapse(100)
+    await setup.loop.step()
+    // 11 letters took 6.6 s, 12 came to an end, and a third of the lease is 3 s.
+    expect(setup.parts.fit.events).toBe(5)
   })
 
   it('are let go in SQL as well', async () => {
@@ -694,4 +806,139 @@ describe('after a death', () => {
     expect(setup.seen.commits).toHaveLength(1)
     expect(setup.told).not.toContainEqual('balances, 3 events from position 1 on')
   })
+
+  it('says so of held lanes too, or does not try them', async () => {
+    const { bug, consumer } = buggy()
+    await using setup = await looping({ consumer, isInherited: true })
+    await setup.log.append('a', [debited(1)])
+    await setup.settle(setup.loop)
+    bug.isBad = false
+    await ask(setup.world.store, 'bug')
+    const loop = await setup.create()
+    setup.seen.commits.length = 0
+    setup.next.commit = () => ({ outcome: 'paused', pause: { reason: 'x', at: 1 } })
+    expect(await loop.step()).toBe('refused')
+    expect(await setup.held()).toEqual(['a parked 1'])
+    await setup.settle(loop)
+    expect(setup.seen.commits.map(({ trial }) => trial?.position)).toEqual([0, 0, undefined])
+    expect(await setup.held()).toEqual([])
+  })
+
+  it.for([
+    ['as many as a page has', [], [1, 2, 3, 5, 7, 8]],
+    ['twice as many where something is held', [debited(1)], [2, 3, 4, 5, 6, 8, 9]],
+  ] as const)('goes by single events after a second one, %s', async ([, before, positions]) => {
+    await using setup = await looping({ pageEvents: 2, isInherited: true })
+    const { log, seen } = setup
+    if (before.length > 0) {
+      await log.append('held', [...before])
+      await setup.settle(setup.loop)
+    }
+    const loop = await died(setup, 0)
+    seen.commits.length = 0
+    await log.append('a', many(8))
+    await setup.settle(loop)
+    const pages = seen.commits.filter(({ trial }) => trial === undefined)
+    // One more was read ahead by then.
+    expect(pages.map(({ to }) => to.position)).toEqual([...positions])
+    expect(await setup.stored()).toMatchObject({ trials: [] })
+  })
+
+  it('parks what the third one was over, and tries it when a person wants that', async () => {
+    await using setup = await looping({ isInherited: true })
+    await setup.log.append('a', many(2))
+    await setup.log.append('b', many(1))
+    const loop = await died(setup, 0, 1)
+    await setup.settle(loop)
+    expect(await setup.held()).toEqual(['a parked 1', 'a queued 2'])
+    const [first] = await setup.world.store.letters.list({ subscription: 'balances' })
+    expect(first?.attempts).toMatchObject([{ failure: { code: 'EVENT_DEADLY', rule: 'crash' } }])
+    await ask(setup.world.store, 'balances')
+    loop.redriven()
+    await setup.settle(loop)
+    expect(await setup.held()).toEqual([])
+    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 3 })
+  })
+
+  it('takes back what is left of it where nothing is to be tried', async () => {
+    await using setup = await looping({ isInherited: true })
+    const loop = await died(setup, 0)
+    setup.next.commit = fenced
+    expect(await loop.step()).toBe('lost')
+    expect(loop.isSuspect).toBe(true)
+    await using other = await looping({ isInherited: true })
+    const second = await died(other, 0)
+    expect([await second.step(), second.isSuspect, (await other.stored()).trials]).toEqual(['idle', false, []])
+    expect(other.seen.commits.map(({ endedTrials }) => endedTrials)).toEqual([[0, 0]])
+  })
+
+  it('is not over before what it may have been over was read', async () => {
+    const half = { partition: 0, of: 2 }
+    const foreign = ['a', 'b', 'c', 'd'].find((key) => !isIn(half, key)) as string
+    await using setup = await looping({ isInherited: true, share: half })
+    await setup.log.append(foreign, many(1))
+    expect([await setup.loop.step(), setup.loop.isSuspect]).toEqual(['worked', true])
+    expect([await setup.loop.step(), setup.loop.isSuspect]).toEqual(['idle', false])
+  })
+
+  it('is not over while a lane is still to be let go', async () => {
+    const { bug, consumer } = buggy()
+    await using setup = await looping({ consumer, isInherited: true })
+    await setup.log.append('a', [debited(1), credited(2), credited(3)])
+    await setup.settle(setup.loop)
+    bug.isBad = false
+    await ask(setup.world.store, 'bug', { rate: 1 })
+    const loop = await died(setup, 0)
+    await setup.settle(loop)
+    expect([loop.isDue, loop.isSuspect]).toEqual([true, true])
+  })
+
+  it('stays alone while it is on trial, until it is paused or gives up', async () => {
+    const ends = {
+      paused: async ({ world }: Setup, loop: PageLoop) => {
+        await world.store.subscriptions.pause('balances', { reason: 'x', at: 1 })
+        await loop.step()
+      },
+      abandoned: async (_setup: Setup, loop: PageLoop) => loop.abandon(),
+    }
+    for (const end of ['paused', 'abandoned'] as const) {
+      const solitude = new Solitude()
+      const other = { wake: () => undefined }
+      await using setup = await looping({ isInherited: true, solitude })
+      await setup.log.append('a', many(3))
+      const loop = await died(setup, 0)
+      setup.next.commit = () => {
+        setup.next.commit = () => {
+          throw away()
+        }
+        return setup.world.store.subscriptions.commit(setup.seen.commits.at(-1) as Commit) as unknown as CommitOutcome
+      }
+      await expect(loop.step()).rejects.toThrow('took the store away')
+      expect(solitude.begin(other)).toBe(false)
+      await ends[end](setup, loop)
+      expect(solitude.begin(other)).toBe(true)
+    }
+  })
+})
+
+it('what people decided in the live version holds for one that is built beside it', async () => {
+  await using setup = await looping()
+  const { subscriptions } = setup.world.store
+  await setup.log.append('a', [credited(1), credited(2), credited(4)])
+  await subscriptions.register({ name: 'live', table: undefined, start: 0, partitions: 1 })
+  const claim = { subscription: 'live', partition: 0, owner: 'me', leaseMs }
+  const lease = claimed(await subscriptions.claim(claim))
+  const ending = { by: 'ann', reason: 'a test' }
+  for (const position of [1, 2]) {
+    const made = letter('a', position, 'discarded')
+    const held = [{ ...made, logged: true, event: { ...made.event, position }, ending }]
+    await subscriptions.commit({ ...commitOf(lease), table: undefined, held })
+  }
+  const { subscription } = setup.parts
+  Object.assign(setup.parts, { subscription: { ...subscription, beside: 'live' } })
+  const loop = await setup.create()
+  await setup.settle(loop)
+  expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 1, discarded: 2 })
+  const rows = await setup.world.store.rows.load(balances.table, ['a'])
+  expect(rows.get('a')?.json).toBe('{"balance":4,"seen":1}')
 })

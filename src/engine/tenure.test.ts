@@ -177,6 +177,15 @@ describe('what is refused', () => {
     expect(told[1]).toEqual(['partition.fenced', expect.objectContaining({ epoch: 0 })])
   })
 
+  it('of a partition that is not there any more is lost as well', () => {
+    const { tenure, told } = holding()
+    tenure.lost(undefined)
+    expect(told.slice(1)).toEqual([
+      ['partition.fenced', expect.objectContaining({ epoch: 5, newEpoch: undefined, owner: undefined })],
+      { state: 'starting', owner: undefined },
+    ])
+  })
+
   it('because somebody paused it waits for them', () => {
     const { tenure, told } = holding()
     const pause = { reason: 'a test', at: 7 }
@@ -204,6 +213,8 @@ describe('the lease', () => {
     await after(tenure.keep())
     expect(calls).toEqual([['renew', lease, leaseMs]])
     expect(tenure.renewedAt).toBe(leaseMs / 3)
+    await tenure.keep()
+    expect(calls).toHaveLength(1)
     await runtime.advance(leaseMs - 401)
     expect(tenure.isCurrent()).toBe(true)
     await runtime.advance(1)
