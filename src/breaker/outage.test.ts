@@ -152,6 +152,70 @@ describe('a store that is down', () => {
   })
 })
 
+describe('a store that comes back', () => {
+  it('is heard by whoever a person asks for something, and used again from then on', async () => {
+    const world = createBreakerWorld({ opens: { failures: 3 } })
+    const a = world.start('a')
+    await a.succeed()
+    a.outage = 'before'
+    await a.fail()
+    a.outage = undefined
+    await a.breaker.reset('ada')
+    const { save } = a.calls
+    // Not by itself any more: what it sees go wrong, it tells.
+    await a.fail()
+    expect(a.calls.save).toBe(save + 1)
+    expect(await a.breaker.state()).toMatchObject({ state: 'closed', reset: { by: 'ada' } })
+  })
+
+  it('is told nothing where nothing went wrong', async () => {
+    const world = createBreakerWorld()
+    const a = world.start('a')
+    a.outage = 'before'
+    await a.succeed(3)
+    a.outage = undefined
+    await world.advance(1_000)
+    await a.succeed(3)
+    await world.advance(0)
+    expect(a.calls).toEqual({ load: 2, save: 0 })
+    expect(a.changes).toEqual([])
+  })
+
+  it('finds the process where it was, with all its failures, each counted once', async () => {
+    const world = createBreakerWorld({ opens: { failures: 5 } })
+    const a = world.start('a')
+    await a.fail(2)
+    a.outage = 'before'
+    await a.fail(2)
+    a.outage = undefined
+    await world.advance(1_000)
+    await a.breaker.enter()
+    await world.advance(0)
+    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":4')
+    expect(await a.fail(2)).toEqual(['closed', 'open'])
+  })
+})
+
+describe('others that are quicker each time', () => {
+  it('are no outage: it is said, and tried again with the next failure', async () => {
+    const world = createBreakerWorld({ opens: { failures: 5 } })
+    let saves = 0
+    const busy = {
+      ...world.store,
+      save: async () => {
+        saves++
+        return false
+      },
+    }
+    const a = world.start('a', { store: { breakers: busy } })
+    await meanwhile(world, a.fail())
+    expect([saves, a.errors]).toMatchObject([10, [{ code: 'STORE_BUSY' }]])
+    await meanwhile(world, a.fail())
+    expect(saves).toBe(20)
+    expect(await a.breaker.state()).toEqual({ state: 'closed' })
+  })
+})
+
 describe('a record that can not be read', () => {
   it('is left alone, and the process goes by itself, until a person resets it', async () => {
     const world = createBreakerWorld({ opens: { failures: 1 } })
