@@ -1,8 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
-import { createLog, defineSubscription } from '../index.ts'
+import { fill, noting, run } from '../../test/noting.ts'
+import { createLog, defineSubscription, failure } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
+import { verifySubscription } from './verify.ts'
 
 // Each tampers with the file behind the engine's back; verify must name exactly what was done.
 const otherBytes = { kind: 'event', lane: 'b', what: 'its letter has other bytes than the log' } as const
@@ -188,6 +190,81 @@ describe('verify', () => {
     await expect(world.engine().verify('balances')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
     const foreign = world.engine([defineSubscription(balances, { source: createScriptedSource() })])
     await expect(foreign.verify('balances')).rejects.toMatchObject({ code: 'VERIFY_NEEDS_LOG' })
+  })
+})
+
+describe('verify of a handler', () => {
+  it('counts what is finished above the checkpoint, and nothing that is not', async () => {
+    await using world = await createWorld()
+    await fill(world, ['slow', 'a', 'b', 'slow', 'c'], 1)
+    const { handler } = noting(world, ({ key }) => (key === 'slow' ? new Promise(() => undefined) : undefined))
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, position: 0, events: 3, counts: { applied: 3 } })
+    const db = new DatabaseSync(world.store.file)
+    db.exec(
+      "INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at) VALUES ('notify', 0, 1, 'parked', 1, 1)",
+    )
+    db.close()
+    expect((await engine.verify('notify')).differences).toEqual([
+      expect.objectContaining({ kind: 'event', position: 1, what: 'it is held although it is not finished' }),
+    ])
+    const stopping = engine.stop({ timeout: '1s' })
+    await world.runtime.advance(1_000)
+    await stopping
+  })
+
+  it('takes some of what was applied for repeats, as many as there were', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b', 'c'], 2)
+    const { handler, calls } = noting(world, undefined, {
+      dedupe: { by: ({ data }) => `amount ${'amount' in data ? data.amount : ''}` },
+    })
+    const engine = world.engine([handler])
+    await world.settle(engine)
+    expect(calls).toHaveLength(2)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, duplicate: 4 } })
+  })
+
+  it('knows its lanes where each event has its own', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 3)
+    const { handler } = noting(
+      world,
+      ({ amount }) => (amount === 1 ? Promise.reject(failure.permanent('no')) : undefined),
+      {
+        order: 'none',
+      },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 1 } })
+  })
+})
+
+describe('verify of several partitions', () => {
+  it('says how far the last of them is', async () => {
+    await using world = await createWorld()
+    const engine = world.engine([defineSubscription(balances, { partitions: 2 })])
+    await fill(world, ['a', 'b', 'c', 'd'], 1)
+    await world.settle(engine)
+    await engine.stop()
+    const told: { readonly of: number }[] = []
+    expect(await engine.verify('balances', { onProgress: (progress) => void told.push(progress) })).toMatchObject({
+      ok: true,
+      position: 4,
+    })
+    expect(told[0]?.of).toBe(4)
+    const db = new DatabaseSync(world.store.file)
+    db.exec('UPDATE holdfast_partitions SET position = 9 WHERE partition = 1')
+    db.close()
+    expect(await engine.verify('balances')).toMatchObject({ position: 4 })
+  })
+
+  it('refuses one that the store has not', async () => {
+    await using world = await createWorld()
+    const nothing = verifySubscription(world.store, defineSubscription(balances), world.runtime)
+    await expect(nothing).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN', hint: expect.any(String) as unknown })
   })
 })
 
