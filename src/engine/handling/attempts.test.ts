@@ -237,6 +237,27 @@ describe('a breaker that is open', () => {
   })
 })
 
+describe('a probe of a breaker', () => {
+  it('is given back by an attempt that nobody waits for any more', async () => {
+    const { attempts, live, permit, turn, calls, desk, runtime } = trying({
+      definition: { breaker: { opens: { failures: 1 }, cooldown: '1s' }, dedupe: { by: () => 'same' } },
+    })
+    const event = { id: 'x', key: 'a', data: {} } as Event
+    desk.waits.report('a', await desk.waits.enter(event), false)
+    await runtime.advance(1_000)
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect(calls).toHaveLength(1)
+    expect((await desk.waits.enter(event)).entry).toBe('open')
+    attempts.abandon()
+    await turn()
+    expect((await desk.waits.enter(event)).entry).toBe('probe')
+    expect(await desk.dedup?.isDone(event)).toBe(false)
+  })
+})
+
 describe('a letter', () => {
   const asLetter = (desk: Desk, lane: string, position: number, tries = 0) => {
     const entry: Entry = { ...entryOf(desk, letterOf(lane, position).event), isLetter: true, tries }
@@ -353,10 +374,43 @@ describe('after a death', () => {
     attempts.pump()
     await turn()
     expect([called(), attempts.isTurnedAway]).toEqual([['a-1'], true])
+    const other = { wake: () => undefined }
+    expect(desk.parts.solitude.begin(other)).toBe(false)
     calls[0]?.end()
     await turn()
     expect(desk.ledger.take()).toMatchObject({ counts: { applied: 1 }, endedTrials: [1] })
     expect(attempts.wanted).toEqual({ position: 2, instance: 'i' })
+    // Until the store has that it is over, a death would still be laid at its door.
+    expect(desk.parts.solitude.begin(other)).toBe(false)
+  })
+
+  it('others in the process go on when the last of them is through', async () => {
+    const { attempts, live, permit, turn, calls, desk } = suspected()
+    live('a', 1)
+    live('c', 3)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    calls[0]?.end()
+    await turn()
+    attempts.committed({ endedTrials: [1] } as never)
+    attempts.pump()
+    await turn()
+    expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
+  })
+
+  it('others in the process go on when the partition is somebody else’s', async () => {
+    const { attempts, live, permit, turn, desk } = suspected()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    attempts.abandon()
+    expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
   })
 
   it('one that processes died over is parked, and nobody tries it', async () => {

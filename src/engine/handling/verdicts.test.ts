@@ -199,6 +199,9 @@ describe('a retry', () => {
     expect(desk.partition.held.get('a')).toMatchObject({ status: 'parked' })
     verdicts.failed(...live('b', 2), not('now'))
     expect(desk.partition.held.get('b')).toMatchObject({ status: 'retrying' })
+    // Of which nobody asked for.
+    verdicts.failed(...held('b', 2), not('now'))
+    expect(desk.partition.held.get('b')).toMatchObject({ status: 'retrying' })
   })
 })
 
