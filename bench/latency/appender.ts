@@ -1,6 +1,5 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { createLog, type Store } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
@@ -9,7 +8,7 @@ import { answer } from '../child.ts'
 import { bankEvents, type Movement } from '../projection/bank.ts'
 import { makeEvents } from '../projection/events.ts'
 import { type Commit, startEngine } from './engine.ts'
-import { pauseMs, warmUpEvents } from './pace.ts'
+import { pause, warmUpOf } from './pace.ts'
 
 export interface LatencyTask {
   readonly url: string
@@ -20,21 +19,31 @@ export interface LatencyTask {
 
 const patienceMs = 10_000
 
-/** Milliseconds from the call of `append` until the engine tells of the commit that has the event in it. */
-async function measure({ url, engine, events, keys }: LatencyTask): Promise<number[]> {
+/** Milliseconds until the engine tells of the commit that has the event in it. */
+export interface Latency {
+  /** From the call of `append`, with all that it takes to get the event into the log. */
+  readonly called: number
+  /** From its answer: how long what is in the log is not applied. Below 0 where the engine was quicker than the answer. */
+  readonly answered: number
+}
+
+async function measure({ url, engine, events, keys }: LatencyTask): Promise<Latency[]> {
   await using running = new AsyncDisposableStack()
   const store = running.use(await createPostgresStore({ connection: url }))
   const log = createLog({ store, events: bankEvents })
   const commits = new Commits()
   running.use(engine === 'sameProcess' ? await engineHere(store, commits) : await engineElsewhere(url, commits))
   const random = createRandom(20_260_102)
-  const samples: number[] = []
+  const warmUpEvents = warmUpOf(events)
+  const samples: Latency[] = []
   for (const { key, type, data } of makeEvents({ events: warmUpEvents + events, keys })) {
     const draft = { type, data: JSON.parse(data) as Movement }
-    const begun = process.hrtime.bigint()
+    const called = process.hrtime.bigint()
     const { position } = await log.append(key, [draft])
-    samples.push(Number((await commits.reach(position)) - begun) / 1_000_000)
-    await setTimeout(pauseMs.least + random.below(pauseMs.most - pauseMs.least + 1))
+    const answered = process.hrtime.bigint()
+    const applied = await commits.reach(position)
+    samples.push({ called: Number(applied - called) / 1_000_000, answered: Number(applied - answered) / 1_000_000 })
+    if (samples.length > warmUpEvents) await pause(random)
   }
   return samples.slice(warmUpEvents)
 }

@@ -1,8 +1,8 @@
-import { setTimeout } from 'node:timers/promises'
 import { createRandom } from 'holdfast/testing'
 import { answer } from '../child.ts'
 import { connect } from '../server.ts'
-import { pauseMs, warmUpEvents } from './pace.ts'
+import type { Latency } from './appender.ts'
+import { pause, warmUpOf } from './pace.ts'
 
 export interface BareTask {
   readonly url: string
@@ -13,7 +13,7 @@ export interface BareTask {
  * What the machine and the server alone take for the same way: a row is inserted, a NOTIFY wakes the reader, it reads the row, and
  * writes another one with a checkpoint. Bare statements of pg in one process, no log, no check, nothing to decide.
  */
-async function measure({ url, events }: BareTask): Promise<number[]> {
+async function measure({ url, events }: BareTask): Promise<Latency[]> {
   await using writer = await connect(url)
   await using teller = await connect(url)
   await using ear = await connect(url)
@@ -25,18 +25,21 @@ async function measure({ url, events }: BareTask): Promise<number[]> {
     INSERT INTO bare_checkpoint VALUES (1, 0)`)
   await ear.query('LISTEN bare')
   const random = createRandom(20_260_102)
-  const samples: number[] = []
+  const warmUpEvents = warmUpOf(events)
+  const samples: Latency[] = []
   for (let i = 0; i < warmUpEvents + events; i++) {
     const heard = new Promise<void>((resolve) => ear.once('notification', () => resolve()))
-    const begun = performance.now()
+    const called = performance.now()
     await writer.query({ ...insert, values: [`key-${random.below(10_000)}`, '{"amount":1}'] })
+    const answered = performance.now()
     const told = teller.query(notify)
     await heard
     const { rows } = await worker.query<{ position: string; key: string }>({ ...read, values: [i] })
     await worker.query({ ...apply, values: [i + 1, rows[0]?.key, '{"balance":1}'] })
-    samples.push(performance.now() - begun)
+    const applied = performance.now()
+    samples.push({ called: applied - called, answered: applied - answered })
     await told
-    await setTimeout(pauseMs.least + random.below(pauseMs.most - pauseMs.least + 1))
+    if (i >= warmUpEvents) await pause(random)
   }
   return samples.slice(warmUpEvents)
 }

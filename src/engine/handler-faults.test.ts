@@ -71,6 +71,39 @@ describe('while the store is away', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 40, held: 0 } })
   })
 
+  it.for(['renew', 'commit'] as const)(
+    'a lease counts from when the store was asked for it, however long the answer to a %s takes',
+    async (slow) => {
+      await using world = await createWorld()
+      await fill(world, keysOf(2), 40)
+      const { clock, timers } = world.runtime
+      let grantedAt = Number.POSITIVE_INFINITY
+      const { subscriptions } = world.store
+      /** The first answer after two seconds takes so long that the lease is nearly over, and what is asked after it fails. */
+      const late = async <T>(which: typeof slow, ask: () => Promise<T>): Promise<T> => {
+        const isLate = which === slow && clock.mono() > 2_000 && clock.mono() < grantedAt
+        if (clock.mono() > grantedAt) throw away()
+        const answer = await ask()
+        if (isLate) grantedAt = clock.mono()
+        if (isLate) await timers.sleep(8_000)
+        return answer
+      }
+      const store = {
+        ...world.store,
+        subscriptions: {
+          ...subscriptions,
+          renew: (lease, leaseMs) => late('renew', () => subscriptions.renew(lease, leaseMs)),
+          commit: (commit) => late('commit', () => subscriptions.commit(commit)),
+        },
+      } satisfies Store
+      const { handler, calls } = noting(world, () => timers.sleep(slow === 'renew' ? 6_000 : 1_500))
+      await run(world, world.engine([handler], { store, lease: '10s' }), 60_000)
+      const last = Math.max(...calls.map(({ at }) => at))
+      expect(last).toBeGreaterThan(grantedAt + 8_000)
+      expect(last).toBeLessThan(grantedAt + 10_000)
+    },
+  )
+
   it('a held lane is not forgotten because its letters could not be read', async () => {
     await using world = await createWorld()
     await fill(world, ['a', 'b'], 2)

@@ -55,7 +55,9 @@ export class Tenure {
   lease: Lease | undefined
   pause: Pause | undefined
   committedAt = 0
+  /** When the store was asked for the lease as it is, not when it answered: there it runs out by then, however long the answer took. */
   renewedAt = 0
+  #commitAskedAt = 0
   readonly #parts: WorkerParts
   readonly #forced: AbortSignal
   readonly #enter: (next: NextState) => void
@@ -77,6 +79,7 @@ export class Tenure {
   commitOf(written: Written, to: Destination, aside: Aside = {}): Commit {
     const { subscription, settings, runtime } = this.#parts
     const before = this.checkpoint as Checkpoint
+    this.#commitAskedAt = runtime.clock.mono()
     const { counts, rows, lanes, held, letters } = inVersionOf(subscription.consumer, written)
     return {
       lease: this.lease as Lease,
@@ -104,7 +107,7 @@ export class Tenure {
   accept({ to, counts }: Pick<Commit, 'to' | 'counts'>): void {
     const { clock } = this.#parts.runtime
     const before = this.checkpoint as Checkpoint
-    this.renewedAt = clock.mono()
+    this.#renewed(this.#commitAskedAt)
     this.committedAt = clock.mono()
     this.checkpoint = {
       ...before,
@@ -153,8 +156,14 @@ export class Tenure {
     const { store, subscription, settings, runtime } = this.#parts
     const { leaseMs } = settings
     if (!this.lease || runtime.clock.mono() - this.renewedAt < leaseMs / 3) return
-    if (await store.subscriptions.renew(this.lease, leaseMs)) this.renewedAt = runtime.clock.mono()
+    const askedAt = runtime.clock.mono()
+    if (await store.subscriptions.renew(this.lease, leaseMs)) this.#renewed(askedAt)
     else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))
+  }
+
+  /** The one that was asked later may have been answered before. */
+  #renewed(askedAt: number): void {
+    this.renewedAt = Math.max(this.renewedAt, askedAt)
   }
 
   lost(now: { readonly epoch: number | undefined; readonly owner: string | undefined } | undefined): void {

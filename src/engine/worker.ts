@@ -190,9 +190,16 @@ export class Worker {
     const { name, consumer } = subscription
     const { partition } = this.share
     const tenure = this.#tenure
-    const claim = await this.#untilStoreWorks(() =>
-      store.subscriptions.claim({ subscription: name, partition, owner, leaseMs, version: versionOf(subscription) }),
-    )
+    const claim = await this.#untilStoreWorks(() => {
+      tenure.renewedAt = runtime.clock.mono()
+      return store.subscriptions.claim({
+        subscription: name,
+        partition,
+        owner,
+        leaseMs,
+        version: versionOf(subscription),
+      })
+    })
     if (claim?.outcome !== 'claimed') return undefined
     const { lease, isInherited } = claim
     const claimedAt = runtime.clock.mono()
@@ -200,7 +207,6 @@ export class Worker {
     tenure.lease = lease
     this.#wasClaimed = true
     this.#isInherited = isInherited
-    tenure.renewedAt = runtime.clock.mono()
     const loaded = await this.#untilStoreWorks(() => this.#load(lease, now))
     if (!loaded) return undefined
     const { state, known, end } = loaded

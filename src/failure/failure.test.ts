@@ -105,12 +105,14 @@ describe('describing never throws', () => {
   const hostile = (target: object) => new Proxy(target, new Proxy({}, { get: () => refusing }))
   const gone = Proxy.revocable({}, {})
   gone.revoke()
+  const endless: object = new Proxy([], { get: (_, name) => (name === 'length' ? 2 ** 53 - 1 : endless) })
 
   it.for([
     ['a proxy that throws at everything', hostile({})],
     ['a function that throws at everything', hostile(() => undefined)],
     ['an error that throws at everything', hostile(new Error('inside'))],
     ['a revoked proxy', gone.proxy],
+    ['a list without end', endless],
     [
       'getters that throw',
       Object.defineProperties(

@@ -24,12 +24,25 @@ export function messageOf(error: unknown): string | undefined {
   return text(field(error, 'message'))
 }
 
+/** Of a list no more than anybody reads: it may have no end, and lists in it that have none either. */
+const mostPrinted = 100
+
 export function printed(value: unknown): string {
   try {
-    return storable(String(value))
+    return storable(
+      String(
+        Array.isArray(value)
+          ? Array.from({ length: Math.min(value.length, mostPrinted) }, (_, i) => shown(value[i]))
+          : value,
+      ),
+    )
   } catch {
     return 'something that can not be shown as text'
   }
+}
+
+function shown(item: unknown): unknown {
+  return Array.isArray(item) ? '[…]' : item
 }
 
 export function cut(value: string, longest: number): string {

@@ -61,6 +61,7 @@ describe('holdfast events', () => {
     [['a', 'Credited', '--data', '{"amount":5,"__proto__":1}'], 'EVENT_FORBIDDEN_KEY'],
     [['a', 'Credited', '--data', '{"amount":5}', '--expected-version', '-1'], 'USAGE'],
     [['a', 'Credited', '--data', '{"amount":5}', '--metadata', '[]'], 'USAGE'],
+    [['a', 'Credited', '--data', '{"amount":5}', '--metadata', '{"actor":"somebody else"}'], 'USAGE'],
     [['a', 'Credited', '--data', '{"amount":5}', '--id', ''], 'EVENT_FIELD_INVALID'],
   ])('refuses to append %j', async (args, code) => {
     using place = createPlace()

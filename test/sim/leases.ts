@@ -5,29 +5,25 @@ import type { Begun, Tenure, Watcher } from './walk.ts'
 /** Whoever can't be sure that a partition is still its own begins nothing there: when its lease has run out, another one may have begun. */
 export class Leases implements Watcher {
   readonly problems: string[] = []
-  readonly #plan: Plan
-  /** Until when it is its own for all that its owner knows. */
+  readonly #leaseMs: number
+  /** Until when it is its own, by the store. */
   readonly #until = new Map<Tenure, number>()
 
-  /** Undefined where a process can't know how long the answer to a renewal has been under way. */
-  static for(plan: Plan, { breaker }: StepsSettings): Leases | undefined {
-    const { slow, pauseEveryMs } = plan.conditions
-    return slow > 0 || pauseEveryMs > 0 || breaker ? undefined : new Leases(plan)
+  /** Undefined where something may come between the last look at the lease and the attempt: a process that is stopped, a breaker. */
+  static for({ conditions, leaseMs }: Plan, { breaker }: StepsSettings): Leases | undefined {
+    return conditions.pauseEveryMs > 0 || breaker ? undefined : new Leases(leaseMs)
   }
 
-  constructor(plan: Plan) {
-    this.#plan = plan
+  constructor(leaseMs: number) {
+    this.#leaseMs = leaseMs
   }
 
   claimed(tenure: Tenure, _claim: unknown, atMs: number): void {
-    const { leaseMs, conditions } = this.#plan
-    // A claim takes several calls, and each of them may be refused a few times.
-    this.#until.set(tenure, atMs + leaseMs + 20 * conditions.latencyMs + 200)
+    this.#until.set(tenure, atMs + this.#leaseMs)
   }
 
   renewed(tenure: Tenure, atMs: number): void {
-    const { leaseMs, conditions } = this.#plan
-    this.#until.set(tenure, Math.max(this.#until.get(tenure) ?? 0, atMs + leaseMs + conditions.latencyMs + 1))
+    this.#until.set(tenure, Math.max(this.#until.get(tenure) ?? 0, atMs + this.#leaseMs))
   }
 
   begun({ event, tenure, atMs }: Begun): void {

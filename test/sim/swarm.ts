@@ -9,8 +9,8 @@ export interface Swarm {
   readonly steps: StepsSettings
 }
 
-/** The file is the real SQLite, and slower by far. */
-const stores = [...Array.from({ length: 49 }, () => 'server' as const), 'file' as const]
+/** The file is the real SQLite, and ten times slower. */
+const stores = [...Array.from({ length: 199 }, () => 'server' as const), 'file' as const]
 const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly', 'hangs']
 
 export function swarmOf(seed: number): Swarm {

@@ -263,7 +263,7 @@ function addAppend(group: Command, perform: Perform): void {
     const events = flags.raw ? undefined : await catalogOf(ctx, type)
     const reason = await reasonOf(ctx, flags)
     const by = await ctx.user()
-    const draft = { type, json, metadata: { actor: by, ...metadata }, ...(flags.id !== undefined && { id: flags.id }) }
+    const draft = { type, json, metadata: { ...metadata, actor: by }, ...(flags.id !== undefined && { id: flags.id }) }
     const { dryRun = false } = flags
     if (dryRun) {
       // The door of the log is the check; behind it nobody takes anything.
@@ -294,13 +294,18 @@ function expectedVersion(text: string): number | 'new' {
 
 function metadataOf(text: string | undefined): Metadata {
   if (text === undefined) return {}
+  let found: Metadata | undefined
   try {
     const value: unknown = parseMetadata(text)
-    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Metadata
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) found = value as Metadata
   } catch {
     // Falls through to the refusal, which says all there is to say.
   }
-  throw new CommandError('USAGE', '--metadata is no JSON object.', `Such as: --metadata '{"tenant":"acme"}'`)
+  if (found === undefined)
+    throw new CommandError('USAGE', '--metadata is no JSON object.', `Such as: --metadata '{"tenant":"acme"}'`)
+  if (Object.hasOwn(found, 'actor'))
+    throw new CommandError('USAGE', '--metadata says who the actor is.', 'That is who appends: say it with --as.')
+  return found
 }
 
 /** Of the configuration, or of the first subscription that knows the type. */

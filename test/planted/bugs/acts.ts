@@ -94,6 +94,6 @@ export const actBugs: readonly Bug[] = [
     file: 'src/postgres/tail.ts',
     find: `    if (after !== this.#through) this.#clear(after)`,
     replace: ``,
-    suite: ['src/postgres/log.test.ts'],
+    suite: ['src/postgres/tail.test.ts'],
   },
 ]

@@ -41,7 +41,7 @@ export const leaseBugs: readonly Bug[] = [
       'Setting the clock back makes a process believe in a lease that is long over, and it goes on beside its successor.',
     file: 'src/engine/tenure.ts',
     find: `  renewedAt = 0
-  readonly #parts: WorkerParts`,
+  #commitAskedAt = 0`,
     replace: `  #renewedAt = 0
   get renewedAt() {
     const { clock } = this.#parts.runtime
@@ -51,7 +51,7 @@ export const leaseBugs: readonly Bug[] = [
     const { clock } = this.#parts.runtime
     this.#renewedAt = at + clock.now() - clock.mono()
   }
-  readonly #parts: WorkerParts`,
+  #commitAskedAt = 0`,
     suite: ['test/attacks/liveness.test.ts'],
   },
   {
@@ -59,9 +59,9 @@ export const leaseBugs: readonly Bug[] = [
     tells:
       'A partition with nothing to do changes hands with every lease, and each time what was in memory is read again.',
     file: 'src/engine/tenure.ts',
-    find: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.renewedAt = runtime.clock.mono()
+    find: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.#renewed(askedAt)
     else this.lost(`,
-    replace: `    this.renewedAt = runtime.clock.mono()
+    replace: `    this.#renewed(askedAt)
     if (leaseMs < 0) this.lost(`,
     suite: ['src/engine/faults.test.ts'],
   },
@@ -70,7 +70,16 @@ export const leaseBugs: readonly Bug[] = [
     tells: 'A process whose lease is gone keeps calling the outside world beside the one that has it now.',
     file: 'src/engine/tenure.ts',
     find: `    else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))`,
-    replace: `    else this.renewedAt = runtime.clock.mono()`,
+    replace: `    else this.#renewed(askedAt)`,
+    suite: ['src/engine/handler-faults.test.ts'],
+  },
+  {
+    name: 'lease-counted-from-the-answer',
+    tells:
+      'Where the answer to a renewal takes long, a process goes on with calls when its lease is over, beside its successor.',
+    file: 'src/engine/tenure.ts',
+    find: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.#renewed(askedAt)`,
+    replace: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.renewedAt = Math.max(askedAt, runtime.clock.mono())`,
     suite: ['src/engine/handler-faults.test.ts'],
   },
   {
