@@ -4,12 +4,13 @@ import { definePolicy, failure, fixed, pause, retry } from '../../index.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
 import { Tenure } from '../tenure.ts'
+import type { HandlerLoopParts } from './desk.ts'
 import { HandlerLoop } from './loop.ts'
 
 const leaseMs = 9_000
 
 /** A loop on a store that takes every commit, with calls that end when the test says so. */
-function looping(setup: DeskSetup = {}) {
+function looping(setup: DeskSetup = {}, more: Partial<HandlerLoopParts> = {}) {
   const calls: { readonly id: string; readonly end: (error?: unknown) => void }[] = []
   const made = createDeskOf({
     ...setup,
@@ -27,9 +28,10 @@ function looping(setup: DeskSetup = {}) {
   const commits: Commit[] = []
   const states: string[] = []
   const answers: (CommitOutcome | 'away')[] = []
-  const script = { isRenewed: true, renewals: 0 }
+  const script = { isRenewed: true, renewals: 0, takesMs: 0 }
   const commit = async (one: Commit): Promise<CommitOutcome> => {
     commits.push(one)
+    if (script.takesMs > 0) await made.runtime.advance(script.takesMs)
     const answer = answers.shift() ?? { outcome: 'committed' }
     if (answer === 'away') throw new Error('The test took the store away.')
     return answer
@@ -51,7 +53,7 @@ function looping(setup: DeskSetup = {}) {
   const checkpoint = { start: 0, position: 0, commits: 0, counts: noCounts() } as unknown as Checkpoint
   tenure.load({ checkpoint, pause: undefined } as never)
   tenure.lease = { subscription: 'notify', partition: 0, owner: 'o', epoch: 1 }
-  Object.assign(parts, { tenure })
+  Object.assign(parts, { tenure, ...more })
   const loop = new HandlerLoop(parts, handler, partition)
   const deliver = (...keys: string[]) => {
     for (const key of keys) made.source.deliver({ key, type: 'Credited', data: { amount: 1 } })
@@ -166,14 +168,16 @@ describe('its rest', () => {
       [false, leaseMs / 3],
       [true, 100],
     ] as const) {
-      const { loop, settle } = looping({ foreign })
+      const { loop, settle, runtime } = looping({ foreign })
+      await runtime.advance(1_000)
       await settle()
       expect(loop.restMs()).toBe(ms)
     }
   })
 
   it('is over when a lane is due, or a retry in place', async () => {
-    const held = looping({ held: [heldLane('a', { dueAt: Date.UTC(2026, 0, 1) + 700 })], queues: { a: 1 } })
+    const held = looping({ held: [heldLane('a', { dueAt: Date.UTC(2026, 0, 1) + 1_700 })], queues: { a: 1 } })
+    await held.runtime.advance(1_000)
     await held.settle()
     expect(held.loop.restMs()).toBe(700)
     await held.runtime.advance(700)
@@ -186,6 +190,7 @@ describe('its rest', () => {
       },
     })
     again.deliver('a')
+    await again.runtime.advance(1_000)
     await again.settle()
     again.calls[0]?.end(failure.transient('not now'))
     await again.turn()
@@ -197,6 +202,7 @@ describe('its rest', () => {
     const policy = definePolicy({ dependency: pause({ failures: 1, for: '800ms' }), outage: false })
     const { loop, deliver, settle, calls, turn, runtime, states } = looping({ definition: { failure: policy } })
     deliver('a')
+    await runtime.advance(1_000)
     await settle()
     calls[0]?.end(failure.dependency('the bank'))
     await turn()
@@ -216,11 +222,116 @@ describe('its rest', () => {
   })
 })
 
+describe('what was done', () => {
+  it('waits for more until the store has rested, if nothing waits for it', async () => {
+    const { loop, deliver, settle, calls, commits, turn, lease, runtime, told, applied } = looping()
+    await runtime.advance(1_000)
+    lease.takesMs = 5
+    deliver('a', 'b', 'c')
+    await settle()
+    const begun = commits.length
+    calls[0]?.end()
+    await turn()
+    expect(await loop.step()).toBe('idle')
+    expect([commits.length, loop.restMs()]).toEqual([begun, 40])
+    // The time for it is set: who ends meanwhile wakes nobody.
+    const { wake } = told
+    calls[1]?.end()
+    await turn()
+    expect(told.wake).toBe(wake)
+    await runtime.advance(40)
+    await settle()
+    expect([commits.length, applied()]).toEqual([begun + 1, 2])
+  })
+
+  it('is written at once where something waits for it: more is to be begun', async () => {
+    const { loop, deliver, settle, calls, commits, turn, lease, runtime } = looping({
+      definition: { concurrency: 200 },
+    })
+    await runtime.advance(1_000)
+    lease.takesMs = 5
+    deliver('a')
+    await settle()
+    const begun = commits.length
+    calls[0]?.end()
+    await turn()
+    // Beyond what may be begun without a commit.
+    deliver(...Array.from({ length: 150 }, (_, i) => `key-${i}`))
+    loop.appended()
+    expect(await loop.step()).toBe('worked')
+    expect(commits.length).toBe(begun + 1)
+  })
+})
+
+describe('what is for other partitions', () => {
+  it('is seen at once, and passed by the checkpoint now and then', async () => {
+    const { loop, desk, commits, tenure, runtime, told, settle } = looping()
+    await runtime.advance(1_000)
+    await settle()
+    tenure.committedAt = 1_000
+    const before = commits.length
+    desk.parts.source.read = async () => ({ events: [], through: 10, isEnd: true })
+    loop.appended()
+    const { changed } = told
+    expect(await settle()).toBe('idle')
+    expect([tenure.seen, tenure.checkpoint?.position, commits.length, told.changed]).toEqual([
+      10,
+      0,
+      before,
+      changed + 1,
+    ])
+    expect(loop.restMs()).toBe(1_000)
+    await runtime.advance(999)
+    await settle()
+    expect(commits).toHaveLength(before)
+    await runtime.advance(1)
+    await settle()
+    expect([commits.length, tenure.checkpoint?.position]).toEqual([before + 1, 10])
+    expect(loop.restMs()).toBe(leaseMs / 3)
+  })
+})
+
+describe('after a death', () => {
+  const inherited = (only?: 'letters') => {
+    const state = { checkpoint: { position: 0 }, marks: [], trials: [{ position: -1, instance: 'dead' }], tried: 2 }
+    return looping(only ? { only } : {}, { isInherited: true, state, end: 2 } as never)
+  }
+
+  it('is suspicious until all that may have killed has its outcome', async () => {
+    const { loop, deliver, settle, calls, commits, turn, runtime } = inherited()
+    deliver('a', 'b')
+    expect([loop.isSuspect, loop.mayHaveTrials]).toEqual([true, false])
+    await settle()
+    expect(calls.map(({ id }) => id)).toHaveLength(1)
+    expect([loop.isSuspect, loop.mayHaveTrials]).toEqual([true, true])
+    expect(commits.some(({ trial }) => trial?.position === 1)).toBe(true)
+    calls[0]?.end()
+    await turn()
+    await settle()
+    expect(calls).toHaveLength(2)
+    expect(loop.isSuspect).toBe(true)
+    calls[1]?.end()
+    await turn()
+    await runtime.advance(50)
+    await settle()
+    expect(loop.isSuspect).toBe(false)
+    expect(commits.flatMap(({ endedTrials }) => endedTrials ?? [])).toEqual(expect.arrayContaining([1, 2, -1]))
+  })
+
+  it('is suspicious still who only works off letters, and can not tell', async () => {
+    const { loop, settle } = inherited('letters')
+    await settle()
+    expect(loop.isSuspect).toBe(true)
+  })
+})
+
 describe('the last words', () => {
   it('wait for what is under way, keep the lease meanwhile, and write it down', async () => {
     const { loop, deliver, settle, calls, applied, lease, runtime, turn } = looping()
-    deliver('a', 'b')
+    // Two more are read, and not begun any more.
+    deliver('a', 'b', 'a', 'b')
     await settle()
+    expect(calls).toHaveLength(2)
     let isOver = false
     const finished = loop.finish().then(() => (isOver = true))
     await runtime.advance(leaseMs)
@@ -230,6 +341,18 @@ describe('the last words', () => {
     await turn()
     await finished
     expect([isOver, applied(), calls.length, loop.hasUnwritten]).toEqual([true, 2, 2, false])
+  })
+
+  it('are written though it is paused by then', async () => {
+    const { loop, deliver, settle, calls, commits, answers, turn } = looping()
+    deliver('a')
+    await settle()
+    calls[0]?.end()
+    await turn()
+    answers.push({ outcome: 'paused', pause: { reason: 'a test', at: 0 } })
+    await loop.finish()
+    expect(commits.filter(({ counts, evenPaused }) => counts.applied === 1 && evenPaused)).toHaveLength(1)
+    expect(loop.hasUnwritten).toBe(false)
   })
 
   it('are none when the partition is somebody else’s meanwhile', async () => {
