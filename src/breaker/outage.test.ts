@@ -56,6 +56,8 @@ describe.for(outages)('a store that fails (%s)', (outage: Outage) => {
     expect(await a.breaker.state()).toMatchObject({ state: 'open', openings: 2, local: true })
     await world.advance(120_000)
     expect(await a.succeed(2)).toEqual(['probe', 'closed'])
+    // As it is for this process, whatever the others were last seen with.
+    expect(await a.breaker.state()).toEqual({ state: 'closed' })
   })
 
   it.for([true, false])(
@@ -88,6 +90,7 @@ describe.for(outages)('a store that fails (%s)', (outage: Outage) => {
     await world.advance(3_600_000)
     expect(await meanwhile(world, a.breaker.enter())).toMatchObject({ entry: 'open', state: 'isolated' })
     expect(await a.breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated' })
+    expect(await a.breaker.state()).toMatchObject({ state: 'isolated', by: 'ada' })
   })
 
   it('is said to a person who wanted something of it', async () => {
@@ -193,6 +196,30 @@ describe('a store that comes back', () => {
     await world.advance(0)
     expect((await world.store.load('mail')).breaker?.record).toContain('"failures":4')
     expect(await a.fail(2)).toEqual(['closed', 'open'])
+  })
+})
+
+describe('a failure that could not be told', () => {
+  it('is told when the store is back, though it failed in the middle of that', async () => {
+    const world = createBreakerWorld({ opens: { failures: 3 } })
+    const a = world.start('a')
+    const entry = await a.breaker.enter()
+    await world.advance(2_000)
+    a.outage = 'before'
+    await a.breaker.report(entry, false)
+    a.outage = undefined
+    await world.advance(1_000)
+    await a.breaker.enter()
+    await world.advance(0)
+    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":1')
+  })
+
+  it('is a change all the same, told at once', async () => {
+    const world = createBreakerWorld({ opens: { failures: 2 } })
+    const a = world.start('a')
+    a.outage = 'before'
+    await a.fail(2)
+    expect(a.changes).toEqual(['closed → open'])
   })
 })
 
