@@ -128,6 +128,24 @@ describe('a loop', () => {
     expect(tenure.lease).toBeUndefined()
   })
 
+  it('ends when its commit is refused because of that, and begins nothing', async () => {
+    const { loop, deliver, answers, calls, turn, states } = looping()
+    deliver('a')
+    answers.push({ outcome: 'fenced', epoch: 2, owner: 'other' })
+    expect(await loop.step()).toBe('lost')
+    await turn()
+    expect([calls.length, states]).toEqual([0, []])
+  })
+
+  it('does nothing more when it finds out that it is paused', async () => {
+    const { loop, deliver, answers, calls, turn } = looping()
+    deliver('a')
+    answers.push({ outcome: 'paused', pause: { reason: 'a test', at: 0 } })
+    expect(await loop.step()).toBe('paused')
+    await turn()
+    expect(calls).toHaveLength(0)
+  })
+
   it('finds out about a commit before it does anything else', async () => {
     const { loop, deliver, settle, calls, answers, commits, turn, runtime } = looping()
     deliver('a')
@@ -353,6 +371,20 @@ describe('the last words', () => {
     await loop.finish()
     expect(commits.filter(({ counts, evenPaused }) => counts.applied === 1 && evenPaused)).toHaveLength(1)
     expect(loop.hasUnwritten).toBe(false)
+  })
+
+  it('do not end because the lease could not be renewed once', async () => {
+    const { loop, deliver, settle, calls, applied, desk, runtime, turn, logged } = looping()
+    deliver('a')
+    await settle()
+    const finished = loop.finish()
+    Object.assign(desk.parts.store.subscriptions, { renew: () => Promise.reject(new Error('away')) })
+    await runtime.advance(leaseMs)
+    expect(logged.length).toBeGreaterThan(0)
+    calls[0]?.end()
+    await turn()
+    await finished
+    expect(applied()).toBe(1)
   })
 
   it('are none when the partition is somebody else’s meanwhile', async () => {
