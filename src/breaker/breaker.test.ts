@@ -166,6 +166,46 @@ describe('an entry', () => {
   })
 })
 
+describe('a change', () => {
+  it('is told when it happens, also of one that is for this process alone', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s', quorum: 2, successes: 2 })
+    const { breaker, fail, changes } = world.start('a')
+    await fail()
+    expect(changes).toEqual(['closed → open'])
+    await world.advance(10_000)
+    const probe = await probeOf(breaker)
+    expect(changes).toEqual(['closed → open', 'open → half-open'])
+    await breaker.report(probe, true)
+    expect(changes).toHaveLength(2)
+    await breaker.report(await probeOf(breaker), true)
+    expect(changes).toEqual(['closed → open', 'open → half-open', 'half-open → closed'])
+  })
+
+  it('is told with what it was and what it is, and the breaker that it is about', async () => {
+    const told: unknown[] = []
+    const world = createBreakerWorld({
+      opens: { failures: 1 },
+      cooldown: '10s',
+      onChange: (...change) => void told.push(change),
+    })
+    const { fail } = world.start('a')
+    await fail()
+    const now = world.runtime.clock.now()
+    const open = { state: 'open', openedAt: now, reopensAt: now + 10_000, openings: 1 }
+    expect(told).toEqual([['mail', { state: 'closed' }, open]])
+  })
+
+  it('elsewhere is seen by whoever only asks for the state, within a second', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 } })
+    const [a, b] = [world.start('a'), world.start('b')]
+    await b.breaker.state()
+    await a.fail()
+    expect(await b.breaker.state()).toEqual({ state: 'closed' })
+    await world.advance(1_000)
+    expect(await b.breaker.state()).toMatchObject({ state: 'open' })
+  })
+})
+
 describe('a person', () => {
   it('isolates it until a person resets it', async () => {
     const world = createBreakerWorld()

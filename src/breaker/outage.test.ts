@@ -56,6 +56,8 @@ describe.for(outages)('a store that fails (%s)', (outage: Outage) => {
     expect(await a.breaker.state()).toMatchObject({ state: 'open', openings: 2, local: true })
     await world.advance(120_000)
     expect(await a.succeed(2)).toEqual(['probe', 'closed'])
+    // As it is for this process, whatever the others were last seen with.
+    expect(await a.breaker.state()).toEqual({ state: 'closed' })
   })
 
   it.for([true, false])(
@@ -88,6 +90,7 @@ describe.for(outages)('a store that fails (%s)', (outage: Outage) => {
     await world.advance(3_600_000)
     expect(await meanwhile(world, a.breaker.enter())).toMatchObject({ entry: 'open', state: 'isolated' })
     expect(await a.breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated' })
+    expect(await a.breaker.state()).toMatchObject({ state: 'isolated', by: 'ada' })
   })
 
   it('is said to a person who wanted something of it', async () => {
@@ -149,6 +152,94 @@ describe('a store that is down', () => {
     await world.advance(0)
     expect(await a.succeed(2)).toEqual(['probe', 'closed'])
     expect((await world.store.list())[0]?.state).toEqual({ state: 'closed' })
+  })
+})
+
+describe('a store that comes back', () => {
+  it('is heard by whoever a person asks for something, and used again from then on', async () => {
+    const world = createBreakerWorld({ opens: { failures: 3 } })
+    const a = world.start('a')
+    await a.succeed()
+    a.outage = 'before'
+    await a.fail()
+    a.outage = undefined
+    await a.breaker.reset('ada')
+    const { save } = a.calls
+    // Not by itself any more: what it sees go wrong, it tells.
+    await a.fail()
+    expect(a.calls.save).toBe(save + 1)
+    expect(await a.breaker.state()).toMatchObject({ state: 'closed', reset: { by: 'ada' } })
+  })
+
+  it('is told nothing where nothing went wrong', async () => {
+    const world = createBreakerWorld()
+    const a = world.start('a')
+    a.outage = 'before'
+    await a.succeed(3)
+    a.outage = undefined
+    await world.advance(1_000)
+    await a.succeed(3)
+    await world.advance(0)
+    expect(a.calls).toEqual({ load: 2, save: 0 })
+    expect(a.changes).toEqual([])
+  })
+
+  it('finds the process where it was, with all its failures, each counted once', async () => {
+    const world = createBreakerWorld({ opens: { failures: 5 } })
+    const a = world.start('a')
+    await a.fail(2)
+    a.outage = 'before'
+    await a.fail(2)
+    a.outage = undefined
+    await world.advance(1_000)
+    await a.breaker.enter()
+    await world.advance(0)
+    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":4')
+    expect(await a.fail(2)).toEqual(['closed', 'open'])
+  })
+})
+
+describe('a failure that could not be told', () => {
+  it('is told when the store is back, though it failed in the middle of that', async () => {
+    const world = createBreakerWorld({ opens: { failures: 3 } })
+    const a = world.start('a')
+    const entry = await a.breaker.enter()
+    await world.advance(2_000)
+    a.outage = 'before'
+    await a.breaker.report(entry, false)
+    a.outage = undefined
+    await world.advance(1_000)
+    await a.breaker.enter()
+    await world.advance(0)
+    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":1')
+  })
+
+  it('is a change all the same, told at once', async () => {
+    const world = createBreakerWorld({ opens: { failures: 2 } })
+    const a = world.start('a')
+    a.outage = 'before'
+    await a.fail(2)
+    expect(a.changes).toEqual(['closed → open'])
+  })
+})
+
+describe('others that are quicker each time', () => {
+  it('are no outage: it is said, and tried again with the next failure', async () => {
+    const world = createBreakerWorld({ opens: { failures: 5 } })
+    let saves = 0
+    const busy = {
+      ...world.store,
+      save: async () => {
+        saves++
+        return false
+      },
+    }
+    const a = world.start('a', { store: { breakers: busy } })
+    await meanwhile(world, a.fail())
+    expect([saves, a.errors]).toMatchObject([10, [{ code: 'STORE_BUSY' }]])
+    await meanwhile(world, a.fail())
+    expect(saves).toBe(20)
+    expect(await a.breaker.state()).toEqual({ state: 'closed' })
   })
 })
 

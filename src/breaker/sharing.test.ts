@@ -59,6 +59,17 @@ describe('two processes', () => {
     expect(await entryOf(b.breaker)).toBe('closed')
   })
 
+  it('are let through when they ask for a probe of what was closed a moment ago', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
+    const [a, b] = [world.start('a'), world.start('b')]
+    await a.fail()
+    await world.advance(9_500)
+    expect(await entryOf(b.breaker)).toBe('open')
+    await world.advance(500)
+    expect(await a.succeed()).toEqual(['probe'])
+    expect(await entryOf(b.breaker)).toBe('closed')
+  })
+
   it.for(['open', 'closed'] as const)('hear within a second what a person did to one that was %s', async (state) => {
     const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '1h' })
     const [a, desk] = [world.start('a'), world.start('desk')]

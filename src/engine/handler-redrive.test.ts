@@ -1,3 +1,4 @@
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf } from '../../test/fixtures.ts'
 import { createMortal } from '../../test/mortal.ts'
@@ -281,6 +282,108 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
     await world.runtime.advance(30_000)
     expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 40 })
+  })
+
+  it('has a hundred lanes under way at the most, over all redrives', async () => {
+    await using world = await createWorld()
+    const [ones, twos] = [keysOf(80, 'one'), keysOf(80, 'two')]
+    await fill(world, [...ones, ...twos], 1)
+    let isDown = true
+    const { handler, calls } = noting(
+      world,
+      async () => {
+        if (isDown) throw failure.permanent('no')
+        await world.runtime.timers.sleep(10_000)
+      },
+      { concurrency: 200 },
+    )
+    const engine = world.engine([handler], { lease: '10m' })
+    await run(world, engine, 1_000)
+    isDown = false
+    calls.splice(0)
+    const lanes = (await heldOf(engine, 'notify')).map(({ lane }) => lane)
+    expect(lanes).toHaveLength(160)
+    const ids = [
+      await ask(world.store, 'notify', { filter: { lane: 'one-0' } }),
+      await ask(world.store, 'notify', { expected: 159 }),
+    ]
+    await world.runtime.advance(5_000)
+    expect(calls).toHaveLength(100)
+    const running = await Promise.all(ids.map(async (id) => (await found(world.store, id)).byState.running))
+    expect(running).toEqual([1, 99])
+    await world.runtime.advance(20_000)
+    expect(calls).toHaveLength(160)
+    for (const id of ids) expect(await found(world.store, id)).toMatchObject({ status: 'done' })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('asks seldom for lanes that have to wait for their turn, and keeps no other redrive waiting', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(10), 1)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(world, () => {
+      if (isDown) throw failure.permanent('no')
+    })
+    let asked = 0
+    const due: typeof world.store.redrives.due = (...args) => {
+      asked++
+      return world.store.redrives.due(...args)
+    }
+    const store = { ...world.store, redrives: { ...world.store.redrives, due } }
+    const engine = world.engine([handler], { store })
+    await run(world, engine, 1_000)
+    isDown = false
+    calls.splice(0)
+    await ask(world.store, 'notify', { rate: 1, filter: { lane: 'key-0' } })
+    const slow = await ask(world.store, 'notify', { rate: 1, expected: 9 })
+    await world.runtime.advance(1_000)
+    asked = 0
+    await world.runtime.advance(2_000)
+    // Twenty times a second at the most, and never more than one of them has begun.
+    expect(asked).toBeGreaterThan(2)
+    expect(asked).toBeLessThanOrEqual(60)
+    expect((await found(world.store, slow)).byState.running).toBeLessThanOrEqual(1)
+    const before = calls.length
+    isDown = true
+    await fill(world, ['quick'], 1)
+    await world.runtime.advance(100)
+    isDown = false
+    await ask(world.store, 'notify', { filter: { lane: 'quick' } })
+    await world.runtime.advance(400)
+    expect(callsOf('quick')).toEqual([1, 1])
+    expect(calls.length - before).toBeLessThanOrEqual(4)
+    await world.runtime.advance(12_000)
+    expect(await heldOf(engine, 'notify')).toEqual([])
+    // And it asks no more when nothing is left.
+    asked = 0
+    await world.runtime.advance(10_000)
+    expect(asked).toBe(0)
+  })
+
+  it('leaves alone a lane that is not held any more where it was, and one that waits for something else', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    let isDown = true
+    const { handler, calls } = noting(world, () => {
+      if (isDown) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    await engine.stop()
+    const id = await ask(world.store, 'notify')
+    const db = new DatabaseSync(world.store.file)
+    db.exec(`UPDATE holdfast_redrive_lanes SET position = 99 WHERE redrive = '${id}' AND lane = 'a'`)
+    db.close()
+    isDown = false
+    calls.splice(0)
+    const next = world.engine([handler])
+    await run(world, next, 5_000)
+    expect(states(await found(world.store, id))).toEqual({ passed: 1, done: 1 })
+    expect(calls.map(({ key }) => key)).toEqual(['b', 'b'])
+    expect((await heldOf(next, 'notify')).map(({ lane, status }) => [lane, status])).toEqual([
+      ['a', 'parked'],
+      ['a', 'queued'],
+    ])
   })
 
   it('goes on with the next owner, and repeats at most what was under way', async () => {

@@ -172,6 +172,57 @@ describe('a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 6, held: 0 } })
   })
 
+  it('works off a lane in order, however much has queued in it, and what comes in meanwhile behind that', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 130)
+    await fill(world, ['b'], 1)
+    let isDown = true
+    const { handler, callsOf } = noting(
+      world,
+      async ({ key, amount }) => {
+        if (isDown && key === 'a') throw failure.transient('not now')
+        if (amount === 60) await world.runtime.timers.sleep(1_000)
+      },
+      { failure: quick },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 4_000)
+    isDown = false
+    await world.runtime.advance(1_500)
+    expect(callsOf('a')).toHaveLength(61)
+    await createLog({ store: world.store, events: bank }).append('a', [credited(131)])
+    await world.runtime.advance(5_000)
+    expect(callsOf('a')).toEqual([1, ...Array.from({ length: 131 }, (_, i) => i + 1)])
+    expect(await heldOf(engine, 'notify')).toEqual([])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 132, held: 0 } })
+  })
+
+  it('finds room for lanes whose time has come, however much is new', async () => {
+    await using world = await createWorld()
+    const old = ['old-1', 'old-2', 'old-3']
+    await fill(world, old, 1)
+    let isDown = true
+    const { handler, calls, callsOf } = noting(
+      world,
+      async ({ key }) => {
+        if (isDown && key.startsWith('old')) throw failure.transient('not now')
+        await world.runtime.timers.sleep(100)
+      },
+      { failure: quick, concurrency: 8 },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 4_500)
+    isDown = false
+    const fresh = Array.from({ length: 40 }, (_, i) => `new-${i}`)
+    await fill(world, fresh, 5)
+    await world.runtime.advance(1_800)
+    // They have their turn among the others, two at a time.
+    for (const key of old) expect(callsOf(key)).toEqual([1, 1])
+    expect(calls.length).toBeLessThan(180)
+    await world.runtime.advance(3_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 203, held: 0 } })
+  })
+
   it('parks what fails too often, with every attempt, and keeps the rest of the lane behind it', async () => {
     await using world = await createWorld()
     await fill(world, ['a', 'b'], 2)

@@ -1,10 +1,13 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
-import { createLog, defineSubscription } from '../index.ts'
+import { fill, noting, run } from '../../test/noting.ts'
+import { createLog, defineSubscription, failure } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
+import { verifySubscription } from './verify.ts'
 
 // Each tampers with the file behind the engine's back; verify must name exactly what was done.
+const otherBytes = { kind: 'event', lane: 'b', what: 'its letter has other bytes than the log' } as const
 const tamperings = {
   'a row that was changed': [
     'UPDATE balances SET data = \'{"balance":7,"seen":2}\' WHERE key = \'a\'',
@@ -40,7 +43,44 @@ const tamperings = {
   ],
   'a count that is off': [
     'UPDATE holdfast_partitions SET applied = applied + 1',
-    { kind: 'count', outcome: 'applied' },
+    { kind: 'count', outcome: 'applied', expected: 2, actual: 3 },
+  ],
+  'another count that is off': [
+    'UPDATE holdfast_partitions SET filtered = 1',
+    { kind: 'count', outcome: 'filtered', expected: 0, actual: 1 },
+  ],
+  'a row too many': [
+    "INSERT INTO balances (key, version, position, data, balance) SELECT 'z', version, position, data, balance FROM balances WHERE key = 'a'",
+    { kind: 'row', key: 'z', expected: undefined },
+  ],
+  'a letter of another event': ["UPDATE holdfast_letters SET event_id = 'x' WHERE status = 'parked'", otherBytes],
+  'a letter of another type': ["UPDATE holdfast_letters SET type = 'Credited' WHERE status = 'parked'", otherBytes],
+  'a letter of another key': ["UPDATE holdfast_letters SET key = 'x' WHERE status = 'parked'", otherBytes],
+  'a letter of another version': ["UPDATE holdfast_letters SET version = 9 WHERE status = 'parked'", otherBytes],
+  'a letter with other metadata': [
+    "UPDATE holdfast_letters SET metadata = '{\"a\":1}' WHERE status = 'parked'",
+    otherBytes,
+  ],
+  'a head at another position': [
+    'UPDATE holdfast_lanes SET head_position = 99',
+    { kind: 'lane', what: 'it is not held as its first letter says' },
+  ],
+  'a lane held otherwise than its head': [
+    "UPDATE holdfast_lanes SET status = 'retrying'",
+    { kind: 'lane', what: 'it is not held as its first letter says' },
+  ],
+  'two heads in a lane': ["UPDATE holdfast_letters SET status = 'parked'", { kind: 'event', what: 'it is parked' }],
+  'a letter that was seen to by nobody': [
+    "UPDATE holdfast_letters SET status = 'resolved', ended_at = 1, ended_reason = 'x' WHERE status = 'queued'",
+    { kind: 'event', what: 'it was discarded by nobody' },
+  ],
+  'a letter that was resolved before its turn': [
+    "UPDATE holdfast_letters SET status = 'resolved', ended_at = 1 WHERE status = 'queued'",
+    { kind: 'event', what: 'it was applied although an earlier event of its lane is held' },
+  ],
+  'a head that was resolved though it fails': [
+    "UPDATE holdfast_letters SET status = 'resolved', ended_at = 1 WHERE status = 'parked'",
+    { kind: 'event', what: "it can't have been applied: can not take 5 from 0" },
   ],
   'a checkpoint that ran ahead': [
     'UPDATE holdfast_partitions SET position = position + 1',
@@ -82,11 +122,149 @@ describe('verify', () => {
     expect(new Set(verifications.map(({ events }) => events)).size).toBeGreaterThan(3)
   })
 
+  it('has pages of its own for what is many: events, letters and rows', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('poor', Array(450).fill(debited(1)))
+    for (let i = 0; i < 1_005; i++) await log.append(`key-${i}`, [credited(1)])
+    await log.append('rich', Array(4_000).fill(credited(1)))
+    const engine = world.engine()
+    await world.settle(engine)
+    await engine.stop()
+    expect(await engine.verify('balances')).toMatchObject({
+      ok: true,
+      position: 5_455,
+      events: 5_455,
+      rows: 1_006,
+      counts: { applied: 5_005, held: 450, filtered: 0, duplicate: 0, discarded: 0 },
+    })
+    const db = new DatabaseSync(world.store.file)
+    db.exec("UPDATE balances SET version = 7 WHERE key <> 'rich'")
+    db.exec('DELETE FROM holdfast_letters WHERE position = 450')
+    db.close()
+    const { ok, differenceCount, differences } = await engine.verify('balances')
+    // The letter that is gone is of an event that can't have been applied, behind one that is held; and two counts are off.
+    expect({ ok, differenceCount, shown: differences.length }).toEqual({
+      ok: false,
+      differenceCount: 1_009,
+      shown: 100,
+    })
+    expect(differences.slice(0, 4)).toMatchObject([
+      { kind: 'event', position: 450 },
+      { kind: 'event', position: 450 },
+      { kind: 'count', outcome: 'applied', expected: 5_006, actual: 5_005 },
+      { kind: 'count', outcome: 'held', expected: 449, actual: 450 },
+    ])
+  })
+
+  it.for([
+    ['warn', { applied: 5, filtered: 7, held: 10 }],
+    ['hold', { applied: 5, filtered: 5, held: 12 }],
+  ] as const)(
+    'counts in every partition what is not for it, and with %s what nobody knows',
+    async ([unknown, counts]) => {
+      await using world = await createWorld()
+      const log = createLog({ store: world.store, events: bank })
+      for (const key of ['a', 'b', 'c', 'd', 'e'])
+        await log.append(key, [credited(5), { type: 'Renamed', data: { owner: 'ada' } }, debited(9), credited(1)])
+      await log.raw.append('a', [{ type: 'Strange', data: {} }])
+      await log.raw.append('f', [{ type: 'Strange', data: {} }])
+      const engine = world.engine([defineSubscription(balances, { partitions: 3, unknown })])
+      await world.settle(engine)
+      expect(await engine.verify('balances')).toMatchObject({ ok: true, events: 22, counts })
+    },
+  )
+
+  it('refuses a load that is none', async () => {
+    await using world = await createWorld()
+    const engine = world.engine()
+    await world.settle(engine)
+    for (const load of [0, -1, 1.01, Number.NaN, '0.5'] as number[])
+      await expect(engine.verify('balances', { load })).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    await expect(engine.verify('balances', { speed: 1 } as never)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    expect(await engine.verify('balances', { load: 1 })).toMatchObject({ ok: true, position: 0 })
+  })
+
   it('refuses a source that can not be read again, and a subscription that is not there', async () => {
     await using world = await createWorld()
     await expect(world.engine().verify('balances')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
     const foreign = world.engine([defineSubscription(balances, { source: createScriptedSource() })])
     await expect(foreign.verify('balances')).rejects.toMatchObject({ code: 'VERIFY_NEEDS_LOG' })
+  })
+})
+
+describe('verify of a handler', () => {
+  it('counts what is finished above the checkpoint, and nothing that is not', async () => {
+    await using world = await createWorld()
+    await fill(world, ['slow', 'a', 'b', 'slow', 'c'], 1)
+    const { handler } = noting(world, ({ key }) => (key === 'slow' ? new Promise(() => undefined) : undefined))
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, position: 0, events: 3, counts: { applied: 3 } })
+    const db = new DatabaseSync(world.store.file)
+    db.exec(
+      "INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at) VALUES ('notify', 0, 1, 'parked', 1, 1)",
+    )
+    db.close()
+    expect((await engine.verify('notify')).differences).toEqual([
+      expect.objectContaining({ kind: 'event', position: 1, what: 'it is held although it is not finished' }),
+    ])
+    const stopping = engine.stop({ timeout: '1s' })
+    await world.runtime.advance(1_000)
+    await stopping
+  })
+
+  it('takes some of what was applied for repeats, as many as there were', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b', 'c'], 2)
+    const { handler, calls } = noting(world, undefined, {
+      dedupe: { by: ({ data }) => `amount ${'amount' in data ? data.amount : ''}` },
+    })
+    const engine = world.engine([handler])
+    await world.settle(engine)
+    expect(calls).toHaveLength(2)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, duplicate: 4 } })
+  })
+
+  it('knows its lanes where each event has its own', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 3)
+    const { handler } = noting(
+      world,
+      ({ amount }) => (amount === 1 ? Promise.reject(failure.permanent('no')) : undefined),
+      {
+        order: 'none',
+      },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 1_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 1 } })
+  })
+})
+
+describe('verify of several partitions', () => {
+  it('says how far the last of them is', async () => {
+    await using world = await createWorld()
+    const engine = world.engine([defineSubscription(balances, { partitions: 2 })])
+    await fill(world, ['a', 'b', 'c', 'd'], 1)
+    await world.settle(engine)
+    await engine.stop()
+    const told: { readonly of: number }[] = []
+    expect(await engine.verify('balances', { onProgress: (progress) => void told.push(progress) })).toMatchObject({
+      ok: true,
+      position: 4,
+    })
+    expect(told[0]?.of).toBe(4)
+    const db = new DatabaseSync(world.store.file)
+    db.exec('UPDATE holdfast_partitions SET position = 9 WHERE partition = 1')
+    db.close()
+    expect(await engine.verify('balances')).toMatchObject({ position: 4 })
+  })
+
+  it('refuses one that the store has not', async () => {
+    await using world = await createWorld()
+    const nothing = verifySubscription(world.store, defineSubscription(balances), world.runtime)
+    await expect(nothing).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN', hint: expect.any(String) as unknown })
   })
 })
 
@@ -103,7 +281,11 @@ describe('verify beside others', () => {
       ok: true,
       events: 6,
     })
-    expect(told.at(-1)).toEqual({ events: 6, of: 6 })
+    // Once for the events, and once for the rows.
+    expect(told).toEqual([
+      { events: 6, of: 6 },
+      { events: 6, of: 6 },
+    ])
 
     const given = new AbortController()
     const givenUp = engine.verify('balances', {
@@ -125,5 +307,8 @@ describe('verify beside others', () => {
     await watched.verify('balances', { load: 0.1, onProgress: (progress) => void told.push(progress) })
     expect(slept.length).toBeGreaterThan(0)
     expect(slept.every((ms) => Math.abs(ms - 9_000) < 1)).toBe(true)
+    slept.length = 0
+    await watched.verify('balances', { onProgress: (progress) => void told.push(progress) })
+    expect(slept).toEqual([])
   })
 })

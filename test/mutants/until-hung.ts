@@ -1,7 +1,7 @@
 /** A look at the event loop. Each needs the loop to come round, so a machine that is busy with something else makes them fewer. */
 const lookMs = 100
 const idleLooks = 20
-const mostCpuMs = 20_000
+const mostCpuMs = 10_000
 
 /** Resolves with the reason when nothing moves any more, or when it moves without an end. By no clock that a busy machine could hurry. */
 export function untilHung(): { readonly hung: Promise<string>; readonly stop: () => void } {

@@ -1,0 +1,502 @@
+import { describe, expect, it } from 'vitest'
+import { createDeskOf, type DeskSetup, heldLane, letterOf } from '../../../test/desk.ts'
+import { definePolicy, type Event, failure, fixed, type HandlerContext, park, retry } from '../../index.ts'
+import { Pace } from '../pace.ts'
+import { Suspicion } from '../suspicion.ts'
+import { Attempts } from './attempts.ts'
+import type { Desk } from './desk.ts'
+import { Drains } from './drains.ts'
+import { type Entry, entryOf } from './entry.ts'
+import { Suspects } from './suspects.ts'
+import { Verdicts } from './verdicts.ts'
+
+const slow = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
+
+interface Call {
+  readonly event: Event
+  readonly ctx: HandlerContext
+  readonly end: (error?: unknown) => void
+}
+
+/** A handler of which each call ends when the test says so. */
+function trying(setup: DeskSetup = {}, change: (desk: Desk) => Partial<Desk> = () => ({})) {
+  const calls: Call[] = []
+  const made = createDeskOf({
+    ...setup,
+    definition: {
+      failure: slow,
+      timeout: '1m',
+      ...setup.definition,
+      on: {
+        Credited: (event, ctx) =>
+          new Promise((resolve, reject) => {
+            calls.push({ event, ctx, end: (error) => (error === undefined ? resolve(undefined) : reject(error)) })
+          }),
+      },
+    },
+  })
+  const desk: Desk = { ...made.desk, ...change(made.desk) }
+  let over = 0
+  const verdicts = new Verdicts(desk, new Drains(desk), () => undefined)
+  const attempts = new Attempts(desk, verdicts, () => over++)
+  const live = (lane: string, ...positions: number[]): Entry[] => {
+    const entries = positions.map((position) => entryOf(desk, letterOf(lane, position).event))
+    desk.window.add(entries, Math.max(...positions))
+    for (const entry of entries) desk.tracks.add(lane, entry)
+    return entries
+  }
+  const permit = (position: number) => desk.permit.extend(position, position, made.now())
+  const turn = () => made.runtime.advance(0)
+  const called = () => calls.map(({ event }) => event.id)
+  return { ...made, desk, attempts, calls, live, permit, turn, called, over: () => over }
+}
+
+describe('what may be begun', () => {
+  it('is one of each lane, as many as there is room for, and the next when one is over', async () => {
+    const { attempts, live, permit, turn, called, calls, over, desk } = trying({ definition: { concurrency: 2 } })
+    for (const lane of ['a', 'b', 'c']) live(lane, ...(lane === 'a' ? [1, 2] : lane === 'b' ? [3] : [4]))
+    permit(9)
+    expect(attempts.room).toBe(2)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1', 'b-3'])
+    expect([attempts.room, desk.running.size]).toEqual([0, 2])
+    calls[0]?.end()
+    await turn()
+    expect(called()).toEqual(['a-1', 'b-3', 'c-4'])
+    expect([over(), desk.ledger.take().counts.applied]).toEqual([1, 1])
+    calls[1]?.end()
+    await turn()
+    expect(called()).toEqual(['a-1', 'b-3', 'c-4', 'a-2'])
+  })
+
+  it('is what a commit has said, and nothing beyond it', async () => {
+    const { attempts, live, permit, turn, called } = trying()
+    live('a', 1)
+    live('b', 2)
+    expect(attempts.isBarred).toBe(false)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isBarred]).toEqual([[], true])
+    permit(1)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isBarred]).toEqual([['a-1'], true])
+    permit(2)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isBarred]).toEqual([['a-1', 'b-2'], false])
+  })
+
+  it.for(['isOver', 'a pause', 'no lease'] as const)('is nothing any more: %s', async (why) => {
+    const { attempts, live, permit, turn, called, desk, script } = trying()
+    live('a', 1)
+    permit(1)
+    if (why === 'isOver') desk.isOver = true
+    if (why === 'a pause') desk.parts.tenure.pause = { reason: 'a test', at: 0 }
+    if (why === 'no lease') script.isOwner = false
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual([])
+  })
+
+  it('is nothing while others want to be alone in the process, and then it is woken', async () => {
+    const { attempts, live, permit, turn, called, desk, told } = trying()
+    const { solitude } = desk.parts
+    const other = { wake: () => undefined }
+    solitude.enter(other)
+    live('a', 1)
+    permit(1)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isTurnedAway]).toEqual([[], true])
+    solitude.leave(other)
+    expect(told.wake).toBe(1)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isTurnedAway]).toEqual([['a-1'], false])
+  })
+})
+
+describe('what the handler is given', () => {
+  it('says which attempt it is, until when, and by which key', async () => {
+    const { attempts, live, permit, turn, calls, runtime } = trying()
+    const [entry] = live('a', 1)
+    if (entry) entry.begun = 4
+    permit(1)
+    attempts.pump()
+    await turn()
+    expect(calls[0]?.ctx).toMatchObject({
+      subscription: 'notify',
+      attempt: 5,
+      idempotencyKey: 'notify/a-1',
+      deadline: runtime.clock.now() + 60_000,
+      dryRun: false,
+    })
+    expect(await calls[0]?.ctx.effect('mail', () => 7)).toBe(7)
+    expect(calls[0]?.ctx.signal.aborted).toBe(false)
+  })
+
+  it('is read anew for each attempt, whatever it made of it', async () => {
+    const { attempts, live, permit, turn, calls, runtime } = trying({
+      definition: {
+        failure: definePolicy({ transient: retry({ attempts: 3, backoff: fixed('1ms') }), outage: false }),
+      },
+    })
+    live('a', 1)
+    permit(1)
+    attempts.pump()
+    await turn()
+    Object.assign(calls[0]?.event.data as object, { amount: 'spoilt' })
+    calls[0]?.end(failure.transient('not now'))
+    await runtime.advance(1)
+    attempts.pump()
+    await turn()
+    expect(calls[1]?.event.data).toEqual({ amount: 1 })
+  })
+
+  it('is given up when its time is up', async () => {
+    const { attempts, live, permit, turn, calls, runtime, desk } = trying()
+    live('a', 1)
+    permit(1)
+    attempts.pump()
+    await turn()
+    const { signal } = calls[0]?.ctx ?? {}
+    await runtime.advance(60_000)
+    expect(signal?.aborted).toBe(true)
+    expect([desk.running.size, desk.partition.held.get('a')?.status]).toEqual([0, 'retrying'])
+  })
+
+  it('is nothing where it was done before, can not be read, or has no function', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying({ definition: { dedupe: { by: 'id' } } })
+    const [done] = live('a', 1)
+    const event = { id: 'a-1' } as Event
+    await desk.dedup?.isDone(event)
+    desk.dedup?.end(event, true)
+    for (const [lane, record] of [
+      ['b', { body: 'no JSON' }],
+      ['c', { type: 'Strange' }],
+    ] as const) {
+      const letter = { ...letterOf(lane, 2).event, ...record }
+      desk.tracks.add(lane, entryOf(desk, letter))
+    }
+    permit(9)
+    attempts.pump()
+    await turn()
+    await turn()
+    expect(done?.isDone).toBe(true)
+    expect(called()).toEqual([])
+    const { counts, held } = desk.ledger.take()
+    expect(counts).toMatchObject({ duplicate: 1, held: 2 })
+    expect(new Map(held.map(({ lane, status }) => [lane, status]))).toEqual(
+      new Map([
+        ['b', 'parked'],
+        ['c', 'parked'],
+      ]),
+    )
+  })
+})
+
+describe('a breaker that is open', () => {
+  const event = { id: 'x', key: 'a', data: {} } as Event
+
+  it('defers what would be begun, and lets another of the same kind be done', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying({
+      definition: { breaker: { opens: { failures: 1 }, key: ({ key }) => key }, dedupe: { by: () => 'same' } },
+    })
+    desk.waits.report('a', await desk.waits.enter(event), false)
+    await turn()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), desk.running.size]).toEqual([[], 0])
+    expect(desk.partition.held.get('a')).toMatchObject({ status: 'waiting', breaker: 'notify:a' })
+    live('b', 2)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['b-2'])
+  })
+
+  it('can not be told: the event is held, and another of the same kind may be done', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying({
+      definition: {
+        breaker: { opens: { failures: 1 }, key: ({ key }) => (key === 'a' ? '' : key) },
+        dedupe: { by: () => 'same' },
+      },
+    })
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), desk.partition.held.get('a')?.status]).toEqual([[], 'parked'])
+    live('b', 2)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['b-2'])
+  })
+})
+
+describe('a probe of a breaker', () => {
+  it('is given back by an attempt that nobody waits for any more', async () => {
+    const { attempts, live, permit, turn, calls, desk, runtime } = trying({
+      definition: { breaker: { opens: { failures: 1 }, cooldown: '1s' }, dedupe: { by: () => 'same' } },
+    })
+    const event = { id: 'x', key: 'a', data: {} } as Event
+    desk.waits.report('a', await desk.waits.enter(event), false)
+    await runtime.advance(1_000)
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect(calls).toHaveLength(1)
+    expect((await desk.waits.enter(event)).entry).toBe('open')
+    attempts.abandon()
+    await turn()
+    expect((await desk.waits.enter(event)).entry).toBe('probe')
+    expect(await desk.dedup?.isDone(event)).toBe(false)
+  })
+})
+
+describe('a letter', () => {
+  const asLetter = (desk: Desk, lane: string, position: number, tries = 0) => {
+    const entry: Entry = { ...entryOf(desk, letterOf(lane, position).event), isLetter: true, tries }
+    desk.tracks.add(lane, entry)
+    return entry
+  }
+
+  it('needs no word of a commit, and goes as fast as its redrive may', async () => {
+    const pace = new Pace(2, 0)
+    const { attempts, turn, called, desk, runtime } = trying(
+      { held: ['a', 'b'].map((lane) => heldLane(lane, { redrive: 'r' })) },
+      () => ({ redriving: { paceOf: (id?: string) => (id === 'r' ? pace : undefined) } as Desk['redriving'] }),
+    )
+    for (const lane of ['a', 'b']) asLetter(desk, lane, 1)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1'])
+    expect(desk.tracks.nextAt()).toBe(500)
+    await runtime.advance(499)
+    attempts.pump()
+    expect(called()).toHaveLength(1)
+    await runtime.advance(1)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1', 'b-1'])
+  })
+
+  it('that is tried again waits for its turn in the budget, the first attempt does not', async () => {
+    const { attempts, turn, called, desk, now } = trying({
+      held: ['a', 'b', 'c'].map((lane) => heldLane(lane)),
+      definition: {
+        failure: definePolicy({
+          transient: retry({ attempts: 3, backoff: fixed('2s') }),
+          budget: { retries: 1, per: '10s' },
+          outage: false,
+        }),
+      },
+    })
+    asLetter(desk, 'a', 1, 1)
+    asLetter(desk, 'b', 1, 1)
+    asLetter(desk, 'c', 1, 0)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1', 'c-1'])
+    expect(desk.tracks.nextAt()).toBeGreaterThan(now())
+  })
+})
+
+describe('while everything stands still', () => {
+  async function probes(lanes: readonly string[], times: number): Promise<string[]> {
+    const { attempts, live, permit, turn, calls, called, desk, runtime } = trying()
+    for (const [i, lane] of lanes.entries()) live(lane, i + 1)
+    permit(9)
+    desk.flow.stand('outage', undefined, fixed('1s'), 3, 0)
+    for (let i = 0; i < times; i++) {
+      permit(9)
+      attempts.pump()
+      await turn()
+      expect(called()).toHaveLength(i + 1)
+      calls.at(-1)?.end(failure.transient('down'))
+      await turn()
+      await runtime.advance(1_000)
+    }
+    return called()
+  }
+
+  it('one is a sample, and not the same lane twice if there are others', async () => {
+    const two = await probes(['a', 'b'], 12)
+    for (const [i, id] of two.entries()) expect(id).not.toBe(two[i - 1])
+    expect(await probes(['a'], 2)).toEqual(['a-1', 'a-1'])
+    const four = await probes(['a', 'b', 'c', 'd'], 24)
+    expect(new Set(four).size).toBe(4)
+    // By chance, and not in turn.
+    expect(new Set(four.map((id, i) => `${four[i - 1]} ${id}`)).size).toBeGreaterThan(6)
+  })
+
+  it('one is the first of all where the policy stands still at one event', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying()
+    for (const [lane, position] of [
+      ['b', 5],
+      ['a', 2],
+      ['c', 3],
+    ] as const)
+      live(lane, position)
+    permit(9)
+    desk.flow.stand('block', undefined, fixed('1s'), 0, 0)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-2'])
+  })
+})
+
+describe('after a death', () => {
+  const suspected = (setup: DeskSetup = {}) =>
+    trying(setup, (desk) => ({
+      suspicion: new Suspicion([{ position: 0, instance: 'dead' }], true, 'i', 3),
+      suspects: new Suspects(2, desk.partition.held, 0),
+    }))
+
+  it('each that may have killed is tried alone, recorded before, in order', async () => {
+    const { attempts, live, permit, turn, called, calls, desk } = suspected()
+    live('b', 2)
+    live('a', 1)
+    live('c', 3)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.wanted]).toEqual([[], { position: 1, instance: 'i' }])
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    expect(attempts.wanted).toBeUndefined()
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1'])
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isTurnedAway]).toEqual([['a-1'], true])
+    const other = { wake: () => undefined }
+    expect(desk.parts.solitude.begin(other)).toBe(false)
+    calls[0]?.end()
+    await turn()
+    expect(desk.ledger.take()).toMatchObject({ counts: { applied: 1 }, endedTrials: [1] })
+    expect(attempts.wanted).toEqual({ position: 2, instance: 'i' })
+    // Until the store has that it is over, a death would still be laid at its door.
+    expect(desk.parts.solitude.begin(other)).toBe(false)
+  })
+
+  it('others in the process go on when the last of them is through', async () => {
+    const { attempts, live, permit, turn, calls, desk } = suspected()
+    live('a', 1)
+    live('c', 3)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    calls[0]?.end()
+    await turn()
+    attempts.committed({ endedTrials: [1] } as never)
+    attempts.pump()
+    await turn()
+    expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
+  })
+
+  it('others in the process go on when the partition is somebody else’s', async () => {
+    const { attempts, live, permit, turn, desk } = suspected()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    attempts.abandon()
+    expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
+  })
+
+  it('one that processes died over is parked, and nobody tries it', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying({}, (made) => ({
+      suspicion: new Suspicion([{ position: 1, instance: 'dead' }], true, 'i', 2),
+      suspects: new Suspects(2, made.partition.held, 0),
+    }))
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), desk.partition.held.get('a')?.status]).toEqual([[], 'parked'])
+    expect(desk.ledger.take().held).toMatchObject([{ failure: { rule: 'crash' } }])
+  })
+
+  it('those that were never begun go side by side when the suspects have their outcomes', async () => {
+    const { attempts, live, permit, turn, called, desk } = suspected()
+    live('c', 3)
+    live('d', 4)
+    permit(9)
+    desk.ledger.endTrials(desk.suspicion.end())
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['c-3', 'd-4'])
+  })
+
+  it('whoever waits for others to end does not begin, and lets them be when it is suspended', async () => {
+    const { attempts, live, permit, turn, called, desk } = suspected()
+    const { solitude } = desk.parts
+    const other = { wake: () => undefined }
+    solitude.begin(other)
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isTurnedAway, solitude.begin(other)]).toEqual([[], true, false])
+    attempts.suspend()
+    expect([attempts.wanted, solitude.begin(other)]).toEqual([undefined, true])
+  })
+
+  it('one on trial that is suspended is on trial no more', async () => {
+    const { attempts, live, permit, turn, desk } = suspected()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.suspend()
+    await turn()
+    expect(desk.ledger.take().endedTrials).toEqual([1])
+  })
+})
+
+describe('the end', () => {
+  it('is when nothing is under way any more', async () => {
+    const { attempts, live, permit, turn, calls, desk } = trying()
+    live('a', 1)
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    await turn()
+    let isOver = false
+    const ended = attempts.ended().then(() => (isOver = true))
+    calls[0]?.end()
+    await turn()
+    expect(isOver).toBe(false)
+    calls[1]?.end()
+    await turn()
+    await ended
+    expect(isOver).toBe(true)
+    expect(desk.parts.solitude.enter({ wake: () => undefined })).toBe(true)
+  })
+
+  it('comes for all at once when the partition is somebody else’s, and nothing of them counts', async () => {
+    const { attempts, live, permit, turn, calls, desk, over } = trying()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    const { signal } = calls[0]?.ctx ?? {}
+    attempts.abandon()
+    // Others in the process may be alone now.
+    expect(desk.parts.solitude.enter({ wake: () => undefined })).toBe(true)
+    expect([signal?.aborted, desk.running.size]).toEqual([true, 0])
+    calls[0]?.end()
+    await turn()
+    await attempts.ended()
+    expect([desk.ledger.isEmpty, over()]).toEqual([true, 0])
+  })
+})
