@@ -2,8 +2,9 @@ import type { Database } from './database.ts'
 import { kindSql } from './registration.ts'
 import { fresh } from './statement.ts'
 
-// A person left it out, or it was seen to elsewhere.
-const leftOut = "(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))"
+// A person left it out, or it was seen to elsewhere; or that is still to be done here, because it was said of the version before.
+const leftOut =
+  "(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR (l.ended_at IS NULL AND l.ended_by IS NOT NULL))"
 
 /** The newest revision of a letter that was not taken back. */
 function revisionOf(db: Database, letter: string, what: string): string {

@@ -39,8 +39,9 @@ interface GenerationRow extends CommonRow {
 const generationsSql = `
   SELECT name, ${kindSql}, table_name, columns, created_at, version, generation_of, epochs, retired_at FROM holdfast_subscriptions`
 
-// A person left it out, or it was seen to elsewhere.
-const leftOut = `(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL))`
+// A person left it out, or it was seen to elsewhere; or that is still to be done here, because it was said of the version before.
+const leftOut = `
+  (l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR (l.ended_at IS NULL AND l.ended_by IS NOT NULL))`
 
 const decided = `
   (${leftOut} OR EXISTS (

@@ -292,6 +292,38 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal((await toSecond(store, 1)).outcome, 'switched')
   },
 
+  'carries what is still to be left out over to every version that comes after': async (store) => {
+    const live = await begin(store.subscriptions)
+    const parked = letter('p', 1, 'parked')
+    const { position } = parked.event
+    const kept = { to: at(position), held: [parked], lanes: [holdOf(parked, 1)], counts: { ...noCounts(), held: 1 } }
+    await committed(store, { ...commitOf(live), ...kept })
+    const second = await secondLease(store)
+    await committed(store, { ...commitOf(second), table: next, ...kept })
+    const ending = { by: 'ada', reason: 'twice' }
+    await committed(store, {
+      ...commitOf(live),
+      from: position,
+      to: at(position),
+      letters: [{ change: 'discarded', position, ending }],
+    })
+    assert.equal((await toSecond(store)).outcome, 'switched')
+    // Nobody has left it out there yet.
+    assert.deepEqual(await store.rebuilds.decisions('s', 0, position - 1, position), [
+      { decision: 'discarded', position, ending },
+    ])
+    const columns = table.columns.slice(0, 1)
+    const third = generationTable({ ...table, columns }, 3)
+    await store.rebuilds.begin({ subscription: 's', version: 3, kind: 'fold', table: third })
+    const claim = { subscription: 's~3', partition: 0, owner: 'builder', leaseMs, version: 3 }
+    const lease = claimed(await store.subscriptions.claim(claim))
+    await committed(store, { ...commitOf(lease), table: third, ...kept })
+    const switched = await store.rebuilds.switch({ subscription: 's', version: 3, at: 8, strays: 0, deed })
+    assert.equal(switched.outcome, 'switched')
+    const [held] = await store.letters.list({ subscription: 's' })
+    assert.deepEqual([held?.status, held?.endedBy, held?.endedReason], ['retrying', 'ada', 'twice'])
+  },
+
   'carries what people left out in the live one over to what the other holds': async (store) => {
     const live = await begin(store.subscriptions)
     const held = [

@@ -3,8 +3,9 @@ import type { Decision } from '../../rebuild/rebuild-store.ts'
 import { lettersOf, revisionOf } from './letters.ts'
 import type { Letter, State } from './state.ts'
 
-/** A person left it out, or it was seen to elsewhere. */
-export function isLeftOut({ status, endedReason }: Letter): boolean {
+/** A person left it out, or it was seen to elsewhere; or that is still to be done here, because it was said of the version before. */
+export function isLeftOut({ status, endedAt, endedBy, endedReason }: Letter): boolean {
+  if (endedAt === undefined) return endedBy !== undefined
   return status === 'discarded' || (status === 'resolved' && endedReason !== undefined)
 }
 

@@ -114,13 +114,19 @@ export function checkCommits(history: History): string[] {
 
   function moved(move: Move): void {
     const { subscription } = move
-    const partitions = [...epochs.keys()].filter((name) => name.startsWith(`${subscription}/`))
-    for (const partition of partitions.map((name) => name.slice(subscription.length + 1))) {
+    // Of the one that is live, or of any version: whoever builds one may be there before all others.
+    const names = [...epochs.keys()].filter(
+      (name) => /^[/~]/.test(name.slice(subscription.length)) && name.startsWith(subscription),
+    )
+    for (const partition of new Set(names.map((name) => name.slice(name.lastIndexOf('/') + 1)))) {
       const live = `${subscription}/${partition}`
       const of = (version: number) => `${generationName(subscription, version)}/${partition}`
       if (move.move === 'switch') changePlaces(live, of(move.to), of(move.from))
-      else if (move.move === 'drop') leave(of(move.version), undefined)
-      else {
+      else if (move.move === 'drop') {
+        leave(of(move.version), undefined)
+        // Who builds it once more builds another one.
+        retired.delete(of(move.version))
+      } else {
         leave(live, 'start')
         for (const name of epochs.keys())
           if (name.startsWith(`${subscription}~`) && name.endsWith(`/${partition}`) && !retired.has(name))

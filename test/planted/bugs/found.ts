@@ -53,4 +53,13 @@ export const foundBugs: readonly Bug[] = [
     replace: `(probeAt > now || tracks.size > 0))`,
     suite: ['test/sim/sim.test.ts'],
   },
+  {
+    name: 'decision-lost-by-two-switches',
+    tells:
+      'What a person discarded is applied after all, when another version becomes the live one twice before anybody has come to leave it out.',
+    file: 'src/sqlite/rebuild.ts',
+    find: ` OR (l.ended_at IS NULL AND l.ended_by IS NOT NULL))\``,
+    replace: `)\``,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
 ]
