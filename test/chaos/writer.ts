@@ -77,7 +77,7 @@ async function work(
       while (await pass()) {
         const wish = wished()
         await append(wish === undefined ? lanes.pick() : lanes.poisoned(wish), random)
-        await setTimeout(10 + random.below(40))
+        await setTimeout(40 + random.below(120))
       }
     }),
   )
