@@ -256,6 +256,23 @@ describe('a probe of a breaker', () => {
     expect((await desk.waits.enter(event)).entry).toBe('probe')
     expect(await desk.dedup?.isDone(event)).toBe(false)
   })
+
+  it('is given back, and nothing is begun, where the partition is given away while it is asked for', async () => {
+    const { attempts, live, permit, turn, called, desk, runtime } = trying({
+      definition: { breaker: { opens: { failures: 1 }, cooldown: '1s' }, dedupe: { by: () => 'same' } },
+    })
+    const event = { id: 'x', key: 'a', data: {} } as Event
+    desk.waits.report('a', await desk.waits.enter(event), false)
+    await runtime.advance(1_000)
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    attempts.abandon()
+    await turn()
+    expect(called()).toEqual([])
+    expect((await desk.waits.enter(event)).entry).toBe('probe')
+    expect(await desk.dedup?.isDone(event)).toBe(false)
+  })
 })
 
 describe('a letter', () => {

@@ -221,6 +221,15 @@ export class Attempts {
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.afterMs)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
+    // Somebody else's: nobody may learn anything from it.
+    const isGone = () => {
+      if (running.has(entry)) return false
+      waits.report(entry.lane, pass, undefined)
+      dedup?.end(event, false)
+      return true
+    }
+    // It may have become so while it waited for all of that; then it must not begin.
+    if (isGone()) return () => undefined
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
@@ -230,11 +239,7 @@ export class Attempts {
     const result = await attempt.run(entry.work ?? unknownType, event, ctx)
     this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
-    if (!running.has(entry)) {
-      waits.report(entry.lane, pass, undefined)
-      dedup?.end(event, false)
-      return () => undefined
-    }
+    if (isGone()) return () => undefined
     if (result.result === 'succeeded') return () => verdicts.succeeded(track, entry, tried, result.value)
     return () => verdicts.failed(track, entry, result.error, tried)
   }
