@@ -40,7 +40,8 @@ it('measures appends by 1, 4 and 16 writers', { timeout: 120_000 }, async () => 
 
 it('measures append to applied, from another process and from the same', { timeout: 120_000 }, async () => {
   const result = await measure('latency', '--events', '10', '--rounds', '1')
-  expect(missing(result, ['p50Ms', 'p95Ms'])).toEqual([])
+  expect(missing(result, ['p50Ms', 'p95Ms', 'ratioToBare'])).toEqual([])
+  for (const side of ['fromCall', 'bare']) expect(missing(result[side] as object, ['p50Ms', 'p95Ms'])).toEqual([])
   expect(missing(result['sameProcess'] as object, ['p50Ms', 'p95Ms'])).toEqual([])
 })
 

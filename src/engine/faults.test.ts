@@ -217,25 +217,35 @@ describe('when the store fails', () => {
     })
   })
 
-  it('stops for good, loudly, when somebody else writes its rows, and the other subscriptions go on', async () => {
-    await using world = await createWorld()
-    const log = createLog({ store: world.store, events: bank })
-    await log.append('a', [credited(1)])
-    const owners = defineProjection('owners', {
-      events: bank,
-      initial: () => ({ n: 0 }),
-      on: { Credited: ({ n }) => ({ n: n + 1 }) },
-    })
-    const engine = world.engine([balances, owners])
-    await world.settle(engine)
-    meddle(world, 'UPDATE balances SET version = 9')
-    await log.append('a', [credited(1)])
-    await world.runtime.advance(1_000)
-    const [failed, well] = (await engine.status()).subscriptions
-    expect(failed?.state).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } })
-    expect(failed?.stored?.partitions[0]?.checkpoint.position).toBe(1)
-    expect(well).toMatchObject({ state: { state: 'live' }, stored: { partitions: [{ checkpoint: { position: 2 } }] } })
-  })
+  it.each([
+    ['a', 'UPDATE balances SET version = 9'],
+    // Nobody asks for the row of a key that is new; whoever has made one is found out about all the same.
+    ['b', `INSERT INTO balances (key, version, position, data) SELECT 'b', 9, 0, data FROM balances`],
+  ])(
+    'stops for good, loudly, when somebody else writes the row of %s, and the other subscriptions go on',
+    async (key, sql) => {
+      await using world = await createWorld()
+      const log = createLog({ store: world.store, events: bank })
+      await log.append('a', [credited(1)])
+      const owners = defineProjection('owners', {
+        events: bank,
+        initial: () => ({ n: 0 }),
+        on: { Credited: ({ n }) => ({ n: n + 1 }) },
+      })
+      const engine = world.engine([balances, owners])
+      await world.settle(engine)
+      meddle(world, sql)
+      await log.append(key, [credited(1)])
+      await world.runtime.advance(1_000)
+      const [failed, well] = (await engine.status()).subscriptions
+      expect(failed?.state).toMatchObject({ state: 'failed', error: { code: 'INTERNAL' } })
+      expect(failed?.stored?.partitions[0]?.checkpoint.position).toBe(1)
+      expect(well).toMatchObject({
+        state: { state: 'live' },
+        stored: { partitions: [{ checkpoint: { position: 2 } }] },
+      })
+    },
+  )
 })
 
 /** Behind the engine's back. */

@@ -83,7 +83,9 @@ describe('the life of an engine', () => {
 
   it('gives up waiting for a page that hangs, and that page commits nothing any more', async () => {
     await using world = await createWorld()
-    await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
+    // Of the first event of a key no row is loaded.
+    await createLog({ store: world.store, events: bank }).append('a', [credited(1), credited(1)])
+    await world.store.subscriptions.register({ name: 'balances', table: balances.table, start: 1, partitions: 1 })
     let release: (() => void) | undefined
     const store = {
       ...world.store,
@@ -101,9 +103,10 @@ describe('the life of an engine', () => {
     const stopping = engine.stop({ timeout: '3s' })
     await world.runtime.advance(3_000)
     expect(await stopping).toEqual({ forced: true })
+    expect(release).toBeDefined()
     release?.()
     await world.runtime.advance(0)
-    expect((await world.store.subscriptions.load('balances', 0))?.checkpoint.position).toBe(0)
+    expect((await world.store.subscriptions.load('balances', 0))?.checkpoint.position).toBe(1)
   })
 
   it('runs once', async () => {

@@ -81,10 +81,10 @@ describe('the events of a page', () => {
   it('that nobody is subscribed to are counted, and their rows are not loaded', async () => {
     await using setup = await sorting({ filter: { keyPrefix: 'a' } })
     const page = [
-      recorded(1, 'a'),
-      recorded(2, 'b'),
-      recorded(3, 'a2', renamed),
-      recorded(4, 'a3', { type: 'Mystery' }),
+      recorded(1, 'a', { version: 2 }),
+      recorded(2, 'b', { version: 2 }),
+      recorded(3, 'a2', { ...renamed, version: 2 }),
+      recorded(4, 'a3', { type: 'Mystery', version: 2 }),
     ]
     const outcome = await processPage(setup.partition, page)
     expect(outcome.counts).toEqual({ ...noCounts(), applied: 1, filtered: 3 })
@@ -110,6 +110,35 @@ describe('the events of a page', () => {
     expect(setup.asked).toEqual([['a']])
   })
 
+  it('ask for no row where they are the first of their key, which only our own log can tell', async () => {
+    const page = [
+      recorded(1, 'a'),
+      recorded(2, 'a', { version: 2 }),
+      recorded(3, 'b', { version: 2 }),
+      recorded(4, 'c'),
+    ]
+    await using own = await sorting()
+    const outcome = await processPage(own.partition, page)
+    expect(outcome.rows.map(({ key, version }) => [key, version])).toEqual([
+      ['a', 2],
+      ['b', 2],
+      ['c', 1],
+    ])
+    expect(own.asked).toEqual([['b']])
+    await using foreign = await sorting({ source: createScriptedSource() })
+    await processPage(foreign.partition, page)
+    expect(foreign.asked).toEqual([['a', 'b', 'c']])
+    const consumer = defineProjection('by-owner', {
+      events: bank,
+      key: () => 'everybody',
+      initial: () => ({ events: 0 }),
+      on: { Credited: (row) => ({ events: row.events + 1 }) },
+    })
+    await using keyed = await sorting({ consumer })
+    await processPage(keyed.partition, page)
+    expect(keyed.asked).toEqual([['everybody']])
+  })
+
   it('of an unknown type hold their lane where that is wanted', async () => {
     await using setup = await sorting({ unknown: 'hold' })
     const outcome = await processPage(setup.partition, [recorded(1, 'a', { type: 'Mystery' }), recorded(2, 'b')])
@@ -121,7 +150,11 @@ describe('the events of a page', () => {
 
   it('queue behind what is held without being read, and without their row', async () => {
     await using setup = await sorting({ held: [held('a', 'parked'), held('b', 'retrying')] })
-    const page = [recorded(5, 'a', { body: 'no json' }), recorded(6, 'b'), recorded(7, 'c')]
+    const page = [
+      recorded(5, 'a', { body: 'no json', version: 2 }),
+      recorded(6, 'b', { version: 2 }),
+      recorded(7, 'c', { version: 2 }),
+    ]
     const outcome = await processPage(setup.partition, page)
     expect(statuses(outcome.held)).toEqual([
       ['a', 'queued'],

@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '../event/event.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
-import { type Partition, sequenceIn } from './partition.ts'
+import { type Partition, sequenceIn, versionIn } from './partition.ts'
 import {
   functionOf,
   type Item,
@@ -77,11 +77,17 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
   return items
 }
 
-/** The rows that an event may be applied to. Not those of lanes in which everything will queue. */
-async function loadMissing({ rows, held }: Partition, items: readonly Item[]): Promise<void> {
+/**
+ * The rows that an event may be applied to. Not those of lanes in which everything will queue. And before the first event of a key in
+ * our own log there is no row to ask for; should somebody have written one all the same, the commit refuses to write over it.
+ */
+async function loadMissing(partition: Partition, items: readonly Item[]): Promise<void> {
+  const { rows, held, subscription } = partition
   const missing = new Set<string>()
-  for (const { lane, folding } of items) {
-    if (!folding && (held.get(lane)?.status ?? 'waiting') === 'waiting') missing.add(lane)
+  for (const { record, lane, folding } of items) {
+    if (folding || (held.get(lane)?.status ?? 'waiting') !== 'waiting') continue
+    if (!subscription.source && versionIn(partition, record) === 1) rows.begin(lane)
+    else if (!rows.get(lane)) missing.add(lane)
   }
   await rows.load([...missing])
 }

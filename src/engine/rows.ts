@@ -38,9 +38,13 @@ export class RowCache {
       const folding = beginFold(this.#projection, key, stored.get(key))
       const finished = done?.get(key)
       if (finished !== undefined) folding.done = Math.max(finished, folding.done ?? 0)
-      this.#rows.set(key, folding)
-      this.#bytes += folding.size
+      this.#keep(folding)
     }
+  }
+
+  /** Of a row that can't be in the store. */
+  begin(key: string): void {
+    if (this.#projection) this.#keep(beginFold(this.#projection, key, undefined))
   }
 
   /** The row as it goes to the store. */
@@ -60,5 +64,10 @@ export class RowCache {
       this.#rows.delete(key)
       this.#bytes -= folding.size
     }
+  }
+
+  #keep(folding: Folding): void {
+    this.#rows.set(folding.key, folding)
+    this.#bytes += folding.size
   }
 }
