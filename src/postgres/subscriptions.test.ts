@@ -236,6 +236,24 @@ describeServers('subscriptions of several processes', (server) => {
     expect(await claim).toMatchObject({ outcome: 'claimed', lease: { owner: 'two', epoch: 2 }, isInherited: false })
   })
 
+  it('fence what their last owner commits behind one who waited longer for the partition', async () => {
+    const schema = schemas.newSchema()
+    const [one, two] = [await process(schema, 61), await process(schema, 62)]
+    await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
+    const lease = claimed(await one.subscriptions.claim(claimBy('one')))
+    await elapse(schema, leaseMs)
+    await schemas.user.query('BEGIN')
+    await schemas.user.query(`SELECT FROM ${schema}.holdfast_partitions FOR UPDATE`)
+    const claim = two.subscriptions.claim(claimBy('two'))
+    await untilWaiting(schema, 1)
+    const commit = one.subscriptions.commit({ ...commitOf(lease), to: position(5) })
+    await untilWaiting(schema, 2)
+    await schemas.user.query('ROLLBACK')
+    expect(await claim).toMatchObject({ outcome: 'claimed', state: { checkpoint: { position: 0 } } })
+    expect(await commit).toMatchObject({ outcome: 'fenced', owner: 'two' })
+    expect(await two.subscriptions.load('s', 0)).toMatchObject({ checkpoint: { position: 0 } })
+  })
+
   interface Process {
     readonly subscriptions: SubscriptionStore
     presence: number | undefined

@@ -151,8 +151,8 @@ export function judgeEffects({ effects, written }: StepsApp, leftOut: LeftOut, i
 }
 
 /**
- * What is finished is not begun again: an effect of an event whose outcome was in the store comes only from a process that had the partition
- * before that, and did not know.
+ * What is finished is not begun again: an event whose outcome was in the store is called for only by a process that had the partition before
+ * that, and did not know. A call that was made then may arrive at any time, also when the same process has the partition once more.
  */
 export async function judgeFinished(
   { log }: Store,
@@ -164,15 +164,16 @@ export async function judgeFinished(
   const byId = new Map(events.map(({ id, key, position }) => [id, { position, partition: slotOf(key) % partitions }]))
   const finished = new Map<number, number>()
   const held = new Set<number>()
-  const claimed = new Map<string, number>()
+  const claims = new Map<string, number[]>()
   const problems: string[] = []
   let done = 0
   for (const { kind, who, about, atMs } of history.happenings) {
     if (kind !== 'effect') continue
-    const { what, about: asked = [], value } = about as { what: string; about?: readonly unknown[]; value?: unknown }
+    const { what, about: asked = [], askedMs, value } = about as StoreEffect
     if (what === 'subscriptions.claim' && (value as ClaimOutcome | undefined)?.outcome === 'claimed') {
       const { lease } = value as Extract<ClaimOutcome, { outcome: 'claimed' }>
-      if (lease.subscription === 'calls') claimed.set(`${who}/${lease.partition}`, atMs)
+      const name = `${who}/${lease.partition}`
+      if (lease.subscription === 'calls') claims.set(name, [...(claims.get(name) ?? []), atMs])
     }
     if (what === 'subscriptions.commit' && (value as CommitOutcome | undefined)?.outcome === 'committed') {
       const commit = asked[0] as Commit
@@ -182,7 +183,8 @@ export async function judgeFinished(
     const { key, n } = effects[done++] as StepsApp['effects'][number]
     const { position, partition } = byId.get(`${key}-${n}`) as { position: number; partition: number }
     const since = finished.get(position)
-    if (since !== undefined && (claimed.get(`${who}/${partition}`) ?? 0) > since)
+    const claimed = claims.get(`${who}/${partition}`)?.findLast((claimedMs) => claimedMs <= askedMs) ?? 0
+    if (since !== undefined && claimed > since)
       problems.push(`I3 calls: ${who} did ${key}-${n} again, which was finished`)
   }
   return problems

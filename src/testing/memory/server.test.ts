@@ -153,11 +153,11 @@ describe('what another transaction holds', () => {
 
 describe('the partition of a transaction that is open', () => {
   /** A process that stands still in the middle of a page. */
-  async function standStill() {
+  async function standStill(forMs = leaseMs) {
     const world = createWorld()
     const { one } = world
     await one.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 })
-    const claim = { subscription: 't', partition: 0, leaseMs }
+    const claim = { subscription: 't', partition: 0, leaseMs: forMs }
     const claimed = await one.subscriptions.claim({ ...claim, owner: 'one' })
     if (claimed.outcome !== 'claimed') throw new Error(claimed.outcome)
     const { lease } = claimed
@@ -170,7 +170,7 @@ describe('the partition of a transaction that is open', () => {
       return { ...commitOf(lease), table: undefined, to: at(1) }
     })
     await begun
-    return { ...world, claim, wake, performed: performing.catch((error: unknown) => error) }
+    return { ...world, lease, claim, wake, performed: performing.catch((error: unknown) => error) }
   }
 
   it('is taken over when its process is gone, and nothing is left of what that did', async () => {
@@ -193,6 +193,20 @@ describe('the partition of a transaction that is open', () => {
     wake()
     expect(await performed).toMatchObject({ code: 'STORE_UNAVAILABLE' })
     expect(two.table('notes').size).toBe(0)
+  })
+
+  it('goes to whoever waited for it, and what its last owner commits at that moment is fenced', async () => {
+    const { one, two, runtime, lease, claim, wake, performed } = await standStill(5_000)
+    await runtime.advance(6_000)
+    const claiming = two.subscriptions.claim({ ...claim, owner: 'two' })
+    await runtime.advance(4_001)
+    // It is the first to come after the server has given its transaction up, and still not the first who waited.
+    const committing = one.subscriptions.commit({ ...commitOf(lease), table: undefined, to: at(1) })
+    expect(await claiming).toMatchObject({ outcome: 'claimed', state: { checkpoint: { position: 0 } } })
+    expect(await committing).toMatchObject({ outcome: 'fenced', owner: 'two' })
+    expect(await two.subscriptions.load('t', 0)).toMatchObject({ checkpoint: { position: 0 } })
+    wake()
+    expect(await performed).toMatchObject({ code: 'STORE_UNAVAILABLE' })
   })
 })
 

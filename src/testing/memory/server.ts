@@ -15,7 +15,9 @@ export type Listen = (kind: Hint) => void
 
 /**
  * What lasts, and what is under way with it: sessions, open transactions and their locks. Every method has its effect at once and as a
- * whole; only a statement that needs what another transaction holds waits, until that one ends.
+ * whole; only a statement that needs what another transaction holds waits, until that one ends. A transaction that did nothing for too long is
+ * ended before the next statement begins, never within one: those who waited for it go on then, and a statement that had begun to look
+ * would go by what was there before them.
  */
 export class Server {
   readonly clock: Clock
@@ -27,6 +29,8 @@ export class Server {
   #transactions = 0
   #redrives = 0
   readonly #open = new Map<number, Session>()
+  /** Transactions that are not over. */
+  readonly #begun = new Set<Tx>()
   readonly #locks = new Map<string, Tx>()
   readonly #ears = new Map<Session, Listen>()
 
@@ -94,12 +98,13 @@ export class Server {
   begin(session: Session, isPatient = false): Tx {
     const tx = new Tx(session, ++this.#transactions, this.clock.now(), isPatient ? Number.POSITIVE_INFINITY : idleMs)
     session.transactions.add(tx)
+    this.#begun.add(tx)
     return tx
   }
 
   /** Refuses a statement of a transaction that is no more. */
   #enter(tx: Tx): void {
-    if (!tx.isOver && this.#isIdle(tx)) this.rollback(tx)
+    this.#endIdle()
     if (tx.isOver) throw new ServerError('25P03', 'terminating connection due to idle-in-transaction timeout')
   }
 
@@ -118,11 +123,11 @@ export class Server {
 
   /** A statement by itself needs nobody to have it, for a moment. */
   holderOf(name: string): Tx | undefined {
-    const holder = this.#locks.get(name)
-    if (!holder || !this.#isIdle(holder)) return holder
-    this.rollback(holder)
-    // Whoever waited for it may have it by now.
-    return this.holderOf(name)
+    return this.#locks.get(name)
+  }
+
+  #endIdle(): void {
+    for (const tx of this.#begun) if (this.#isIdle(tx)) this.rollback(tx)
   }
 
   rollbackTo(tx: Tx, savepoint: Savepoint): void {
@@ -161,9 +166,7 @@ export class Server {
 
   /** Who may still fill a position that was drawn: all that hold the append lock. */
   holders(): readonly Tx[] {
-    const open = [...this.#open.values()].flatMap(({ transactions }) => [...transactions])
-    for (const tx of open) if (this.#isIdle(tx)) this.rollback(tx)
-    return open.filter((tx) => tx.isAppending && !tx.isOver)
+    return [...this.#begun].filter((tx) => tx.isAppending)
   }
 
   /**
@@ -211,7 +214,10 @@ export class Server {
   }
 
   #begin<T>(tx: Tx | undefined, statement: () => Step<T>): Step<T> {
-    if (!tx) return statement()
+    if (!tx) {
+      this.#endIdle()
+      return statement()
+    }
     this.#enter(tx)
     if (tx.failure !== undefined) throw new ServerError('25P02', 'current transaction is aborted')
     try {
@@ -246,6 +252,7 @@ export class Server {
   #end(tx: Tx): void {
     tx.isOver = true
     tx.session.transactions.delete(tx)
+    this.#begun.delete(tx)
     for (const name of tx.locks) this.#locks.delete(name)
     this.#wake(tx)
   }

@@ -110,12 +110,10 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     if (version !== undefined && version !== subscribed.version)
       return { outcome: 'version', version: subscribed.version }
     // Our own claim whose answer we never heard is ours to repeat.
-    const isTaken = () => !isFree(server, row) && !(row.owner === owner && row.presence === session.number)
-    if (isTaken()) return { outcome: 'owned', owner: row.owner as string }
+    const isTaken = !isFree(server, row) && !(row.owner === owner && row.presence === session.number)
+    if (isTaken) return { outcome: 'owned', owner: row.owner as string }
     const other = server.holderOf(partitionLock(subscription, partition))
     if (other) return new Blocked(other, () => take(session, request))
-    // Whoever waited longer may have it by now.
-    if (isTaken()) return { outcome: 'owned', owner: row.owner as string }
     const isInherited = row.owner !== undefined
     row.epoch++
     row.owner = owner

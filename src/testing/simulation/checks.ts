@@ -14,6 +14,8 @@ export interface Accepted {
 export interface StoreEffect {
   readonly what: string
   readonly about: readonly unknown[] | undefined
+  /** When it was called. What is slow on its way has its effect long after that. */
+  readonly askedMs: number
   readonly value?: unknown
 }
 

@@ -74,6 +74,7 @@ export class Network {
   ): Promise<T> {
     const { schedule, chance, conditions } = this.#options
     const number = ++this.#calls
+    const askedMs = schedule.now
     return new Promise((resolve, reject) => {
       if (!process.isAlive || this.#dies(process, number, 'before')) return
       const refuse = (why: string, error: Error, afterMs: number) => {
@@ -105,7 +106,7 @@ export class Network {
       }
 
       const had = (outcome: { readonly value: T } | { readonly error: unknown }) => {
-        this.#tell(process, 'effect', `${what} #${number} ${inShort(outcome)}`, { what, about, ...outcome })
+        this.#tell(process, 'effect', `${what} #${number} ${inShort(outcome)}`, { what, about, askedMs, ...outcome })
         if (this.#dies(process, number, 'after') || !process.isAlive) return this.#unheardOf(what)
         if (!place.isLocal && chance.is(conditions().lostAnswer)) {
           this.#unheardOf(what)

@@ -62,4 +62,24 @@ export const foundBugs: readonly Bug[] = [
     replace: `)\``,
     suite: ['src/sqlite/contract.test.ts'],
   },
+  {
+    name: 'idle-transaction-ended-within-a-statement',
+    tells:
+      'Whoever simulates is told of two owners of one partition: the server in memory takes a page by what was there before somebody else claimed.',
+    file: 'src/testing/memory/server.ts',
+    find: `    return this.#locks.get(name)
+  }
+
+  #endIdle(): void {
+    for (const tx of this.#begun) if (this.#isIdle(tx)) this.rollback(tx)
+  }`,
+    replace: `    const holder = this.#locks.get(name)
+    if (!holder || !this.#isIdle(holder)) return holder
+    this.rollback(holder)
+    return this.holderOf(name)
+  }
+
+  #endIdle(): void {}`,
+    suite: ['src/testing/memory/server.test.ts'],
+  },
 ]
