@@ -217,13 +217,13 @@ describe('when the store fails', () => {
     })
   })
 
-  it.each([
+  it.for([
     ['a', 'UPDATE balances SET version = 9'],
     // Nobody asks for the row of a key that is new; whoever has made one is found out about all the same.
     ['b', `INSERT INTO balances (key, version, position, data) SELECT 'b', 9, 0, data FROM balances`],
-  ])(
+  ] as const)(
     'stops for good, loudly, when somebody else writes the row of %s, and the other subscriptions go on',
-    async (key, sql) => {
+    async ([key, sql]) => {
       await using world = await createWorld()
       const log = createLog({ store: world.store, events: bank })
       await log.append('a', [credited(1)])
