@@ -2,9 +2,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf } from '../../test/fixtures.ts'
 import { createMortal } from '../../test/mortal.ts'
-import { fill, keysOf, noting, run } from '../../test/noting.ts'
+import { away as gone, fill, keysOf, noting, run } from '../../test/noting.ts'
 import { ask, found, redrive } from '../../test/redrive/asking.ts'
-import { createLog, definePolicy, exponential, failure, fixed, park, retry } from '../index.ts'
+import { createLog, definePolicy, exponential, failure, fixed, park, retry, type Store } from '../index.ts'
 
 /** Parks what fails three times, two seconds apart. */
 const patient = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
@@ -121,6 +121,55 @@ describe('a redrive of a handler', () => {
     await world.runtime.advance(1_000)
     expect(callsOf('c')).toEqual([1, 1])
     expect((await heldOf(engine, 'notify')).map(({ status }) => status)).toEqual(['parked', 'queued'])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
+  })
+
+  it.for(['discard', 'resolve'] as const)('begins nothing behind a head before the store has its %s', async (act) => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    const { subscriptions, redrives } = world.store
+    let isDown = true
+    let refused = 0
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        commit: async (commit) => {
+          if (isDown && commit.letters.length > 0) {
+            refused++
+            throw gone()
+          }
+          return subscriptions.commit(commit)
+        },
+      },
+      redrives: {
+        ...redrives,
+        due: async (...which) => {
+          const tasks = await redrives.due(...which)
+          // Just now, so that it is read when the head is gone for whoever leaves it out, and not for the store.
+          if (tasks.length > 0) await log.append('a', [credited(2)])
+          return tasks
+        },
+      },
+    }
+    const { handler, callsOf } = noting(world, ({ key, amount }) => {
+      if (key === 'a' && amount === 1) throw failure.permanent('no')
+    })
+    const engine = world.engine([handler], { store })
+    await log.append('a', [credited(1)])
+    await run(world, engine, 5_000)
+    // The last commit is not long ago, and lets what comes next be begun at once.
+    await log.append('b', [credited(1)])
+    await world.runtime.advance(60)
+    await ask(world.store, 'notify', { act, reason: 'a test payment' })
+    await world.runtime.advance(5_000)
+    expect(refused).toBeGreaterThan(0)
+    // Whoever comes after it would find the head held, and may find it as it was: nothing may have overtaken it.
+    expect(callsOf('a')).toEqual([1])
+    isDown = false
+    await world.runtime.advance(60_000)
+    expect(callsOf('a')).toEqual([1, 2])
+    expect(await heldOf(engine, 'notify')).toEqual([])
     expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
   })
 

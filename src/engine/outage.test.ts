@@ -104,6 +104,80 @@ describe('events that fail alike and are not an outage', () => {
 })
 
 describe('an outage', () => {
+  it.for(['in place', 'as a letter'] as const)(
+    'gives back what counted against an event that is being tried again %s when it is known',
+    async (how) => {
+      await using world = await createWorld()
+      const retryMs = how === 'in place' ? 100 : 300
+      const { timers } = world.runtime
+      let isDown = true
+      const { handler, callsOf } = noting(
+        world,
+        async ({ key, ctx }) => {
+          // It failed once, and is under way again, when the others fail.
+          if (isDown && (key !== 'a' || ctx.attempt > 1)) await timers.sleep(key === 'a' ? 2_000 : 1_000)
+          if (isDown || key === 'a') throw failure.transient('no')
+        },
+        {
+          failure: definePolicy({
+            transient: retry({ attempts: 3, backoff: fixed(retryMs) }).then(park),
+            outage: { lanes: 3, backoff: fixed('10s') },
+          }),
+        },
+      )
+      await fill(world, ['a', 'b', 'c'], 1)
+      const engine = world.engine([handler], calm(world))
+      await run(world, engine, 5_000)
+      expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'outage' })
+      expect(callsOf('a')).toHaveLength(2)
+      isDown = false
+      await world.runtime.advance(120_000)
+      expect(callsOf('b')).toHaveLength(2)
+      expect((await heldOf(engine, 'notify')).map(({ lane, status }) => [lane, status])).toEqual([['a', 'parked']])
+      // Now it fails by its own fault, as often as it may.
+      expect(callsOf('a')).toHaveLength(2 + 3)
+    },
+  )
+
+  it.for([
+    ['in place', 100],
+    ['as a letter', 300],
+  ] as const)(
+    'that was none counts for nobody either, when it ends while an event is tried again %s',
+    async ([, ms]) => {
+      await using world = await createWorld()
+      const { timers } = world.runtime
+      // The first fails once more after the last has shown that somebody is there.
+      const tookMs = new Map([
+        ['b 1', 1_000],
+        ['c 1', 1_000],
+        ['d 1', 1_500],
+        ['a 2', 2_000],
+      ])
+      const { handler, callsOf } = noting(
+        world,
+        async ({ key, ctx }) => {
+          await timers.sleep(tookMs.get(`${key} ${ctx.attempt}`) ?? 0)
+          if (key === 'a' || (key !== 'd' && ctx.attempt === 1)) throw failure.transient('no')
+        },
+        {
+          failure: definePolicy({
+            transient: retry({ attempts: 3, backoff: fixed(ms) }).then(park),
+            outage: { lanes: 3, backoff: fixed('10s') },
+          }),
+        },
+      )
+      await fill(world, ['a', 'b', 'c', 'd'], 1)
+      const engine = world.engine([handler], calm(world))
+      const told = heard(engine, 'subscription.blocked', 'subscription.resumed')
+      await run(world, engine, 60_000)
+      expect(told.map(({ name }) => name)).toEqual(['subscription.blocked', 'subscription.resumed'])
+      // The first time is given back.
+      expect(callsOf('a')).toHaveLength(1 + 3)
+      expect((await heldOf(engine, 'notify')).map(({ lane, status }) => [lane, status])).toEqual([['a', 'parked']])
+    },
+  )
+
   it('is known for one the second time as well', async () => {
     await using world = await createWorld()
     const keys = keysOf(5)

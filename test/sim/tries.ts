@@ -16,12 +16,19 @@ interface Life {
 
 /** What an owner has seen fail, and nobody answered since: by lane, of what. */
 interface Standing {
-  readonly failing: Map<string, { readonly life: Life; readonly why: string | undefined }>
+  readonly failing: Map<string, { readonly position: number; readonly life: Life; readonly why: string | undefined }>
   readonly failedBefore: Set<string>
   outage: 'none' | 'standing' | 'over'
+  /** What it gave back for that, by position: how much had counted. */
+  readonly givenBack: Map<number, number>
+  /** How many commits the store took of it since then. */
+  commits: number
 }
 
 const beginning = Date.UTC(2026, 0, 1)
+
+/** One may have been under way when an outage was found out; the next says what was given back. */
+const commitsUntilKept = 2
 
 /**
  * Attempts and what they count for: no more of them than the policy gives, none before its time, none that nobody made. `lanes` is what
@@ -47,8 +54,16 @@ export class Tries implements Watcher {
   }
 
   claimed(tenure: Tenure): void {
+    const before = this.#owners.get(tenure.partition)
+    if (before) this.#forgotten(this.#standings.get(before) as Standing)
     this.#owners.set(tenure.partition, tenure)
-    this.#standings.set(tenure, { failing: new Map(), failedBefore: new Set(), outage: 'none' })
+    this.#standings.set(tenure, {
+      failing: new Map(),
+      failedBefore: new Set(),
+      outage: 'none',
+      givenBack: new Map(),
+      commits: 0,
+    })
   }
 
   saved(who: string, { name, record }: { readonly name: string; readonly record: string }): void {
@@ -90,7 +105,10 @@ export class Tries implements Watcher {
     if (how === 'transient') this.#failed(standing, event, why)
   }
 
-  committed({ held, letters, lanes }: Commit, { partition }: Tenure): void {
+  committed({ held, letters, lanes }: Commit, tenure: Tenure): void {
+    const { partition } = tenure
+    const standing = this.#standings.get(tenure)
+    if (standing) standing.commits++
     for (const { event, failure, status } of held) this.#recorded(event.position, failure, status)
     for (const change of letters)
       if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status)
@@ -103,18 +121,31 @@ export class Tries implements Watcher {
     if (standing.outage === 'standing') standing.outage = 'over'
   }
 
+  /** What an owner has given back, and not written down, is gone with it: then that counts which the store says. */
+  #forgotten({ givenBack, commits }: Standing): void {
+    if (commits >= commitsUntilKept) return
+    for (const [position, counted] of givenBack) {
+      const hold = this.#lanes.get((this.#byPosition.get(position) as Known).lane)
+      const life = this.#lifeOf(position)
+      if (hold?.headPosition === position) life.counting = Math.max(life.counting, Math.min(counted, hold.tries ?? 0))
+    }
+  }
+
   #failed(standing: Standing, { lane, position }: Known, why: string | undefined): void {
     const { failing, failedBefore, outage } = standing
-    failing.set(lane, { life: this.#lifeOf(position), why })
+    failing.set(lane, { position, life: this.#lifeOf(position), why })
     if (failing.size < outageLanes) return
     for (const one of failing.keys()) this.#excused.add(one)
     // Several that failed for the first time, and alike: that is one, whatever else is taken for one.
     const isCertain = [...failing].every(([one, about]) => about.why === why && !failedBefore.has(one))
     if (outage !== 'none' || !isCertain || this.#settings.breaker) return
     standing.outage = 'standing'
-    for (const [one, { life }] of failing) {
+    standing.commits = 0
+    for (const [one, { life, position: at }] of failing) {
       const isDecided = life.counting >= this.#settings.attempts || this.#lanes.get(one)?.redrive !== undefined
-      if (!isDecided) life.counting = 0
+      if (isDecided) continue
+      standing.givenBack.set(at, life.counting)
+      life.counting = 0
     }
   }
 

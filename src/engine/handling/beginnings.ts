@@ -6,7 +6,8 @@ const askAgainMs = 50
 
 /**
  * Begins the lanes of redrives: they are due from then on, and worked off as any other that is. That a lane was begun is committed
- * before its first letter is tried, so whoever comes after a death knows what may have been done.
+ * before its first letter is tried, so whoever comes after a death knows what may have been done. And that the only letter of one is
+ * left out, before anything more of it is read: until then it is held, and somebody may still think better of it.
  */
 export class Beginnings {
   readonly #desk: Desk
@@ -17,6 +18,12 @@ export class Beginnings {
 
   constructor(desk: Desk) {
     this.#desk = desk
+  }
+
+  /** A lane flows again because its head is left out, and the store does not have that yet. */
+  get isLettingFlow(): boolean {
+    const { ledger, partition } = this.#desk
+    return this.#begun.some((lane) => !partition.held.has(lane) && ledger.touches(lane))
   }
 
   async take(): Promise<void> {

@@ -119,7 +119,8 @@ export class HandlerLoop implements Loop {
     if (settled !== 'worked') return settled
     await this.#beginnings.take()
     await this.#drains.takeUp()
-    await this.#intake.read()
+    // What is read of a lane that flows may be begun at once, and this one does not flow yet for whoever comes after a death.
+    if (!this.#beginnings.isLettingFlow) await this.#intake.read()
     this.#attempts.pump()
     await this.#drains.finish()
     this.#endSuspicion()
@@ -199,6 +200,7 @@ export class HandlerLoop implements Loop {
 
   #canWait(): boolean {
     if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
+    if (this.#beginnings.isLettingFlow) return false
     // For as long as one is on trial, the whole process waits for it.
     if (this.#desk.suspicion.trying !== undefined) return false
     return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil

@@ -277,9 +277,11 @@ export class Verdicts {
 
   /** What counted against a lane was not its own fault. */
   #giveBack(lane: string): void {
-    const { ledger, partition, due, tracks, parts } = this.#desk
+    const { ledger, partition, due, tracks, parts, running } = this.#desk
     ledger.giveBack(lane, partition.now())
     if (partition.held.get(lane)?.status === 'retrying') due.add(lane, parts.runtime.clock.mono())
+    // Also for one that is under way again, and in no track meanwhile.
+    for (const entry of running.keys()) if (entry.lane === lane) entry.tries = 0
     const waiting = tracks.get(lane)
     if (!waiting) return
     for (const entry of waiting.entries) entry.tries = 0

@@ -36,6 +36,14 @@ export const retryBugs: readonly Bug[] = [
     suite: ['src/engine/outage.test.ts'],
   },
   {
+    name: 'outage-burns-what-is-under-way',
+    tells: 'An event that is just being tried again when an outage is known is parked too soon after it.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `    for (const entry of running.keys()) if (entry.lane === lane) entry.tries = 0`,
+    replace: ``,
+    suite: ['src/engine/outage.test.ts'],
+  },
+  {
     name: 'block-gives-up',
     tells: 'A full disk is taken for the fault of an event, and the others go on into it.',
     file: 'src/failure/decide.ts',
