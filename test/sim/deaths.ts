@@ -18,7 +18,7 @@ const mostDeaths = maxDeaths + 1
 export class Deaths implements Watcher {
   readonly problems: string[] = []
   readonly #byPosition: ReadonlyMap<number, Known>
-  /** The trials in the store, by partition, and as they were when somebody claimed it. */
+  /** The trials in the store, by partition, and as they were when its owner read them: whoever lives may take its own back after the claim. */
   readonly #open = new Map<number, readonly Open[]>()
   readonly #found = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
@@ -32,6 +32,9 @@ export class Deaths implements Watcher {
 
   claimed(tenure: Tenure, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
     if (!isInherited) this.#forget(({ partition }) => partition === tenure.partition)
+  }
+
+  loaded(tenure: Tenure): void {
     this.#found.set(
       tenure,
       this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),

@@ -1,6 +1,6 @@
 import type { Store } from 'holdfast'
 import { slotOf } from '../../src/source/share.ts'
-import type { ClaimOutcome, Commit, Lease } from '../../src/subscription/subscription-store.ts'
+import type { ClaimOutcome, Commit, Lease, PartitionState } from '../../src/subscription/subscription-store.ts'
 import { inOrder, isAccepted, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
 import type { Flaw, StepsApp, Tried } from './steps.ts'
@@ -32,6 +32,8 @@ export interface Begun {
 /** Who goes through what happened to the handler, in the order in which it did. */
 export interface Watcher {
   claimed?(tenure: Tenure, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
+  /** It has read what it goes by. Until it has heard of that it may read again; then the last counts. */
+  loaded?(tenure: Tenure): void
   renewed?(tenure: Tenure, atMs: number): void
   released?(lease: Lease): void
   committed?(commit: Commit, tenure: Tenure, atMs: number): void
@@ -82,7 +84,10 @@ export function walk(history: History, known: readonly Known[], watchers: readon
     const { what, value, about: [asked] = [] } = done
     if (what === 'subscriptions.claim') return claimed(value as ClaimOutcome | undefined, who, atMs)
     const [, partition] = done.about ?? []
-    if (what === 'subscriptions.acquit' && asked === 'calls')
+    if (what === 'subscriptions.load' && asked === 'calls')
+      loaded(value as PartitionState | undefined, who, partition as number)
+    // One that the store refused took nothing back.
+    if (what === 'subscriptions.acquit' && asked === 'calls' && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number)
     if (what === 'breakers.save' && value === true)
       for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })
@@ -94,6 +99,12 @@ export function walk(history: History, known: readonly Known[], watchers: readon
       if (isAccepted(done) || (what === 'subscriptions.renew' && value === true)) watcher.renewed?.(tenure, atMs)
       if (what === 'subscriptions.release') watcher.released?.(lease)
     }
+  }
+
+  function loaded(state: PartitionState | undefined, who: string, partition: number): void {
+    const tenure = tenures.get(`${who}/${partition}`)
+    if (!tenure || state?.epoch !== tenure.epoch) return
+    for (const watcher of watchers) watcher.loaded?.(tenure)
   }
 
   function claimed(value: ClaimOutcome | undefined, who: string, atMs: number): void {
