@@ -128,6 +128,11 @@ export class Verdicts {
     this.#putBack(track, entry)
   }
 
+  /** It must not begin after all, and was not: it is tried in its own turn, and nothing counts. */
+  putOff(track: Track<Entry>, entry: Entry): void {
+    this.#putBack(track, entry)
+  }
+
   #decisionOf(entry: Entry, found: Classified): Decision {
     const { handler, parts, flow } = this.#desk
     const failing = { failure: found, type: entry.record.type, tries: entry.tries + 1, inARow: flow.inARow }

@@ -62,4 +62,13 @@ export const foundBugs: readonly Bug[] = [
     replace: `)\``,
     suite: ['src/sqlite/contract.test.ts'],
   },
+  {
+    name: 'begun-after-its-lease',
+    tells:
+      'An attempt waits for its breaker until its lease has run out, and is begun then, while another process may be making the same call.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    if (!running.has(entry) || this.#isHalted) return unlearned(() => verdicts.putOff(track, entry))`,
+    replace: `    if (!running.has(entry)) return unlearned(() => verdicts.putOff(track, entry))`,
+    suite: ['src/engine/handling/attempts.test.ts', 'test/sim/sim.test.ts'],
+  },
 ]
