@@ -20,11 +20,17 @@ class World {
 
   claims(who: string): void {
     const lease = { subscription: 'calls', partition: 1, owner: who, epoch: ++this.#epoch }
-    this.#effect(who, 'claim', [], { value: { outcome: 'claimed', lease, isInherited: true } })
+    this.#effect(who, 'subscriptions.claim', [], { value: { outcome: 'claimed', lease, isInherited: true } })
   }
 
   loads(who: string): void {
-    this.#effect(who, 'load', ['calls', 1], { value: { epoch: this.#epoch } })
+    this.looks(who)
+    this.#effect(who, 'letters.heldLanes', ['calls', 1], { value: [] })
+  }
+
+  /** Whether its commit was made. */
+  looks(who: string): void {
+    this.#effect(who, 'subscriptions.load', ['calls', 1], { value: { epoch: this.#epoch } })
   }
 
   /** And dies. */
@@ -35,7 +41,7 @@ class World {
   }
 
   acquits(who: string, outcome: object = { value: undefined }): void {
-    this.#effect(who, 'acquit', ['calls', 1], outcome)
+    this.#effect(who, 'subscriptions.acquit', ['calls', 1], outcome)
   }
 
   blames(who: string, position: number): void {
@@ -45,12 +51,11 @@ class World {
   #commits(who: string, part: object): void {
     const lease = { subscription: 'calls', partition: 1, owner: who, epoch: this.#epoch }
     const commit = { lease, held: [], letters: [], lanes: [], ...part }
-    this.#effect(who, 'commit', [commit], { value: { outcome: 'committed' } })
+    this.#effect(who, 'subscriptions.commit', [commit], { value: { outcome: 'committed' } })
   }
 
   #effect(who: string, what: string, about: readonly unknown[], outcome: object): void {
-    const called = { what: `subscriptions.${what}`, about, ...outcome }
-    this.#history.add(this.#history.happenings.length, who, 'effect', what, called)
+    this.#history.add(this.#history.happenings.length, who, 'effect', what, { what, about, ...outcome })
   }
 }
 
@@ -63,6 +68,7 @@ describe('who judges the deaths of processes', () => {
     world.claims('judge')
     world.loads('judge')
     world.acquits('third')
+    world.looks('judge')
     world.blames('judge', 7)
     expect(world.problems).toEqual(['P9 event-7 is blamed for deaths that were not its own'])
   })

@@ -20,6 +20,7 @@ export class Deaths implements Watcher {
   readonly #byPosition: ReadonlyMap<number, Known>
   /** The trials in the store, by partition, and as they were when its owner read them: whoever lives may take its own back after the claim. */
   readonly #open = new Map<number, readonly Open[]>()
+  readonly #loaded = new Map<Tenure, readonly Open[]>()
   readonly #found = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
   /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait. */
@@ -35,10 +36,14 @@ export class Deaths implements Watcher {
   }
 
   loaded(tenure: Tenure): void {
-    this.#found.set(
+    this.#loaded.set(
       tenure,
       this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),
     )
+  }
+
+  taken(tenure: Tenure): void {
+    this.#found.set(tenure, this.#loaded.get(tenure) ?? [])
   }
 
   acquitted(who: string, partition: number): void {

@@ -32,8 +32,10 @@ export interface Begun {
 /** Who goes through what happened to the handler, in the order in which it did. */
 export interface Watcher {
   claimed?(tenure: Tenure, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
-  /** It has read what it goes by. Until it has heard of that it may read again; then the last counts. */
+  /** It reads how its partition stands: what it goes by from then on if it has `taken` it, or whether a commit of its own was made. */
   loaded?(tenure: Tenure): void
+  /** What it has loaded last it goes by, unless it never hears of what comes next and loads again. */
+  taken?(tenure: Tenure): void
   renewed?(tenure: Tenure, atMs: number): void
   released?(lease: Lease): void
   committed?(commit: Commit, tenure: Tenure, atMs: number): void
@@ -84,8 +86,11 @@ export function walk(history: History, known: readonly Known[], watchers: readon
     const { what, value, about: [asked] = [] } = done
     if (what === 'subscriptions.claim') return claimed(value as ClaimOutcome | undefined, who, atMs)
     const [, partition] = done.about ?? []
-    if (what === 'subscriptions.load' && asked === 'calls')
-      loaded(value as PartitionState | undefined, who, partition as number)
+    const owned = asked === 'calls' ? tenures.get(`${who}/${partition as number}`) : undefined
+    if (owned && what === 'subscriptions.load' && (value as PartitionState | undefined)?.epoch === owned.epoch)
+      for (const watcher of watchers) watcher.loaded?.(owned)
+    // Nobody else asks for the lanes, and nobody asks before it has the rest.
+    if (owned && what === 'letters.heldLanes') for (const watcher of watchers) watcher.taken?.(owned)
     // One that the store refused took nothing back.
     if (what === 'subscriptions.acquit' && asked === 'calls' && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number)
@@ -99,12 +104,6 @@ export function walk(history: History, known: readonly Known[], watchers: readon
       if (isAccepted(done) || (what === 'subscriptions.renew' && value === true)) watcher.renewed?.(tenure, atMs)
       if (what === 'subscriptions.release') watcher.released?.(lease)
     }
-  }
-
-  function loaded(state: PartitionState | undefined, who: string, partition: number): void {
-    const tenure = tenures.get(`${who}/${partition}`)
-    if (!tenure || state?.epoch !== tenure.epoch) return
-    for (const watcher of watchers) watcher.loaded?.(tenure)
   }
 
   function claimed(value: ClaimOutcome | undefined, who: string, atMs: number): void {
