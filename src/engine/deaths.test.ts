@@ -3,6 +3,7 @@ import { bank, countsOf, createWorld, credited, heldOf, type World } from '../..
 import { createMortal, type Mortal } from '../../test/mortal.ts'
 import { redrive } from '../../test/redrive/asking.ts'
 import {
+  createBreaker,
   createLog,
   defineHandler,
   definePolicy,
@@ -12,6 +13,7 @@ import {
   failure,
   fixed,
   type HandlerContext,
+  type HandlerDefinition,
   park,
   type Policy,
   retry,
@@ -35,6 +37,7 @@ function livesOf(
   act: (call: Call, life: Mortal) => unknown,
   policy: Policy = plain,
   options: Partial<EngineOptions> = {},
+  breaker?: HandlerDefinition<typeof bank>['breaker'],
 ) {
   const lives: { readonly life: Mortal; readonly calls: Call[] }[] = []
   const begin = () => {
@@ -43,6 +46,7 @@ function livesOf(
       events: bank,
       failure: policy,
       timeout: '1h',
+      ...(breaker && { breaker }),
       on: {
         Credited: ({ key, data }, ctx) => {
           const call = { key, amount: data.amount, ctx }
@@ -144,6 +148,29 @@ describe('an event that kills its process', () => {
     }
     expect(deaths).toBe(3)
     expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
+  })
+})
+
+describe('an event that kills its process, and has to wait for its breaker each time before it is tried again', () => {
+  it.for(['from the source', 'from behind another one'])('is parked as soon: %s', async (where) => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad', 'b'], 3)
+    const deadly = where === 'from the source' ? 1 : 2
+    const settings = { opens: { failures: 3 } } as const
+    const act = ({ key, amount }: Call, life: Mortal) => (key === 'bad' && amount === deadly ? die(life) : undefined)
+    const { live, lives, callsOf } = livesOf(world, act, plain, {}, { ...settings, key: ({ key }) => key })
+    const breaker = createBreaker({ store: world.store, name: 'notify:bad', ...settings, ...world.runtime })
+    for (let deaths = 0; ; deaths++) {
+      const life = await live(leaseMs + 5_000)
+      await breaker.reset('a test')
+      await world.runtime.advance(120_000)
+      if (!life.isDead) break
+      expect(deaths).toBeLessThan(6)
+      await breaker.isolate('a test', 'it waits')
+    }
+    expect(callsOf('bad').filter((amount) => amount === deadly)).toHaveLength(3)
+    const [parked] = await heldOf(lives.at(-1)?.life.engine as Engine, 'notify')
+    expect([parked?.lane, parked?.sequence, parked?.status]).toEqual(['bad', deadly, 'parked'])
   })
 })
 

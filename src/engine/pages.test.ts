@@ -35,6 +35,8 @@ interface Kind {
   readonly only?: 'letters'
   readonly isInherited?: boolean
   readonly solitude?: Solitude
+  /** The highest position that was there at the beginning. */
+  readonly end?: number
 }
 
 /** A loop over the log of a real store, step by step, by a clock that only moves when it is told to. */
@@ -118,7 +120,8 @@ async function looping(options: Kind = {}) {
   const create = async () => {
     const known = (await load()) as Partition
     const state = await subscriptions.load(name, share.partition)
-    return new PageLoop({ ...parts, tenure, load, state } as unknown as PageLoopParts, consumer, known)
+    const end = options.end ?? (await (read.end?.() ?? read.head()))
+    return new PageLoop({ ...parts, tenure, load, state, end } as unknown as PageLoopParts, consumer, known)
   }
   return {
     world,
@@ -885,6 +888,24 @@ describe('after a death', () => {
     await setup.log.append(foreign, many(1))
     expect([await setup.loop.step(), setup.loop.isSuspect]).toEqual(['worked', true])
     expect([await setup.loop.step(), setup.loop.isSuspect]).toEqual(['idle', false])
+  })
+
+  it('is not over while a gap in the log hides what it may have been over', async () => {
+    await using setup = await looping({ isInherited: true, end: 1 })
+    const loop = await died(setup, 0)
+    expect([await loop.step(), loop.isSuspect]).toEqual(['idle', true])
+    expect((await setup.stored()).trials).toHaveLength(1)
+    await setup.log.append('a', many(1))
+    await setup.settle(loop)
+    expect(setup.seen.commits.map(({ trial }) => trial?.position)).toContain(1)
+    expect([loop.isSuspect, (await setup.stored()).trials]).toEqual([false, []])
+  })
+
+  it('is over at the end of another source, where what was there may never come', async () => {
+    const source = { ...createScriptedSource(), head: async () => 1 }
+    await using setup = await looping({ isInherited: true, source })
+    const loop = await died(setup, 0)
+    expect([await loop.step(), loop.isSuspect]).toEqual(['idle', false])
   })
 
   it('is not over while a lane is still to be let go', async () => {

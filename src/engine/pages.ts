@@ -27,6 +27,8 @@ export interface PageLoopParts extends WorkerParts {
   readonly working: (isBehind: boolean) => void
   readonly state: PartitionState
   readonly isInherited: boolean
+  /** The highest position the source had when the partition was claimed. */
+  readonly end: number
   readonly wake: () => void
 }
 
@@ -264,6 +266,14 @@ export class PageLoop implements Loop {
     return undefined
   }
 
+  /**
+   * Whether all was read that whoever died could have read. In the log it is still there: who can't see it waits at a gap that the other had
+   * passed. What another source once had may never come.
+   */
+  get #isRead(): boolean {
+    return this.#parts.subscription.source !== undefined || (this.#tenure.seen as number) >= this.#parts.end
+  }
+
   /** There is nothing that anybody could have died over. */
   async #relax(): Promise<Step | undefined> {
     const { leftOver } = this.#caution
@@ -327,8 +337,8 @@ export class PageLoop implements Loop {
     tenure.seen = Math.max(through, tenure.seen as number)
     if (isFurther) this.#parts.changed()
     if (!isFurther || isEnd) {
-      const isOver = this.#caution.isOver || this.#releases.isDue
-      const ended = isOver ? undefined : await this.#relax()
+      const isToStay = this.#caution.isOver || this.#releases.isDue || !this.#isRead
+      const ended = isToStay ? undefined : await this.#relax()
       if (ended) return ended
     }
     const now = this.#parts.runtime.clock.mono()

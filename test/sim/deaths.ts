@@ -18,11 +18,12 @@ const mostDeaths = maxDeaths + 1
 export class Deaths implements Watcher {
   readonly problems: string[] = []
   readonly #byPosition: ReadonlyMap<number, Known>
-  /** The trials in the store, by partition, and as they were when somebody claimed it. */
+  /** The trials in the store, by partition, and as they were when its owner read them: whoever lives may take its own back after the claim. */
   readonly #open = new Map<number, readonly Open[]>()
+  readonly #loaded = new Map<Tenure, readonly Open[]>()
   readonly #found = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
-  /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait. */
+  /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait for a time of its own. */
   readonly #deaths = new Map<number, number>()
   readonly #redrives = new Map<string, string | undefined>()
 
@@ -32,10 +33,17 @@ export class Deaths implements Watcher {
 
   claimed(tenure: Tenure, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
     if (!isInherited) this.#forget(({ partition }) => partition === tenure.partition)
-    this.#found.set(
+  }
+
+  loaded(tenure: Tenure): void {
+    this.#loaded.set(
       tenure,
       this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),
     )
+  }
+
+  taken(tenure: Tenure): void {
+    this.#found.set(tenure, this.#loaded.get(tenure) ?? [])
   }
 
   acquitted(who: string, partition: number): void {
@@ -76,8 +84,7 @@ export class Deaths implements Watcher {
     for (const { lane, hold } of lanes) {
       const isLetGo = hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane)
       // Who has to wait for a time of its own is not tried for now, and nobody behind it is suspected meanwhile.
-      const hasToWait = hold?.dueAt !== undefined || hold?.status === 'waiting'
-      if (isLetGo || hasToWait) this.#forget((event) => event.lane === lane)
+      if (isLetGo || hold?.dueAt !== undefined) this.#forget((event) => event.lane === lane)
       this.#redrives.set(lane, hold?.redrive)
     }
     const left = this.#openIn(tenure.partition).filter(({ position }) => !endedTrials.includes(position))

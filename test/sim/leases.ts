@@ -1,5 +1,4 @@
 import type { Plan } from '../../src/testing/simulation/plan.ts'
-import type { StepsSettings } from './steps.ts'
 import type { Begun, Tenure, Watcher } from './walk.ts'
 
 /** Whoever can't be sure that a partition is still its own begins nothing there: when its lease has run out, another one may have begun. */
@@ -9,9 +8,9 @@ export class Leases implements Watcher {
   /** Until when it is its own, by the store. */
   readonly #until = new Map<Tenure, number>()
 
-  /** Undefined where something may come between the last look at the lease and the attempt: a process that is stopped, a breaker. */
-  static for({ conditions, leaseMs }: Plan, { breaker }: StepsSettings): Leases | undefined {
-    return conditions.pauseEveryMs > 0 || breaker ? undefined : new Leases(leaseMs)
+  /** Undefined where something may come between the last look at the lease and the attempt: a process that is stopped. */
+  static for({ conditions, leaseMs }: Plan): Leases | undefined {
+    return conditions.pauseEveryMs > 0 ? undefined : new Leases(leaseMs)
   }
 
   constructor(leaseMs: number) {

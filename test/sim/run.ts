@@ -74,7 +74,7 @@ function judgeTries({ history }: Run, known: readonly Known[], { plan, steps }: 
     new Tries(steps, known),
     new Deaths(known),
     Deadlines.for(plan),
-    Leases.for(plan, steps),
+    Leases.for(plan),
     Breakers.for(plan, steps),
   ].filter((watcher) => watcher !== undefined)
   walk(history, known, watchers)

@@ -1,6 +1,6 @@
 import type { Store } from 'holdfast'
 import { slotOf } from '../../src/source/share.ts'
-import type { ClaimOutcome, Commit, Lease } from '../../src/subscription/subscription-store.ts'
+import type { ClaimOutcome, Commit, Lease, PartitionState } from '../../src/subscription/subscription-store.ts'
 import { inOrder, isAccepted, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
 import type { Flaw, StepsApp, Tried } from './steps.ts'
@@ -32,6 +32,10 @@ export interface Begun {
 /** Who goes through what happened to the handler, in the order in which it did. */
 export interface Watcher {
   claimed?(tenure: Tenure, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
+  /** It reads how its partition stands: what it goes by from then on if it has `taken` it, or whether a commit of its own was made. */
+  loaded?(tenure: Tenure): void
+  /** What it has loaded last it goes by, unless it never hears of what comes next and loads again. */
+  taken?(tenure: Tenure): void
   renewed?(tenure: Tenure, atMs: number): void
   released?(lease: Lease): void
   committed?(commit: Commit, tenure: Tenure, atMs: number): void
@@ -82,7 +86,13 @@ export function walk(history: History, known: readonly Known[], watchers: readon
     const { what, value, about: [asked] = [] } = done
     if (what === 'subscriptions.claim') return claimed(value as ClaimOutcome | undefined, who, atMs)
     const [, partition] = done.about ?? []
-    if (what === 'subscriptions.acquit' && asked === 'calls')
+    const owned = asked === 'calls' ? tenures.get(`${who}/${partition as number}`) : undefined
+    if (owned && what === 'subscriptions.load' && (value as PartitionState | undefined)?.epoch === owned.epoch)
+      for (const watcher of watchers) watcher.loaded?.(owned)
+    // Nobody else asks for the lanes, and nobody asks before it has the rest.
+    if (owned && what === 'letters.heldLanes') for (const watcher of watchers) watcher.taken?.(owned)
+    // One that the store refused took nothing back.
+    if (what === 'subscriptions.acquit' && asked === 'calls' && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number)
     if (what === 'breakers.save' && value === true)
       for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })

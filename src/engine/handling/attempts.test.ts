@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createDeskOf, type DeskSetup, heldLane, letterOf } from '../../../test/desk.ts'
 import { definePolicy, type Event, failure, fixed, type HandlerContext, park, retry } from '../../index.ts'
+import type { Commit } from '../../subscription/subscription-store.ts'
 import { Pace } from '../pace.ts'
 import { Suspicion } from '../suspicion.ts'
 import { Attempts } from './attempts.ts'
@@ -272,6 +273,64 @@ describe('a probe of a breaker', () => {
     expect(called()).toEqual([])
     expect((await desk.waits.enter(event)).entry).toBe('probe')
     expect(await desk.dedup?.isDone(event)).toBe(false)
+  })
+})
+
+describe('an attempt that had to wait before it could begin', () => {
+  const guarded: DeskSetup = {
+    definition: { breaker: { opens: { failures: 1 }, cooldown: '1s' }, dedupe: { by: () => 'same' } },
+  }
+
+  it.for(['a pause', 'no lease', 'the end'] as const)('is not begun any more: %s', async (why) => {
+    const { attempts, live, permit, turn, called, desk, script, runtime, over } = trying(guarded)
+    const event = { id: 'x', key: 'a', data: {} } as Event
+    desk.waits.report('a', await desk.waits.enter(event), false)
+    await runtime.advance(1_000)
+    const [entry] = live('a', 1)
+    permit(9)
+    attempts.pump()
+    if (why === 'a pause') desk.parts.tenure.pause = { reason: 'a test', at: 0 }
+    if (why === 'no lease') script.isOwner = false
+    if (why === 'the end') desk.isOver = true
+    await turn()
+    expect([called(), desk.running.size, over()]).toEqual([[], 0, 1])
+    // Nothing counts, the probe is another one's, and so is what it would have done.
+    expect([entry?.isDone, entry?.begun, entry?.tries]).toEqual([false, 0, 0])
+    expect(desk.ledger.isEmpty).toBe(true)
+    expect((await desk.waits.enter(event)).entry).toBe('probe')
+    expect(await desk.dedup?.isDone(event)).toBe(false)
+  })
+
+  it('begins in its turn when the partition is certainly its own again', async () => {
+    const { attempts, live, permit, turn, called, calls, script } = trying(guarded)
+    live('a', 1, 2)
+    permit(9)
+    attempts.pump()
+    script.isOwner = false
+    await turn()
+    expect(called()).toEqual([])
+    script.isOwner = true
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1'])
+    expect(calls[0]?.ctx.attempt).toBe(1)
+  })
+
+  it('and that was to be tried alone is on trial no more', async () => {
+    const { attempts, live, permit, turn, called, desk, script } = trying(guarded, ({ partition }) => ({
+      suspicion: new Suspicion([{ position: 0, instance: 'dead' }], true, 'i', 3),
+      suspects: new Suspects(9, partition.held, 0),
+    }))
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: attempts.wanted } as Commit)
+    expect(desk.suspicion.trying).toBe(1)
+    attempts.pump()
+    script.isOwner = false
+    await turn()
+    expect(called()).toEqual([])
+    expect(desk.ledger.take().endedTrials).toEqual([1])
   })
 })
 

@@ -69,7 +69,7 @@ export class Attempts {
     const { tracks, parts, running, suspicion, ledger } = this.#desk
     this.#isBarred = false
     this.#isTurnedAway = false
-    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()
+    if (this.#isHalted) return this.#comeForth()
     let isSuspect = false
     while (this.room > 0) {
       const track = this.#next()
@@ -118,6 +118,12 @@ export class Attempts {
     this.#deadlines.close()
     for (const entry of this.#beside) this.#free(entry)
     this.#desk.parts.solitude.leave(this.#asking)
+  }
+
+  /** Nothing may be begun: it stops, somebody paused it, or another process may have the partition by now. */
+  get #isHalted(): boolean {
+    const { tenure } = this.#desk.parts
+    return this.#desk.isOver || tenure.pause !== undefined || !tenure.isCurrent()
   }
 
   /** Others may go on, unless somebody is on trial. */
@@ -221,15 +227,14 @@ export class Attempts {
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.afterMs)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
-    // Somebody else's: nobody may learn anything from it.
-    const isGone = () => {
-      if (running.has(entry)) return false
+    // Somebody else's, or not to be begun: nobody may learn anything from it.
+    const unlearned = (settle: () => void) => {
       waits.report(entry.lane, pass, undefined)
       dedup?.end(event, false)
-      return true
+      return settle
     }
-    // It may have become so while it waited for all of that; then it must not begin.
-    if (isGone()) return () => undefined
+    // While it waited for all of that the lease may have run out: then another process may do it at this moment.
+    if (!running.has(entry) || this.#isHalted) return unlearned(() => verdicts.putOff(track, entry))
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
@@ -239,7 +244,7 @@ export class Attempts {
     const result = await attempt.run(entry.work ?? unknownType, event, ctx)
     this.#deadlines.delete(attempt)
     const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
-    if (isGone()) return () => undefined
+    if (!running.has(entry)) return unlearned(() => undefined)
     if (result.result === 'succeeded') return () => verdicts.succeeded(track, entry, tried, result.value)
     return () => verdicts.failed(track, entry, result.error, tried)
   }

@@ -336,6 +336,26 @@ describe('after a death', () => {
     expect(commits.flatMap(({ endedTrials }) => endedTrials ?? [])).toEqual(expect.arrayContaining([1, 2, -1]))
   })
 
+  it('is suspicious still while a gap in the log hides what may have killed', async () => {
+    const { loop, deliver, settle, calls, commits } = inherited()
+    // As far as this process can tell, nothing is there; whoever died had seen further.
+    await settle()
+    expect([loop.standing().state, loop.isSuspect]).toEqual(['live', true])
+    expect(commits.flatMap(({ endedTrials = [] }) => endedTrials)).toEqual([])
+    deliver('a', 'b')
+    loop.appended()
+    await settle()
+    expect(calls).toHaveLength(1)
+    expect(commits.map(({ trial }) => trial?.position)).toContain(1)
+  })
+
+  it('is suspicious no more at the end of another source, where what was tried may never come', async () => {
+    const state = { checkpoint: { position: 0 }, marks: [], trials: [{ position: -1, instance: 'dead' }], tried: 2 }
+    const { loop, settle } = looping({ foreign: true }, { isInherited: true, state, end: 2 } as never)
+    await settle()
+    expect(loop.isSuspect).toBe(false)
+  })
+
   it('is suspicious still who only works off letters, and can not tell', async () => {
     const { loop, settle } = inherited('letters')
     await settle()

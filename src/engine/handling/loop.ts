@@ -187,7 +187,10 @@ export class HandlerLoop implements Loop {
     const { suspicion, suspects, window, ledger, parts } = this.#desk
     // Who reads nothing can't tell.
     if (parts.settings.only === 'letters') return
-    if (!suspicion.isOver && suspects.areOver(window, this.#intake.isAtEnd)) ledger.endTrials(suspicion.end())
+    // In the log, what an owner before had read is still there: who can't see it waits at a gap that the other had passed. What another
+    // source once had may never come.
+    const isAtEnd = parts.subscription.source !== undefined && this.#intake.isAtEnd
+    if (!suspicion.isOver && suspects.areOver(window, isAtEnd)) ledger.endTrials(suspicion.end())
   }
 
   #hasToCommit(): boolean {

@@ -44,6 +44,19 @@ it('are the lanes that were due or waited then, until they are something else', 
   expect(isSuspect('due')).toEqual([false])
 })
 
+it('are those that have to wait for a breaker before they are tried, for as long as they do', () => {
+  const held = new Map<string, HeldLane>()
+  const suspects = new Suspects(5, held, 100)
+  suspects.wait(event(6))
+  held.set(...hold('x', 'waiting'))
+  // It was nobody's suspect before.
+  expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([false, true])
+  suspects.wait(event(5))
+  expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([true, false])
+  held.set(...hold('x', 'retrying', 500))
+  expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([false, true])
+})
+
 it('are over when all of them have their outcome', () => {
   const held = new Map([hold('a', 'waiting')])
   const suspects = new Suspects(5, held, 100)

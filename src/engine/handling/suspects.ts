@@ -26,6 +26,11 @@ export class Suspects {
     return isLetter ? this.#hasLane(lane) : record.position <= this.upTo
   }
 
+  /** Its lane has to wait for a breaker: what may have killed is in there, and is tried when that is over, however long it takes. */
+  wait(entry: Entry): void {
+    if (this.has(entry)) this.#lanes.add(entry.lane)
+  }
+
   /** Whether all of them have their outcome. */
   areOver(window: Window, isAtEnd: boolean): boolean {
     if ((window.through < this.upTo && !isAtEnd) || window.hasUnfinished(this.upTo)) return false

@@ -118,13 +118,19 @@ export class Verdicts {
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
   defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
-    const { handler, flow, waits, parts } = this.#desk
+    const { handler, flow, waits, parts, suspects } = this.#desk
     if (breaker !== undefined && handler.order !== 'partition') {
+      suspects.wait(entry)
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
       return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)
     }
     if (flow.standstill) flow.probed(waitMs)
     else this.#stand('breaker', failure, patience, 0, waitMs)
+    this.#putBack(track, entry)
+  }
+
+  /** It must not begin after all, and was not: it is tried in its own turn, and nothing counts. */
+  putOff(track: Track<Entry>, entry: Entry): void {
     this.#putBack(track, entry)
   }
 

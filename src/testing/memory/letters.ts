@@ -18,8 +18,11 @@ type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'purge'
 export function memoryLetters(read: Read) {
   return {
     heldLanes: (subscription, partition) =>
-      read('letters.heldLanes', (state) =>
-        heldLanesOf(state, subscription).flatMap((lane) => (lane.partition === partition ? [lane.hold] : [])),
+      read(
+        'letters.heldLanes',
+        (state) =>
+          heldLanesOf(state, subscription).flatMap((lane) => (lane.partition === partition ? [lane.hold] : [])),
+        [subscription, partition],
       ),
     laneVersions: (subscription, lanes) =>
       read('letters.laneVersions', ({ subscriptions }) => {

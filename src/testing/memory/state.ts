@@ -106,8 +106,8 @@ export interface State {
   readonly audit: AuditEntry[]
 }
 
-/** Reads what is committed, or a moment of it. */
-export type Read = <T>(what: string, read: (state: State) => T) => Promise<T>
+/** Reads what is committed, or a moment of it. `about` is told to whoever checks. */
+export type Read = <T>(what: string, read: (state: State) => T, about?: readonly unknown[]) => Promise<T>
 
 export function emptyState(): State {
   return {

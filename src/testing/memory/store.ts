@@ -79,7 +79,7 @@ export function createMemoryStore(options: { readonly clock?: Clock; readonly ti
 
 function storeOf(connection: Connection): MemoryStore {
   const { server } = connection
-  const read: Read = (what, look) => connection.query(what, () => look(server.state))
+  const read: Read = (what, look, about) => connection.query(what, () => look(server.state), about)
   const close = async () => connection.close()
   return {
     log: memoryLog(connection),

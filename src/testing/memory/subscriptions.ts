@@ -54,11 +54,13 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
         })
       return connection.telling('release', connection.query('subscriptions.release', released, [lease]))
     },
-    load: (subscription, partition) =>
-      connection.query('subscriptions.load', () => {
+    load: (subscription, partition) => {
+      const loaded = () => {
         const row = partitionOf(server.state, { subscription, partition })
         return row && toState(row)
-      }),
+      }
+      return connection.query('subscriptions.load', loaded, [subscription, partition])
+    },
     partitions: (subscription) =>
       connection.query('subscriptions.partitions', () => statesOf(server.state, subscription)),
     commit: (page) => connection.query('subscriptions.commit', (session) => commit(server, session, page), [page]),

@@ -60,4 +60,13 @@ export const deathBugs: readonly Bug[] = [
     replace: `false`,
     suite: ['src/engine/deaths.test.ts'],
   },
+  {
+    name: 'who-waits-is-no-suspect',
+    tells:
+      'An event that has killed its process and has to wait for its breaker is forgotten as a suspect, and kills more processes than it should.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `      suspects.wait(entry)`,
+    replace: `      if (failure) suspects.wait(entry)`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
 ]

@@ -91,4 +91,30 @@ export const foundBugs: readonly Bug[] = [
     replace: `    await this.#intake.read()`,
     suite: ['src/engine/handler-redrive.test.ts'],
   },
+  {
+    name: 'begun-after-its-lease',
+    tells:
+      'An attempt waits for its breaker until its lease has run out, and is begun then, while another process may be making the same call.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    if (!running.has(entry) || this.#isHalted) return unlearned(() => verdicts.putOff(track, entry))`,
+    replace: `    if (!running.has(entry)) return unlearned(() => verdicts.putOff(track, entry))`,
+    suite: ['src/engine/handling/attempts.test.ts', 'test/sim/sim.test.ts'],
+  },
+  {
+    name: 'forgotten-behind-a-gap',
+    tells:
+      'A process that takes over while a gap in the log hides the event that killed the others takes it for granted that nothing did, and the count begins anew.',
+    file: 'src/engine/handling/loop.ts',
+    find: `    const isAtEnd = parts.subscription.source !== undefined && this.#intake.isAtEnd`,
+    replace: `    const isAtEnd = this.#intake.isAtEnd`,
+    suite: ['src/engine/handling/loop.test.ts', 'test/sim/sim.test.ts'],
+  },
+  {
+    name: 'page-forgotten-behind-a-gap',
+    tells: 'The same of a projection: whoever can not see the page that killed the others forgets that they died.',
+    file: 'src/engine/pages.ts',
+    find: `this.#releases.isDue || !this.#isRead`,
+    replace: `this.#releases.isDue`,
+    suite: ['src/engine/pages.test.ts'],
+  },
 ]

@@ -86,8 +86,8 @@ export const leaseBugs: readonly Bug[] = [
     name: 'handler-goes-on-when-its-lease-ran-out',
     tells: 'While the store is away, a process goes on with calls that its successor makes as well.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    if (this.#desk.isOver || parts.tenure.pause || !parts.tenure.isCurrent()) return this.#comeForth()`,
-    replace: `    if (this.#desk.isOver || parts.tenure.pause) return this.#comeForth()`,
+    find: `tenure.pause !== undefined || !tenure.isCurrent()`,
+    replace: `tenure.pause !== undefined`,
     suite: ['src/engine/handler-faults.test.ts'],
   },
   {

@@ -1,0 +1,110 @@
+import { describe, expect, it } from 'vitest'
+import { History } from '../../src/testing/simulation/history.ts'
+import { Deaths } from './deaths.ts'
+import { type Known, walk } from './walk.ts'
+
+const known: readonly Known[] = [7, 8].map((position) => {
+  return { id: `event-${position}`, position, lane: `lane-${position}`, partition: 1, flaw: 'none' }
+})
+
+/** Processes that try the events of one partition, one after the other, and what the store did for them. */
+class World {
+  readonly #history = new History()
+  #epoch = 0
+
+  get problems(): readonly string[] {
+    const deaths = new Deaths(known)
+    walk(this.#history, known, [deaths])
+    return deaths.problems
+  }
+
+  claims(who: string): void {
+    const lease = { subscription: 'calls', partition: 1, owner: who, epoch: ++this.#epoch }
+    this.#effect(who, 'subscriptions.claim', [], { value: { outcome: 'claimed', lease, isInherited: true } })
+  }
+
+  loads(who: string): void {
+    this.looks(who)
+    this.#effect(who, 'letters.heldLanes', ['calls', 1], { value: [] })
+  }
+
+  /** Whether its commit was made. */
+  looks(who: string): void {
+    this.#effect(who, 'subscriptions.load', ['calls', 1], { value: { epoch: this.#epoch } })
+  }
+
+  /** And dies. */
+  tries(who: string, position: number): void {
+    this.claims(who)
+    this.loads(who)
+    this.#commits(who, { trial: { position, instance: who } })
+  }
+
+  acquits(who: string, outcome: object = { value: undefined }): void {
+    this.#effect(who, 'subscriptions.acquit', ['calls', 1], outcome)
+  }
+
+  blames(who: string, position: number): void {
+    this.#commits(who, { held: [{ event: { position }, failure: { code: 'EVENT_DEADLY' } }] })
+  }
+
+  #commits(who: string, part: object): void {
+    const lease = { subscription: 'calls', partition: 1, owner: who, epoch: this.#epoch }
+    const commit = { lease, held: [], letters: [], lanes: [], ...part }
+    this.#effect(who, 'subscriptions.commit', [commit], { value: { outcome: 'committed' } })
+  }
+
+  #effect(who: string, what: string, about: readonly unknown[], outcome: object): void {
+    this.#history.add(this.#history.happenings.length, who, 'effect', what, { what, about, ...outcome })
+  }
+}
+
+describe('who judges the deaths of processes', () => {
+  it('finds who is blamed though others died over another event as well', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.tries('third', 8)
+    world.claims('judge')
+    world.loads('judge')
+    world.acquits('third')
+    world.looks('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual(['P9 event-7 is blamed for deaths that were not its own'])
+  })
+
+  it('goes by what the owner has read, not by what was there when it claimed', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.tries('third', 8)
+    world.claims('judge')
+    // It only lost its partition, and says so before the judge comes to read.
+    world.acquits('third')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual([])
+  })
+
+  it('counts those who took back what they had tried for the living', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.acquits('first')
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual(['P9 event-7 is blamed for 2 deaths'])
+  })
+
+  it('counts those who could not take it back for the dead', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.acquits('first', { error: new Error('terminating connection') })
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual([])
+  })
+})
