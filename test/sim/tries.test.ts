@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { HeldLane } from '../../src/dead-letter/letter.ts'
 import { describeFailure } from '../../src/failure/failure.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
+import { breakerOf } from './steps.ts'
 import { swarmOf } from './swarm.ts'
 import { Tries } from './tries.ts'
 import type { Begun, Known, Tenure } from './walk.ts'
@@ -14,8 +15,8 @@ const settings = { ...swarmOf(1).steps, attempts: 3, breaker: false }
 const down = describeFailure(new Error('down'), 'transient', 'network')
 
 /** Somebody who has seen nothing yet, and what happens to the handler from there on. */
-function watched() {
-  const tries = new Tries(settings, known)
+function watched(breaker = false) {
+  const tries = new Tries({ ...settings, breaker }, known)
   let [tenure, number, atMs]: [Tenure | undefined, number, number] = [undefined, 0, 0]
   const commit = (event: Known | undefined, status: HeldLane['status'], count: number, failed: boolean) => {
     const { position = 0, lane = '' } = event ?? {}
@@ -40,6 +41,12 @@ function watched() {
     givesBack: (event: Known) => commit(event, 'retrying', 0, false),
     parks: (event: Known) => commit(event, 'parked', 3, true),
     commits: () => commit(undefined, 'retrying', 0, false),
+    /** The breaker of a lane, as whoever has the partition leaves it. */
+    saves: ({ lane }: Known, probes: number) => {
+      const name = breakerOf({ ...settings, breaker }, lane) as string
+      const record = JSON.stringify({ state: 'half-open', probes: Array.from({ length: probes }, () => ({})) })
+      tries.saved((tenure as Tenure).who, { name, record })
+    },
   }
 }
 
@@ -91,5 +98,20 @@ describe('what an outage gives back', () => {
     world.fail(a)
     world.parks(a)
     expect(world.tries.problems).toEqual(tooSoon)
+  })
+})
+
+describe('what a breaker asks', () => {
+  it.for([
+    ['counts for nobody', 0, ['I10 a-1 in partition 0 failed 0 times, and 1 count against it']],
+    ['counts as what it is when the probe was given back before', 1, []],
+  ] as const)('%s', ([, givenBack, problems]) => {
+    const world = watched(true)
+    world.claim('one', 1)
+    world.saves(a, 1)
+    if (givenBack) world.saves(a, 0)
+    world.fail(a)
+    world.retries(a, 1)
+    expect(world.tries.problems).toEqual(problems)
   })
 })

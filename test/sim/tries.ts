@@ -67,10 +67,11 @@ export class Tries implements Watcher {
   }
 
   saved(who: string, { name, record }: { readonly name: string; readonly record: string }): void {
-    const { state, probes = [] } = JSON.parse(record) as { state: string; probes?: readonly unknown[] }
-    if (state !== 'half-open') return
+    const { probes = [] } = JSON.parse(record) as { probes?: readonly unknown[] }
     if (probes.length > 1) this.problems.push(`I10 ${name}: ${probes.length} probes at once`)
     if (probes.length > 0) this.#probing.add(`${who} ${name}`)
+    // Given back: whatever it begins next is no probe.
+    else this.#probing.delete(`${who} ${name}`)
   }
 
   begun({ number, event, tenure, atMs }: Begun): void {
