@@ -1,6 +1,7 @@
 // The long form of chaos.test.ts:
 //   npm run -s chaos -- --store postgres --engines 3 --cycles 2000 --seed 7 --json
 //   npm run -s chaos -- --store postgres --cycles 20000 --record file --json     which may be cut off, and go on later
+import { availableParallelism } from 'node:os'
 import { parseArgs } from 'node:util'
 import { runChaos } from './run.ts'
 
@@ -11,6 +12,7 @@ const { values } = parseArgs({
     store: { type: 'string', default: 'postgres' },
     engines: { type: 'string', default: '3' },
     cycles: { type: 'string', default: '100' },
+    sides: { type: 'string', default: String(availableParallelism()) },
     version: { type: 'string', default: 'newest' },
     seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
     json: { type: 'boolean', default: false },
@@ -18,7 +20,9 @@ const { values } = parseArgs({
     verbose: { type: 'boolean', default: false },
   },
 })
-const [engines, cycles, seed] = [Number(values.engines), Number(values.cycles), Number(values.seed)]
+const [engines = 0, cycles = 0, sides = 0, seed = 0] = [values.engines, values.cycles, values.sides, values.seed].map(
+  Number,
+)
 const { version } = values
 const isCount = (value: number, least: number, most: number) =>
   Number.isSafeInteger(value) && value >= least && value <= most
@@ -27,29 +31,33 @@ if (
   (version !== 'newest' && version !== 'oldest') ||
   !isCount(engines, 2, 4) ||
   !isCount(cycles, fewestCycles, 1e9) ||
+  !isCount(sides, 1, 100) ||
   !isCount(seed, 0, 2 ** 32 - 1)
 ) {
   console.error(
-    `Give --store postgres, --engines from 2 to 4, --cycles from ${fewestCycles}, --seed as a whole number, and --version
+    `Give --store postgres, --engines from 2 to 4, --cycles from ${fewestCycles}, --sides from 1, --seed as a whole number, and --version
 newest or oldest.`,
   )
   process.exit(2)
 }
 console.error(`seed ${seed}`)
 const begun = performance.now()
-let told = 0
+const told = new Set<string>()
 const result = await runChaos({
   engines,
   cycles,
   seed,
   version,
+  sides,
   record: values.record,
-  onCycle: (tally) => {
-    const cycle = tally.of('cycles')
+  onCycle: (tally, cycle) => {
     const seconds = ((performance.now() - begun) / 1_000).toFixed(1)
     if (values.verbose) console.error(`${seconds} s: ${tally.place}`)
     else if (cycle % 20 === 0) console.error(`${cycle} of ${cycles} cycles in ${seconds} s`)
-    for (; told < tally.problems.length; told++) console.error(`problem: ${tally.problems[told]}`)
+    for (const problem of tally.problems) {
+      if (!told.has(problem)) console.error(`problem: ${problem}`)
+      told.add(problem)
+    }
   },
 })
 console.log(values.json ? JSON.stringify(result) : result)

@@ -44,12 +44,9 @@ export class Tally {
   /** Where in the run it is, for whoever reads a problem. */
   place = 'the start'
 
-  static of({ counts, problems, skipped, takeoverMs }: TallyRecord): Tally {
+  static of(record: TallyRecord): Tally {
     const tally = new Tally()
-    for (const [name, count] of Object.entries(counts)) tally.counts.set(name as Counter, count)
-    tally.problems.push(...problems)
-    for (const reason of skipped) tally.skipped.add(reason)
-    tally.takeoverMs.push(...takeoverMs)
+    tally.merge(record)
     return tally
   }
 
@@ -61,6 +58,13 @@ export class Tally {
       skipped: [...skipped],
       takeoverMs: [...takeoverMs],
     }
+  }
+
+  merge({ counts, problems, skipped, takeoverMs }: TallyRecord): void {
+    for (const [name, count] of Object.entries(counts)) this.add(name as Counter, count)
+    this.problems.push(...problems)
+    for (const reason of skipped) this.skipped.add(reason)
+    this.takeoverMs.push(...takeoverMs)
   }
 
   add(counter: Counter, by = 1): void {

@@ -23,11 +23,13 @@ export function effectsOf<Value>(
   history: History,
   what: string,
 ): { about: readonly unknown[]; value: Value; happening: Happening }[] {
-  return history.happenings.flatMap((happening) => {
-    if (happening.kind !== 'effect') return []
+  const found: { about: readonly unknown[]; value: Value; happening: Happening }[] = []
+  for (const happening of history.happenings) {
+    if (happening.kind !== 'effect') continue
     const { what: called, about = [], value } = happening.about as StoreEffect
-    return called === what && value !== undefined ? [{ about, value: value as Value, happening }] : []
-  })
+    if (called === what && value !== undefined) found.push({ about, value: value as Value, happening })
+  }
+  return found
 }
 
 /** By itself, or at the end of a transaction that ran the user's statements. */
@@ -39,10 +41,12 @@ export function isAccepted(effect: StoreEffect): boolean {
 
 /** All outcomes that the store took, in the order in which it did. */
 export function acceptedOf(history: History): Accepted[] {
-  return history.happenings.flatMap(({ kind, about, atMs, who }) => {
-    if (kind !== 'effect' || !isAccepted(about as StoreEffect)) return []
-    return [{ commit: (about as StoreEffect).about?.[0] as Commit, atMs, who }]
-  })
+  const accepted: Accepted[] = []
+  for (const { kind, about, atMs, who } of history.happenings) {
+    if (kind !== 'effect' || !isAccepted(about as StoreEffect)) continue
+    accepted.push({ commit: (about as StoreEffect).about?.[0] as Commit, atMs, who })
+  }
+  return accepted
 }
 
 /** An act of a person that moves a subscription as a whole. */

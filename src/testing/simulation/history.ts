@@ -12,20 +12,19 @@ export interface Happening {
 
 export class History {
   readonly happenings: Happening[] = []
-  #hash = 0x811c9dc5
 
-  /** The same for two runs only if they were the same to the letter. */
+  /** The same for two runs only if they were the same to the letter. Made when it is asked for, which most runs never are. */
   get hash(): string {
-    return (this.#hash >>> 0).toString(16).padStart(8, '0')
+    let hash = 0x811c9dc5
+    for (const happening of this.happenings) {
+      const line = lineOf(happening)
+      for (let i = 0; i < line.length; i++) hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193)
+    }
+    return (hash >>> 0).toString(16).padStart(8, '0')
   }
 
   add(atMs: number, who: string, kind: string, text: string, about?: unknown): void {
-    const happening = { atMs, who, kind, text, about }
-    this.happenings.push(happening)
-    const line = lineOf(happening)
-    let hash = this.#hash
-    for (let i = 0; i < line.length; i++) hash = Math.imul(hash ^ line.charCodeAt(i), 0x01000193)
-    this.#hash = hash
+    this.happenings.push({ atMs, who, kind, text, about })
   }
 }
 

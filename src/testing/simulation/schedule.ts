@@ -64,28 +64,24 @@ export class Schedule {
 
   /** Lets happen what is due, until a time, or until `isOver` says so, or until nothing is left. */
   async run(until: number, isOver: () => boolean = () => false): Promise<void> {
-    await this.#settle()
-    while (!isOver()) {
+    for (;;) {
+      // A tick comes when all promises that can be settled are; only something real has to wait for the loop, which costs more.
+      await (this.#steps % stepsPerTurn === 0 ? turn() : tick())
+      while (this.#pending > 0) await turn()
+      if (isOver()) return
+      while (this.#heap[0]?.isCancelled && this.#heap[0].due <= until) pop(this.#heap)
       const next = this.#heap[0]
       if (next === undefined || next.due > until) {
         this.#now = Math.max(this.#now, until)
         return
       }
       pop(this.#heap)
-      if (next.isCancelled) continue
       this.#stepsNow = next.due > this.#now ? 0 : this.#stepsNow + 1
       if (this.#stepsNow > mostStepsAtOnce) throw new Error(`Something spins at ${this.#now} ms.`)
       this.#now = Math.max(this.#now, next.due)
       this.#steps++
       next.run()
-      await this.#settle()
     }
-  }
-
-  /** A tick comes when all promises that can be settled are; only something real has to wait for the loop, which costs more. */
-  async #settle(): Promise<void> {
-    await (this.#steps % stepsPerTurn === 0 ? turn() : tick())
-    while (this.#pending > 0) await turn()
   }
 }
 
