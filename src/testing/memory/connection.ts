@@ -181,15 +181,15 @@ export class Connection {
     return this.#session
   }
 
-  async #call<T>(what: string, effect: () => T | Promise<T>, about?: readonly unknown[]): Promise<T> {
-    if (this.signal.aborted) throw closedError()
-    try {
-      return await this.#link.call(what, effect, about)
-    } catch (error) {
-      const told = this.told(error)
-      if (told instanceof StoreError && told.code === 'STORE_UNAVAILABLE') for (const react of this.#mourners) react()
-      throw error
-    }
+  #call<T>(what: string, effect: () => T | Promise<T>, about?: readonly unknown[]): Promise<T> {
+    if (this.signal.aborted) return Promise.reject(closedError())
+    return this.#link.call(what, effect, about).catch(this.#mourn)
+  }
+
+  readonly #mourn = (error: unknown): never => {
+    const told = this.told(error)
+    if (told instanceof StoreError && told.code === 'STORE_UNAVAILABLE') for (const react of this.#mourners) react()
+    throw error
   }
 }
 

@@ -61,6 +61,8 @@ export async function runSimulation(
   const schedule = new Schedule(createChance(seed, 'schedule'))
   const history = new History()
   const fate = createChance(seed, 'fate')
+  const truly: Outside = { ...nowhere, nowMs: () => schedule.now, call: async (_what, effect) => effect() }
+  const consumers = app.subscriptions(truly, () => undefined)
   const { runtime: truth } = new Process('witness', schedule, createChance(seed, 'witness'))
   const backend = await options.open[plan.store](truth)
   let conditions = plan.conditions
@@ -86,7 +88,7 @@ export async function runSimulation(
     writer.begin(schedule)
     const person = new Person(
       open('person'),
-      consumers().map(({ name }) => name),
+      consumers.map(({ name }) => name),
       createChance(seed, 'person'),
       tell,
     )
@@ -297,7 +299,7 @@ export async function runSimulation(
 
   async function resumeAll(): Promise<void> {
     const made = await Promise.all(
-      consumers().map(async ({ name }) =>
+      consumers.map(async ({ name }) =>
         (await backend.witness.subscriptions.partitions(name)).length > 0 ? [name] : [],
       ),
     )
@@ -313,7 +315,7 @@ export async function runSimulation(
     const { log, subscriptions, letters } = backend.witness
     const head = await log.head()
     if (head < (await log.end())) return `the horizon is at ${head} of ${await log.end()}`
-    for (const consumer of consumers()) {
+    for (const consumer of consumers) {
       const { name } = consumer
       const source = consumer.kind === 'subscription' ? consumer.source : undefined
       const end = source ? await source.head() : head
@@ -332,7 +334,7 @@ export async function runSimulation(
   }
 
   async function redriveAll(): Promise<void> {
-    for (const { name } of consumers()) {
+    for (const { name } of consumers) {
       const held = await backend.witness.letters.summary(name, 1)
       if (held.lanes === 0) continue
       const outcome = await backend.witness.redrives.ask({
@@ -350,11 +352,6 @@ export async function runSimulation(
       })
       tell('operator', 'redrive', `${name} ${outcome.outcome}`)
     }
-  }
-
-  function consumers() {
-    const outside: Outside = { ...nowhere, nowMs: () => schedule.now, call: async (_what, effect) => effect() }
-    return app.subscriptions(outside, () => undefined)
   }
 
   function tell(who: string, kind: string, text = '', about?: unknown): void {
