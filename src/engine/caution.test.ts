@@ -36,16 +36,18 @@ describe('where nobody died', () => {
 })
 
 describe('after a death', () => {
-  it('records what it tries as a whole, and is over when that has its outcome', () => {
+  it('records what it tries as a whole, and is over when as many have their outcome as are suspects', () => {
     const { caution } = cautious([])
     expect([caution.isOver, caution.isAlone, caution.leftOver]).toEqual([false, false, []])
     expect(caution.trialOf(5)).toEqual(trial(0, 'me'))
     expect(caution.mayHaveTrials).toBe(true)
     caution.committed({ trial: trial(0, 'me') })
     expect([caution.isOver, caution.trialOf(5), caution.leftOver]).toEqual([false, undefined, [0, 0]])
-    expect(caution.endedWith(5)).toEqual([0, 0])
-    caution.committed({ endedTrials: [0] })
-    expect([caution.isOver, caution.endedWith(5), caution.leftOver]).toEqual([true, [], []])
+    expect([caution.endedWith(5, 1), caution.endedWith(5, 2)]).toEqual([[], [0, 0]])
+    caution.committed({ endedTrials: [] }, 1)
+    expect([caution.isOver, caution.trialOf(6), caution.endedWith(6, 1)]).toEqual([false, undefined, [0, 0]])
+    caution.committed({ endedTrials: [0] }, 1)
+    expect([caution.isOver, caution.endedWith(7), caution.leftOver]).toEqual([true, [], []])
   })
 
   it('ends when nothing is left to be tried', () => {

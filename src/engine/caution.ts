@@ -13,7 +13,7 @@ export interface CautionParts {
 
 /**
  * How carefully a projection goes on after a death. Whoever died had a page at hand, so as many events as that can have are suspects:
- * as a whole at first, and after another death each by itself.
+ * as a whole at first, and after another death each by itself. Who comes next may take fewer at a time, and letters first.
  */
 export class Caution {
   readonly #suspicion: Suspicion
@@ -77,10 +77,10 @@ export class Caution {
     return this.#suspicion.trialOf(position)
   }
 
-  /** The trials that are over with a commit that has the outcome of an event, or of the page that it begins. */
-  endedWith(position: number): readonly number[] {
+  /** The trials that are over with a commit that has the outcome of an event, or of so many that it begins. */
+  endedWith(position: number, events = 1): readonly number[] {
     if (this.#suspicion.isOver) return []
-    return this.#suspicion.isAlone && this.#suspects > 1 ? this.#suspicion.over(position) : this.#suspicion.trials
+    return this.#suspects > events ? this.#suspicion.over(position) : this.#suspicion.trials
   }
 
   /** The trials that are there although nothing is left to be tried. */
@@ -88,12 +88,12 @@ export class Caution {
     return this.#suspicion.isOver || !this.#suspicion.hasTrials ? [] : this.#suspicion.trials
   }
 
-  committed(commit: Pick<Commit, 'trial' | 'endedTrials'>): void {
+  committed(commit: Pick<Commit, 'trial' | 'endedTrials'>, events = 1): void {
     if (this.#suspicion.isOver) return
     this.#suspicion.committed(commit)
     if (commit.trial) return
-    this.#suspects--
-    if (!this.#suspicion.isAlone || this.#suspects <= 0) this.#suspicion.end()
+    this.#suspects -= events
+    if (this.#suspects <= 0) this.#suspicion.end()
   }
 
   end(): void {

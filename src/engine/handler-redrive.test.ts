@@ -173,6 +173,34 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true, differences: [] })
   })
 
+  it('keeps no live event waiting while it leaves out many heads', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    const { subscriptions } = world.store
+    const told: (number | 'live')[] = []
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        commit: async (commit) => {
+          const outcome = await subscriptions.commit(commit)
+          const leftOut = commit.letters.filter(({ change }) => change === 'discarded').length
+          if (leftOut > 0 && told.push(leftOut) === 1) await log.append('live', [credited(1)])
+          return outcome
+        },
+      },
+    }
+    const { handler } = noting(world, ({ key }) => {
+      if (key !== 'live') throw failure.permanent('no')
+      told.push('live')
+    })
+    const engine = world.engine([handler], { store })
+    await fill(world, keysOf(201), 1)
+    await run(world, engine, 5_000)
+    await redrive(world, engine, 'notify', { act: 'discard', reason: 'test payments' })
+    expect(told).toEqual([100, 'live', 100, 1])
+  })
+
   it('does not leave out a head that is just being tried', async () => {
     await using world = await createWorld()
     await fill(world, ['a'], 2)

@@ -135,6 +135,34 @@ describe('after deaths', () => {
     expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2, held: 2 })
   })
 
+  it('parks an event that kills though whoever comes next has lanes to let go first', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    let isBroken = true
+    const mended = (life: () => Mortal) =>
+      defineProjection('sums', {
+        events: bank,
+        initial: () => ({ amounts: '' }),
+        on: {
+          Credited: ({ amounts }, { data }) => {
+            if (isBroken) throw new Error('a bug')
+            if (data.amount === deadly) life().die()
+            return { amounts: `${amounts} ${data.amount}` }
+          },
+        },
+      })
+    for (let i = 0; i < 100; i++) await log.append(`lane-${i}`, [credited(1)])
+    const { engine: first } = await untilOneLives(world, (life) => [mended(life)])
+    await first.stop()
+    isBroken = false
+    await ask(world.store, 'sums')
+    await log.append('bad', [credited(deadly)])
+    const { engine, deaths } = await untilOneLives(world, (life) => [mended(life)])
+    expect(deaths).toBe(3)
+    const held = await heldOf(engine, 'sums')
+    expect(held.map(({ lane, status, failure }) => [lane, status, failure?.rule])).toEqual([['bad', 'parked', 'crash']])
+  })
+
   it('parks a letter that kills whoever lets it go, and lets the others go', async () => {
     await using world = await createWorld()
     let isBroken = true

@@ -784,7 +784,7 @@ describe('held lanes and pages', () => {
 
 describe('after a death', () => {
   it('says what it tries before it tries it, and takes that back with its outcome', async () => {
-    await using setup = await looping({ isInherited: true })
+    await using setup = await looping({ isInherited: true, pageEvents: 3 })
     const { loop, seen } = setup
     await setup.log.append('a', many(3))
     expect(loop.isSuspect).toBe(true)
@@ -794,6 +794,7 @@ describe('after a death', () => {
       [undefined, [0, 0], 3],
     ])
     expect([(await setup.stored()).trials, loop.isSuspect, loop.mayHaveTrials]).toEqual([[], false, true])
+    expect(await loop.step()).toBe('idle')
     await setup.log.append('a', many(1))
     await loop.step()
     expect(seen.commits[2]?.endedTrials).toEqual([])
@@ -827,8 +828,25 @@ describe('after a death', () => {
     expect(await loop.step()).toBe('refused')
     expect(await setup.held()).toEqual(['a parked 1'])
     await setup.settle(loop)
-    expect(setup.seen.commits.map(({ trial }) => trial?.position)).toEqual([0, 0, undefined])
+    expect(setup.seen.commits.map(({ trial, endedTrials }) => [trial?.position, endedTrials])).toEqual([
+      [0, undefined],
+      [0, undefined],
+      [undefined, []],
+      // There is nothing behind them.
+      [undefined, [0, 0]],
+    ])
     expect(await setup.held()).toEqual([])
+  })
+
+  it('is not over with a page that is shorter than the one it may have been over', async () => {
+    await using setup = await looping({ isInherited: true, pageEvents: 2, end: 2 })
+    await setup.log.append('a', many(1))
+    await setup.settle(setup.loop)
+    expect([setup.loop.isSuspect, (await setup.stored()).trials]).toMatchObject([true, [{ position: 0 }]])
+    await setup.log.append('a', many(1))
+    await setup.settle(setup.loop)
+    expect([setup.loop.isSuspect, (await setup.stored()).trials]).toEqual([false, []])
+    expect(setup.seen.commits.filter(({ trial }) => trial !== undefined)).toHaveLength(1)
   })
 
   it.for([

@@ -377,7 +377,8 @@ export class PageLoop implements Loop {
   }
 
   #commitOf(outcome: Outcome, page?: SourcePage) {
-    const endedTrials = this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying)
+    const endedTrials =
+      this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying, triedIn(outcome, page))
     const redriven = outcome.redriven.length > 0 ? outcome.redriven : undefined
     return this.#tenure.commitOf(outcome, this.#destination(page), { endedTrials, redriven })
   }
@@ -418,7 +419,10 @@ export class PageLoop implements Loop {
 
   #accept(partition: Partition, outcome: Outcome, page: SourcePage | undefined): void {
     this.#tenure.accept({ to: this.#destination(page), counts: outcome.counts })
-    if (this.#trying !== undefined) this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying) })
+    if (this.#trying !== undefined) {
+      const tried = triedIn(outcome, page)
+      this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying, tried) }, tried)
+    }
     this.#trying = undefined
     for (const position of this.#refusals.keys()) this.#caution.blame(position)
     if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
@@ -467,6 +471,11 @@ export const emptyOutcome: Outcome = {
   stopped: [],
   released: [],
   redriven: [],
+}
+
+/** How many events, or letters, have come to something. */
+function triedIn({ letters }: Outcome, page: SourcePage | undefined): number {
+  return page?.events.length ?? Math.max(1, letters.filter(({ change }) => change !== 'status').length)
 }
 
 function checked(outcome: Outcome, { events }: SourcePage): Outcome {

@@ -129,6 +129,17 @@ describe('what is left out', () => {
     expect(new Set(due)).toEqual(new Set(['a', 'c', undefined]))
   })
 
+  it('lets others be read when its lane flows, before the next ones are asked for', async () => {
+    const tasks = [taskOf('a', { act: 'discard' }), taskOf('b', { act: 'discard' })]
+    const { round, beginnings, script, told } = beginning(['a', 'b'], tasks.slice(0, 1), { a: 1, b: 1 })
+    expect(begun(await round())).toEqual(['a'])
+    script.tasks = tasks.slice(1)
+    expect(begun(await round())).toEqual([])
+    // It comes back at once.
+    expect([beginnings.isLettingFlow, told.due, told.wake]).toEqual([false, 1, 1])
+    expect(begun(await round())).toEqual(['b'])
+  })
+
   it('waits where there was no room to look behind it', async () => {
     const made = createDeskOf({
       held: ['a', 'b'].map(parked),

@@ -15,6 +15,8 @@ export class Beginnings {
   #begun: readonly string[] = []
   /** One of them has to wait because its redrive must go slowly. */
   #isPaced = false
+  /** Some of them flow again: nothing was read while that was on its way to the store. */
+  #keptFromReading = false
 
   constructor(desk: Desk) {
     this.#desk = desk
@@ -30,6 +32,11 @@ export class Beginnings {
     const { redriving, partition, ledger, parts } = this.#desk
     await redriving.learn(partition.held.values())
     if (this.#begun.some((lane) => ledger.touches(lane))) return
+    // That has its turn before the next ones, however many there are.
+    if (this.#keptFromReading) {
+      this.#keptFromReading = false
+      return parts.wake()
+    }
     const now = parts.runtime.clock.mono()
     const room = lanesAtOnce - ledger.underWay
     if (room <= 0 || !redriving.isDue(now)) return
@@ -86,6 +93,7 @@ export class Beginnings {
     const { lane } = task
     // There was no room to look behind it; it is given again.
     if (endsHead(task) && second === undefined) return
+    this.#keptFromReading ||= second === 'none'
     ledger.begin(task)
     flow.settled(lane, false)
     if (second !== undefined) ledger.advance(lane, second === 'none' ? undefined : second)

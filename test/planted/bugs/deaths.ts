@@ -69,4 +69,13 @@ export const deathBugs: readonly Bug[] = [
     replace: `      if (failure) suspects.wait(entry)`,
     suite: ['src/engine/deaths.test.ts'],
   },
+  {
+    name: 'first-outcome-ends-the-suspicion',
+    tells:
+      'A projection with lanes to let go forgets that processes died with the first of them, and the event that comes next kills more.',
+    file: 'src/engine/caution.ts',
+    find: `    this.#suspects = suspects`,
+    replace: `    this.#suspects = this.#suspicion.isAlone ? suspects : 1`,
+    suite: ['src/engine/page-deaths.test.ts'],
+  },
 ]
