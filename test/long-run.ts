@@ -52,11 +52,14 @@ export class LongRun<Progress> {
 
 function revision(): string {
   try {
-    return execFileSync('git', ['describe', '--always', '--dirty'], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }).trim()
+    // What was kept of runs is no part of what runs.
+    const changed = git('status', '--porcelain', '--untracked-files=no', '--', ':/', ':(top,exclude)docs/runs')
+    return `${git('describe', '--always')}${changed === '' ? '' : '-dirty'}`
   } catch {
     return 'unknown'
   }
+}
+
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
 }

@@ -22,7 +22,7 @@ export async function measureTakeover(scene: Scene): Promise<void> {
     if (report.kind !== 'committed' || report.member === victim || report.at < killedAt) return false
     if (waiting.delete(`${report.subscription}/${report.partition}`)) {
       tally.add('takeovers')
-      tally.takeoverMs.push(report.at - killedAt)
+      tally.takeoverMs.push(Math.round(report.at - killedAt))
     }
     return waiting.size === 0
   }, takeoverMs)
