@@ -838,6 +838,17 @@ describe('after a death', () => {
     expect(await setup.held()).toEqual([])
   })
 
+  it('is over with the commit of the last page that there was, however short that is', async () => {
+    await using setup = await looping({ isInherited: true, pageEvents: 5, end: 2 })
+    await setup.log.append('a', many(2))
+    await setup.loop.step()
+    expect([setup.loop.isSuspect, (await setup.stored()).trials]).toEqual([false, []])
+    expect(setup.seen.commits.map(({ to, endedTrials }) => [to.position, endedTrials])).toEqual([
+      [0, undefined],
+      [2, [0, 0]],
+    ])
+  })
+
   it('is not over with a page that is shorter than the one it may have been over', async () => {
     await using setup = await looping({ isInherited: true, pageEvents: 2, end: 2 })
     await setup.log.append('a', many(1))
@@ -853,7 +864,7 @@ describe('after a death', () => {
     ['as many as a page has', [], [1, 2, 3, 5, 7, 8]],
     ['twice as many where something is held', [debited(1)], [2, 3, 4, 5, 6, 8, 9]],
   ] as const)('goes by single events after a second one, %s', async ([, before, positions]) => {
-    await using setup = await looping({ pageEvents: 2, isInherited: true })
+    await using setup = await looping({ pageEvents: 2, isInherited: true, end: 99 })
     const { log, seen } = setup
     if (before.length > 0) {
       await log.append('held', [...before])

@@ -270,8 +270,15 @@ export class PageLoop implements Loop {
    * Whether all was read that whoever died could have read. In the log it is still there: who can't see it waits at a gap that the other had
    * passed. What another source once had may never come.
    */
-  get #isRead(): boolean {
-    return this.#parts.subscription.source !== undefined || (this.#tenure.seen as number) >= this.#parts.end
+  #isRead(through: number): boolean {
+    return this.#parts.subscription.source !== undefined || through >= this.#parts.end
+  }
+
+  /** How many events, or letters, come to something with a commit. With the last that there is, nobody is left to suspect. */
+  #triedIn({ letters }: Outcome, page: SourcePage | undefined): number {
+    const isLast = page && (page.isEnd || this.#parts.subscription.source === undefined) && this.#isRead(page.through)
+    if (isLast && !this.#releases.isDue) return Number.POSITIVE_INFINITY
+    return page?.events.length ?? Math.max(1, letters.filter(({ change }) => change !== 'status').length)
   }
 
   /** There is nothing that anybody could have died over. */
@@ -337,7 +344,7 @@ export class PageLoop implements Loop {
     tenure.seen = Math.max(through, tenure.seen as number)
     if (isFurther) this.#parts.changed()
     if (!isFurther || isEnd) {
-      const isToStay = this.#caution.isOver || this.#releases.isDue || !this.#isRead
+      const isToStay = this.#caution.isOver || this.#releases.isDue || !this.#isRead(tenure.seen)
       const ended = isToStay ? undefined : await this.#relax()
       if (ended) return ended
     }
@@ -378,7 +385,7 @@ export class PageLoop implements Loop {
 
   #commitOf(outcome: Outcome, page?: SourcePage) {
     const endedTrials =
-      this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying, triedIn(outcome, page))
+      this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying, this.#triedIn(outcome, page))
     const redriven = outcome.redriven.length > 0 ? outcome.redriven : undefined
     return this.#tenure.commitOf(outcome, this.#destination(page), { endedTrials, redriven })
   }
@@ -420,7 +427,7 @@ export class PageLoop implements Loop {
   #accept(partition: Partition, outcome: Outcome, page: SourcePage | undefined): void {
     this.#tenure.accept({ to: this.#destination(page), counts: outcome.counts })
     if (this.#trying !== undefined) {
-      const tried = triedIn(outcome, page)
+      const tried = this.#triedIn(outcome, page)
       this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying, tried) }, tried)
     }
     this.#trying = undefined
@@ -471,11 +478,6 @@ export const emptyOutcome: Outcome = {
   stopped: [],
   released: [],
   redriven: [],
-}
-
-/** How many events, or letters, have come to something. */
-function triedIn({ letters }: Outcome, page: SourcePage | undefined): number {
-  return page?.events.length ?? Math.max(1, letters.filter(({ change }) => change !== 'status').length)
 }
 
 function checked(outcome: Outcome, { events }: SourcePage): Outcome {
