@@ -1,6 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
-import { countsOf, createWorld, heldOf, type World } from '../../test/fixtures.ts'
+import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
 import {
   away,
   calm,
@@ -10,11 +10,13 @@ import {
   heard,
   keysOf,
   noting,
+  type Options,
   run,
   stateOf,
   unreachable,
 } from '../../test/noting.ts'
-import { definePolicy, failure, fixed, park, retry, type Store } from '../index.ts'
+import { ask } from '../../test/redrive/asking.ts'
+import { createLog, definePolicy, failure, fixed, park, retry, type Store } from '../index.ts'
 import { createRandom } from '../testing/virtual.ts'
 
 const quick = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
@@ -181,6 +183,99 @@ describe('while the store is away', () => {
     for (let i = 0; i < 60; i++) await world.runtime.advance(1_000)
     expect(callsOf('a')).toEqual([1, 2, 3, 4, 5])
     expect(Math.min(failures.read, failures.find)).toBeGreaterThan(2)
+  })
+})
+
+describe('what its handler passes over', () => {
+  /** Notes in which order things came about: calls, and that the store has what was left out. */
+  function watching(world: World, isNeedless: (amount: number) => boolean, options: Options = {}) {
+    const told: (number | 'left out')[] = []
+    let isDown = false
+    const { subscriptions } = world.store
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        commit: async (commit) => {
+          if (isDown) throw away()
+          // So slow that what can wait is not committed at once.
+          await world.runtime.timers.sleep(5)
+          const outcome = await subscriptions.commit(commit)
+          const leftOut = [...commit.held.map(({ status }) => status), ...commit.letters.map(({ change }) => change)]
+          if (leftOut.includes('discarded')) told.push('left out')
+          return outcome
+        },
+      },
+    }
+    const { handler } = noting(
+      world,
+      ({ key, amount }) => {
+        if (key !== 'a') return
+        told.push(amount)
+        if (isNeedless(amount)) throw failure.skip('not needed')
+      },
+      options,
+    )
+    const setDown = (down: boolean) => {
+      isDown = down
+    }
+    return { told, engine: world.engine([handler], { store }), setDown }
+  }
+
+  it.for(['key', 'partition'] as const)(
+    'is in the store before anything behind it begins, in the order of the %s',
+    async (order) => {
+      await using world = await createWorld()
+      await fill(world, ['b', 'a'], 2)
+      const { told, engine, setDown } = watching(
+        world,
+        (amount) => {
+          if (amount === 1) setDown(true)
+          return amount === 1
+        },
+        { order },
+      )
+      await run(world, engine, 5_000)
+      // Whoever came after a death would try it again, and it might go through: nothing may have overtaken it.
+      expect(told).toEqual([1])
+      setDown(false)
+      await world.runtime.advance(30_000)
+      expect(told).toEqual([1, 'left out', 2])
+      expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 3, held: 0, discarded: 1 })
+      expect(await engine.verify('notify')).toMatchObject({ ok: true })
+    },
+  )
+
+  it('is so each time, where one after the other is passed over', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 2)
+    const { told, engine } = watching(world, () => true)
+    await run(world, engine, 5_000)
+    expect(told).toEqual([1, 'left out', 2, 'left out'])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 2, held: 0, discarded: 2 })
+  })
+
+  it.for([
+    ['another letter', 2],
+    ['what comes in just then', 1],
+  ] as const)('was held before: it is in the store before %s is begun', async ([_, letters]) => {
+    await using world = await createWorld()
+    await fill(world, ['a'], letters)
+    let isHeld = true
+    const log = createLog({ store: world.store, events: bank })
+    const { told, engine } = watching(world, (amount) => {
+      if (isHeld) throw failure.permanent('no')
+      if (amount === 1 && letters === 1) void log.append('a', [credited(2)])
+      return amount === 1
+    })
+    await run(world, engine, 5_000)
+    expect(told).toEqual([1])
+    isHeld = false
+    await ask(world.store, 'notify')
+    await world.runtime.advance(5_000)
+    expect(told).toEqual([1, 1, 'left out', 2])
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 1, held: 0, discarded: 1 })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
 })
 

@@ -14,7 +14,7 @@ class World {
 
   get problems(): readonly string[] {
     const deaths = new Deaths(known)
-    walk(this.#history, known, [deaths])
+    walk(this.#history, 'calls', known, [deaths])
     return deaths.problems
   }
 

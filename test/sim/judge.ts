@@ -5,6 +5,7 @@ import { totalOf } from '../../src/subscription/checkpoint.ts'
 import { acceptedOf, inOrder, isAccepted, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
 import { liveVersion, type StepsApp, walksTable } from './steps.ts'
+import type { Known } from './walk.ts'
 
 /** What a person left out on purpose, by subscription: the ids of the events. */
 export type LeftOut = (subscription: string, id: string) => boolean
@@ -12,15 +13,19 @@ export type LeftOut = (subscription: string, id: string) => boolean
 /** The ids of the events of the log, by position. */
 export type Ids = ReadonlyMap<number, string>
 
-/** Nothing is left out that nobody asked for. */
-export async function leftOutOf(store: Store, { names }: StepsApp, asked: ReadonlySet<string>) {
+/** Nothing is left out that nobody asked for, and that its handler does not need. */
+export async function leftOutOf(store: Store, { names, written }: StepsApp, asked: ReadonlySet<string>) {
   const out = new Set<string>()
   const problems: string[] = []
+  const needless = new Set(
+    [...written].flatMap(([key, steps]) => steps.flatMap(({ n, flaw }) => (flaw === 'needless' ? `${key}-${n}` : []))),
+  )
   for (const subscription of names) {
-    for (const { event, status } of await store.letters.list({ subscription, limit: 100_000 })) {
+    for (const { event, status, endedBy } of await store.letters.list({ subscription, limit: 100_000 })) {
       if (status !== 'discarded') continue
       out.add(`${subscription}/${event.id}`)
-      if (!asked.has(`${subscription}/${event.position}`))
+      const isNeedless = subscription === 'calls' && endedBy === 'policy' && needless.has(event.id)
+      if (!isNeedless && !asked.has(`${subscription}/${event.position}`))
         problems.push(`I1 ${subscription}: nobody discarded ${event.id}`)
     }
   }
@@ -150,6 +155,36 @@ export function judgeEffects({ effects, written }: StepsApp, leftOut: LeftOut, i
   return problems
 }
 
+/** The same where a partition is kept in order: no effect before that of all events before it, but for those that were held or passed over. */
+export function judgeOrder(
+  { effects }: Pick<StepsApp, 'effects'>,
+  known: readonly Known[],
+  history: History,
+): string[] {
+  const passed = new Set<number>()
+  for (const { commit } of acceptedOf(history))
+    if (commit.lease.subscription === 'calls') for (const { event } of commit.held) passed.add(event.position)
+  const done = new Set(effects.map(({ key, n }) => `${key}-${n}`))
+  const problems: string[] = []
+  for (const partition of new Set(known.map((event) => event.partition))) {
+    const order = known.filter((event) => event.partition === partition && !passed.has(event.position))
+    const had = new Set<string>()
+    const first = effects.flatMap(({ key, n }) => {
+      const id = `${key}-${n}`
+      const isFirst = !had.has(id)
+      had.add(id)
+      return isFirst && order.some((event) => event.id === id) ? id : []
+    })
+    const expected = order.flatMap(({ id }) => (done.has(id) ? id : []))
+    const at = first.findIndex((id, i) => id !== expected[i])
+    if (at >= 0) problems.push(`I2 calls: the effect of ${first[at]} came before that of ${expected[at]}`)
+    const missing = order.findIndex(({ id }) => !done.has(id))
+    if (missing >= 0 && missing < expected.length)
+      problems.push(`I2 calls: ${order[missing]?.id} had no effect, and what is behind it had`)
+  }
+  return problems
+}
+
 /**
  * What is finished is not begun again: an event whose outcome was in the store is called for only by a process that had the partition before
  * that, and did not know. A call that was made then may arrive at any time, also when the same process has the partition once more.
@@ -190,7 +225,7 @@ export async function judgeFinished(
   return problems
 
   function finish({ lease, to, marks = [], held: letters, letters: changes }: Commit, atMs: number): void {
-    for (const { event } of letters) held.add(event.position)
+    for (const { event, status } of letters) if (status !== 'discarded') held.add(event.position)
     for (const { change, position } of changes)
       if (change === 'resolved' || change === 'discarded') held.delete(position)
     for (const { position, partition } of byId.values()) {

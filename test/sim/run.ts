@@ -15,6 +15,7 @@ import {
   judgeHalts,
   judgeLedger,
   judgeNotes,
+  judgeOrder,
   judgePassed,
   judgeRows,
   leftOutOf,
@@ -55,6 +56,7 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
     ...app.seen,
     ...judgePassed(history),
     ...judgeEffects(app, leftOut, stuck === undefined),
+    ...(swarm.steps.order === 'partition' ? judgeOrder(app, known, history) : []),
     ...(await judgeFinished(witness, app, history, swarm.steps.partitions)),
     ...judgeTries(run, known, swarm),
   ]
@@ -77,6 +79,8 @@ function judgeTries({ history }: Run, known: readonly Known[], { plan, steps }: 
     Leases.for(plan),
     Breakers.for(plan, steps),
   ].filter((watcher) => watcher !== undefined)
-  walk(history, known, watchers)
-  return watchers.flatMap(({ problems }) => problems)
+  walk(history, 'calls', known, watchers)
+  const overNotes = new Deaths(known)
+  if (steps.flaws.includes('fatal')) walk(history, 'notes', known, [overNotes])
+  return [...watchers, overNotes].flatMap(({ problems }) => problems)
 }

@@ -19,8 +19,8 @@ import type { Plan } from '../../src/testing/simulation/plan.ts'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
 import { Arrivals } from './arrivals.ts'
 
-/** What is wrong with an event until the code is mended. */
-export type Flaw = 'none' | 'fold' | 'sql' | 'permanent' | 'transient' | 'deadly' | 'hangs'
+/** What is wrong with an event until the code is mended. One that is needless is passed over by its handler now and then. */
+export type Flaw = 'none' | 'fold' | 'sql' | 'permanent' | 'transient' | 'deadly' | 'hangs' | 'needless' | 'fatal'
 
 export interface Step {
   readonly n: number
@@ -66,10 +66,14 @@ export interface StepsSettings {
   readonly rebuilds: boolean
   /** The chance that an event has one. */
   readonly flawed: number
+  /** Whether the handler looks whether it did something before; it never did. */
+  readonly dedupe: boolean
+  readonly order: 'key' | 'partition'
 }
 
-/** What the handler notes of each try: which one it is, of which event, and in the end how it went. */
+/** What a handler, or a projection that can kill, notes of each try: which one it is, of which event, and in the end how it went. */
 export interface Tried {
+  readonly subscription: 'calls' | 'notes'
   readonly number: number
   readonly id: string
   readonly how?: 'done' | 'permanent' | 'transient' | 'abandoned' | 'died'
@@ -113,6 +117,8 @@ export class StepsApp implements App {
   /** What somebody saw who read while everything went wrong. */
   readonly seen: string[] = []
   readonly #versions = new Set([1])
+  /** Whether something is needed, nobody can tell beforehand. */
+  readonly #whims: Chance
   #isMended = false
   #tries = 0
   /** The version that all processes have, when that is known. */
@@ -122,6 +128,7 @@ export class StepsApp implements App {
     this.#settings = settings
     this.#plan = plan
     const { seed, faultsMs, appends } = plan
+    this.#whims = createChance(seed, 'whims')
     if (settings.rebuilds)
       this.rebuilt = {
         name: 'walks',
@@ -192,19 +199,18 @@ export class StepsApp implements App {
   }
 
   subscriptions(outside: Outside, note: Note) {
-    const { partitions, concurrency, attempts, breaker, endpoints } = this.#settings
+    const { partitions, concurrency, attempts, breaker, endpoints, dedupe, order } = this.#settings
     const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
     const walks = this.#walks(this.#versionOf(outside.name))
     const calls = defineHandler('calls', {
       events: steps,
       on: {
         Stepped: async ({ key, data }, { idempotencyKey, signal }) => {
-          const tried = { number: ++this.#tries, id: `${key}-${data.n}` }
-          const end = (how: NonNullable<Tried['how']>, why?: string) =>
-            note('end', `${tried.id} ${how}`, { ...tried, how, why } satisfies Tried)
-          note('begin', tried.id, tried satisfies Tried)
+          const end = this.#begin('calls', `${key}-${data.n}`, note)
+          const isNeedless = isFlawed(data, 'needless') && this.#whims.is(0.5)
           try {
             if (isFlawed(data, 'permanent')) throw failure.permanent('a bug')
+            if (isNeedless) throw failure.skip('not needed')
             if (isFlawed(data, 'transient')) throw failure.transient('not yet')
             if (isFlawed(data, 'deadly')) {
               end('died')
@@ -215,7 +221,8 @@ export class StepsApp implements App {
             end('done')
           } catch (error) {
             const isAbandoned = signal.aborted && signal.reason instanceof HoldfastError
-            end(isAbandoned ? 'abandoned' : isFlawed(data, 'permanent') ? 'permanent' : 'transient', String(error))
+            const isOwn = isFlawed(data, 'permanent') || isNeedless
+            end(isAbandoned ? 'abandoned' : isOwn ? 'permanent' : 'transient', String(error))
             throw error
           }
         },
@@ -226,7 +233,9 @@ export class StepsApp implements App {
         maxDeaths,
       }),
       concurrency,
+      order,
       timeout: timeoutMs,
+      ...(dedupe && { dedupe: { by: 'id' } }),
       ...(breaker && {
         breaker: {
           opens: { failures: opensAfter },
@@ -239,12 +248,16 @@ export class StepsApp implements App {
       events: steps,
       on: {
         Stepped: async ({ key, data }, tx: MemoryHandle) => {
+          if (isFlawed(data, 'fatal')) {
+            this.#begin('notes', `${key}-${data.n}`, note)('died')
+            await outside.die()
+          }
           const { count = 0, trail = 0 } = ((await tx.get('notes', key)) ?? {}) as { count?: number; trail?: number }
           await tx.put('notes', key, { count: count + 1, trail: (trail * 31 + data.n) % 1_000_003 })
           if (isFlawed(data, 'sql')) throw new RangeError('a bug')
         },
       },
-      maxDeaths: 1_000,
+      maxDeaths,
     })
     const own = this.#plan.store === 'server' ? [walks, calls, notes] : [walks, calls]
     const all = own.map((consumer) => defineSubscription(consumer, { partitions }))
@@ -258,6 +271,14 @@ export class StepsApp implements App {
       maxDeaths: 1_000,
     })
     return [...all, defineSubscription(far, { source: this.arrivals.source(outside) })]
+  }
+
+  /** Gives what is to be said in the end. */
+  #begin(subscription: Tried['subscription'], id: string, note: Note) {
+    const tried: Tried = { subscription, number: ++this.#tries, id }
+    note('begin', id, tried)
+    return (how: NonNullable<Tried['how']>, why?: string) =>
+      note('end', `${id} ${how}`, { ...tried, how, why } satisfies Tried)
   }
 
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[] {

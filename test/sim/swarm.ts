@@ -11,7 +11,7 @@ export interface Swarm {
 
 /** The file is the real SQLite, and ten times slower. */
 const stores = [...Array.from({ length: 199 }, () => 'server' as const), 'file' as const]
-const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly', 'hangs']
+const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly', 'hangs', 'needless', 'fatal']
 
 export function swarmOf(seed: number): Swarm {
   const chance = createChance(seed, 'steps')
@@ -29,6 +29,8 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.kept > 0 ? [{ ...steps, kept: 0 }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
+    ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
+    ...(steps.order === 'partition' ? [{ ...steps, order: 'key' as const }] : []),
   ]
   const known = { ...plan, appends: Math.min(plan.appends, steps.events) }
   return [
@@ -52,5 +54,7 @@ function stepsOf(chance: Chance): StepsSettings {
     endpoints: chance.pick([0, 0, 2, 4]),
     kept: chance.pick([0, 0, 5, 15]),
     rebuilds: chance.is(0.5),
+    dedupe: chance.is(0.3),
+    order: chance.is(0.2) ? 'partition' : 'key',
   }
 }

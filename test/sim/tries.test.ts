@@ -35,7 +35,7 @@ function watched(breaker = false) {
       atMs += 1_000
       const begun: Begun = { number: ++number, event, tenure, atMs }
       tries.begun(begun)
-      tries.ended(begun, { number, id: event.id, how: 'transient', why: 'down' }, atMs)
+      tries.ended(begun, { subscription: 'calls', number, id: event.id, how: 'transient', why: 'down' }, atMs)
     },
     retries: (event: Known, count: number) => commit(event, 'retrying', count, true),
     givesBack: (event: Known) => commit(event, 'retrying', 0, false),

@@ -157,7 +157,8 @@ export class Tries implements Watcher {
     const life = this.#lifeOf(position)
     const isRedriven = this.#lanes.get(lane)?.redrive !== undefined
     if (failure.class === 'permanent') {
-      if (flaw !== 'permanent') this.problems.push(`I11 ${id} is blamed for what it never did: ${failure.message}`)
+      if (flaw !== 'permanent' && flaw !== 'needless')
+        this.problems.push(`I11 ${id} is blamed for what it never did: ${failure.message}`)
       return
     }
     life.recorded++

@@ -5,7 +5,7 @@ import { inOrder, isAccepted, type StoreEffect } from '../../src/testing/simulat
 import type { History } from '../../src/testing/simulation/history.ts'
 import type { Flaw, StepsApp, Tried } from './steps.ts'
 
-/** An event as those who judge the handler know it. */
+/** An event as those who judge a subscription know it. */
 export interface Known {
   readonly id: string
   readonly position: number
@@ -14,7 +14,7 @@ export interface Known {
   readonly flaw: Flaw
 }
 
-/** A process that has, or had, a partition of the handler: from its claim on. */
+/** A process that has, or had, a partition of the subscription: from its claim on. */
 export interface Tenure {
   readonly who: string
   readonly partition: number
@@ -29,7 +29,7 @@ export interface Begun {
   readonly atMs: number
 }
 
-/** Who goes through what happened to the handler, in the order in which it did. */
+/** Who goes through what happened to a subscription, in the order in which it did. */
 export interface Watcher {
   claimed?(tenure: Tenure, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
   /** It reads how its partition stands: what it goes by from then on if it has `taken` it, or whether a commit of its own was made. */
@@ -56,14 +56,19 @@ export async function knownOf({ log }: Store, { written }: StepsApp, partitions:
   })
 }
 
-export function walk(history: History, known: readonly Known[], watchers: readonly Watcher[]): void {
+export function walk(
+  history: History,
+  subscription: Tried['subscription'],
+  known: readonly Known[],
+  watchers: readonly Watcher[],
+): void {
   const byId = new Map(known.map((event) => [event.id, event]))
   const tenures = new Map<string, Tenure>()
   const running = new Map<number, Begun>()
   for (const { kind, who, about, atMs } of inOrder(history, ['effect', 'begin', 'end', 'kill'])) {
     if (kind === 'effect') effect(about as StoreEffect, who, atMs)
     else if (kind === 'kill') for (const watcher of watchers) watcher.killed?.(who, atMs)
-    else tried(kind, about as Tried, who, atMs)
+    else if ((about as Tried).subscription === subscription) tried(kind, about as Tried, who, atMs)
   }
 
   function tried(kind: string, one: Tried, who: string, atMs: number): void {
@@ -86,18 +91,18 @@ export function walk(history: History, known: readonly Known[], watchers: readon
     const { what, value, about: [asked] = [] } = done
     if (what === 'subscriptions.claim') return claimed(value as ClaimOutcome | undefined, who, atMs)
     const [, partition] = done.about ?? []
-    const owned = asked === 'calls' ? tenures.get(`${who}/${partition as number}`) : undefined
+    const owned = asked === subscription ? tenures.get(`${who}/${partition as number}`) : undefined
     if (owned && what === 'subscriptions.load' && (value as PartitionState | undefined)?.epoch === owned.epoch)
       for (const watcher of watchers) watcher.loaded?.(owned)
     // Nobody else asks for the lanes, and nobody asks before it has the rest.
     if (owned && what === 'letters.heldLanes') for (const watcher of watchers) watcher.taken?.(owned)
     // One that the store refused took nothing back.
-    if (what === 'subscriptions.acquit' && asked === 'calls' && !('error' in done))
+    if (what === 'subscriptions.acquit' && asked === subscription && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number)
     if (what === 'breakers.save' && value === true)
       for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })
     const lease = isAccepted(done) ? (asked as Commit).lease : (asked as Lease | undefined)
-    const tenure = lease?.subscription === 'calls' ? tenures.get(`${who}/${lease.partition}`) : undefined
+    const tenure = lease?.subscription === subscription ? tenures.get(`${who}/${lease.partition}`) : undefined
     if (!lease || !tenure || tenure.epoch !== lease.epoch) return
     for (const watcher of watchers) {
       if (isAccepted(done)) watcher.committed?.(asked as Commit, tenure, atMs)
@@ -107,7 +112,7 @@ export function walk(history: History, known: readonly Known[], watchers: readon
   }
 
   function claimed(value: ClaimOutcome | undefined, who: string, atMs: number): void {
-    if (value?.outcome !== 'claimed' || value.lease.subscription !== 'calls') return
+    if (value?.outcome !== 'claimed' || value.lease.subscription !== subscription) return
     const { partition, epoch } = value.lease
     const tenure = { who, partition, epoch }
     tenures.set(`${who}/${partition}`, tenure)

@@ -99,7 +99,7 @@ export class GroupCommit {
   }
 
   #accept({ commit, group, through, begun }: Pending): void {
-    const { parts, window, tracer, permit } = this.#desk
+    const { parts, window, tracer, permit, tracks } = this.#desk
     const { runtime, rate, teller, changed, emitter, subscription, share, tenure } = parts
     this.#pending = undefined
     tenure.accept(commit)
@@ -108,6 +108,7 @@ export class GroupCommit {
     this.#restsUntil = ended + Math.min(restFactor * (ended - begun), mostRestMs)
     if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
     this.#accepted(commit)
+    for (const track of group.passing) tracks.end(track)
     const events = Math.max(totalOf(group.counts), group.applied.length)
     rate.add(begun, ended, events)
     emitter.emit('page.committed', {

@@ -65,6 +65,7 @@ describe('a ledger', () => {
       released: [],
       unknown: [record(4)],
       redriven: [],
+      passing: [],
     })
     expect(book.isEmpty).toBe(true)
     expect(book.take()).toMatchObject({ counts: nothing, applied: [], inbox: [], unknown: [] })

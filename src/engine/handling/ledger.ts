@@ -7,6 +7,8 @@ import { type MutableCounts, noCounts, totalOf } from '../../subscription/checkp
 import type { LaneWrite, LetterChange } from '../../subscription/subscription-store.ts'
 import type { Written } from '../tenure.ts'
 import type { StoppedLane } from '../work.ts'
+import type { Entry } from './entry.ts'
+import type { Track } from './tracks.ts'
 
 /** How a lane is to be held. */
 export type Holding =
@@ -32,6 +34,8 @@ export interface Group extends Written {
   readonly released: readonly string[]
   readonly unknown: readonly RecordedEvent[]
   readonly redriven: readonly RedriveProgress[]
+  /** Tracks whose head is left out: they go on when the store has that. */
+  readonly passing: readonly Track<Entry>[]
 }
 
 /**
@@ -54,6 +58,7 @@ export class Ledger {
   #unknown: RecordedEvent[] = []
   /** By lane: one is in one redrive at a time. */
   #redriven = new Map<string, RedriveProgress>()
+  #passing: Track<Entry>[] = []
   /** Lanes that a redrive is letting go; not those that wait, perhaps for hours, for a breaker that others don't need. */
   readonly #underWay = new Set<string>()
 
@@ -86,6 +91,16 @@ export class Ledger {
   /** Whether there is something about a lane that is not in the store yet. */
   touches(lane: string): boolean {
     return this.#lanes.has(lane) || this.#letterLanes.has(lane)
+  }
+
+  /** The head of a track is left out, which is one of the outcomes here: whoever tries it again after a death may decide otherwise. */
+  passOver(track: Track<Entry>): void {
+    this.#passing.push(track)
+  }
+
+  /** Tracks that go on when the store has what is here. */
+  get passing(): readonly Track<Entry>[] {
+    return this.#passing
   }
 
   filtered(record: RecordedEvent, isUnknown: boolean): void {
@@ -235,6 +250,7 @@ export class Ledger {
       released: this.#released,
       unknown: this.#unknown,
       redriven: [...this.#redriven.values()],
+      passing: this.#passing,
     }
     this.#counts = noCounts()
     this.#lanes = new Set()
@@ -248,6 +264,7 @@ export class Ledger {
     this.#released = []
     this.#unknown = []
     this.#redriven = new Map()
+    this.#passing = []
     return group
   }
 

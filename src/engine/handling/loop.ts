@@ -119,8 +119,7 @@ export class HandlerLoop implements Loop {
     if (settled !== 'worked') return settled
     await this.#beginnings.take()
     await this.#drains.takeUp()
-    // What is read of a lane that flows may be begun at once, and this one does not flow yet for whoever comes after a death.
-    if (!this.#beginnings.isLettingFlow) await this.#intake.read()
+    if (!this.#isLettingFlow) await this.#intake.read()
     this.#attempts.pump()
     await this.#drains.finish()
     this.#endSuspicion()
@@ -193,6 +192,13 @@ export class HandlerLoop implements Loop {
     if (!suspicion.isOver && suspects.areOver(window, isAtEnd)) ledger.endTrials(suspicion.end())
   }
 
+  /** What is read of a lane that flows may be begun at once, and one does not flow yet for whoever comes after a death. */
+  get #isLettingFlow(): boolean {
+    const { handler, ledger } = this.#desk
+    // Where the whole partition is one track, the lane itself has none that could wait.
+    return this.#beginnings.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)
+  }
+
   #hasToCommit(): boolean {
     const { ledger, window, parts } = this.#desk
     if (!ledger.isEmpty || this.#attempts.wanted || this.#attempts.isBarred) return true
@@ -203,9 +209,10 @@ export class HandlerLoop implements Loop {
 
   #canWait(): boolean {
     if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
-    if (this.#beginnings.isLettingFlow) return false
+    const { ledger, suspicion } = this.#desk
+    if (this.#isLettingFlow || ledger.passing.some(({ entries }) => entries.length > 0)) return false
     // For as long as one is on trial, the whole process waits for it.
-    if (this.#desk.suspicion.trying !== undefined) return false
+    if (suspicion.trying !== undefined) return false
     return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
   }
 

@@ -43,23 +43,25 @@ export class Verdicts {
   }
 
   succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
-    const { waits, tracer, dedup, ledger, flow } = this.#desk
+    const { waits, tracer, dedup, ledger, flow, tracks } = this.#desk
     waits.report(entry.lane, pass, true)
     tracer.completed(entry.record, ctx.attempt, tookMs)
     flow.settled(entry.lane, true)
     this.#answered()
     const mark = dedup?.end(event, true, value)
-    this.#over(track, entry, {
+    this.#over(entry, {
       live: () => ledger.applied(entry.record, mark),
       letter: () => ledger.resolved(entry, mark),
     })
+    tracks.end(track)
   }
 
   /** It was done before, under another position. */
   repeated(track: Track<Entry>, entry: Entry, result: string | null | undefined): void {
-    const { tracer, ledger } = this.#desk
+    const { tracer, ledger, tracks } = this.#desk
     tracer.skipped(entry.record, 'duplicate', result)
-    this.#over(track, entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
+    this.#over(entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
+    tracks.end(track)
   }
 
   failed(track: Track<Entry>, entry: Entry, error: unknown, tried?: Tried): void {
@@ -187,13 +189,20 @@ export class Verdicts {
     this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
+  /** Who comes behind it is not begun before the store has that: after a death it would be tried again, and might go through by then. */
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
     const { tracer, ledger, flow } = this.#desk
     flow.settled(entry.lane, false)
     tracer.skipped(entry.record, reason)
-    this.#over(track, entry, {
-      live: () => ledger.skipped(entry, failure, reason),
-      letter: () => ledger.discarded(entry, reason),
+    this.#over(entry, {
+      live: () => {
+        ledger.skipped(entry, failure, reason)
+        ledger.passOver(track)
+      },
+      letter: () => {
+        ledger.discarded(entry, reason)
+        ledger.passOver(track)
+      },
     })
   }
 
@@ -225,8 +234,9 @@ export class Verdicts {
     return true
   }
 
-  #over(track: Track<Entry>, entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { suspicion, ledger, tracks, flow, window } = this.#desk
+  /** It has its outcome. Its track goes on when it may. */
+  #over(entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
+    const { suspicion, ledger, flow, window } = this.#desk
     if (flow.standstill?.why === 'order') this.#answered()
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else {
@@ -234,7 +244,6 @@ export class Verdicts {
       window.finish(entry)
     }
     ledger.endTrials(suspicion.over(entry.record.position))
-    tracks.end(track)
   }
 
   /** It is tried again, in its own turn; nothing counts. */

@@ -2,6 +2,17 @@ import type { Bug } from '../bug.ts'
 
 export const orderBugs: readonly Bug[] = [
   {
+    name: 'passed-over-before-it-was-stored',
+    tells:
+      'What comes behind an event that its handler passes over is begun before the store has that, and overtakes it after a death.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `        ledger.skipped(entry, failure, reason)
+        ledger.passOver(track)`,
+    replace: `        ledger.skipped(entry, failure, reason)
+        this.#desk.tracks.end(track)`,
+    suite: ['src/engine/handler-faults.test.ts'],
+  },
+  {
     name: 'two-of-a-lane-at-once',
     tells: 'Two events of one key are handled side by side, and the later one may be first.',
     file: 'src/engine/handling/intake.ts',
