@@ -42,6 +42,11 @@ export class Caution {
     return this.#suspicion.mayHaveTrials
   }
 
+  /** Everything is read again, and with it what the store has of trials. */
+  recall(trials: readonly Trial[]): void {
+    this.#suspicion.recall(trials)
+  }
+
   /** Whether the user's code may run now, until `dismiss`. One that is still on trial after that stays alone. */
   admit(): boolean {
     if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)

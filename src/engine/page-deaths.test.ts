@@ -2,9 +2,18 @@ import type { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, heldOf, type World } from '../../test/fixtures.ts'
 import { createMortal, type Mortal } from '../../test/mortal.ts'
+import { away } from '../../test/noting.ts'
 import { ask, found } from '../../test/redrive/asking.ts'
-import { createLog, defineProjection, defineSubscription, type Projection, type SqlProjection } from '../index.ts'
+import {
+  createLog,
+  defineProjection,
+  defineSubscription,
+  type Projection,
+  type SqlProjection,
+  type Store,
+} from '../index.ts'
 import type { Subscription } from '../subscription/subscription.ts'
+import type { Trial } from '../subscription/subscription-store.ts'
 import { createScriptedSource } from '../testing/source.ts'
 
 // Projections whose events kill the process, in virtual time. Those that really do are in test/handlers.
@@ -99,6 +108,38 @@ describe.for([
 })
 
 describe('after deaths', () => {
+  it('nobody is blamed for what one tried who lives, and says so before everything is read again', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1), credited(deadly)])
+    for (let deaths = 0; deaths < 3; deaths++) {
+      const life: Mortal = createMortal(world, [sums(() => life)])
+      await life.engine.start()
+      await world.runtime.advance(leaseMs + 5_000)
+      expect(life.isDead).toBe(true)
+    }
+    const { subscriptions } = world.store
+    const [alone] = (await trialsOf(world, 'sums')).filter(({ position }) => position === 2)
+    let commits = 0
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        commit: async (commit) => {
+          if (commits++ > 0) return subscriptions.commit(commit)
+          await subscriptions.acquit('sums', 0, (alone as Trial).instance)
+          throw away()
+        },
+      },
+    }
+    const engine = world.engine([sums(() => never)], { store })
+    await engine.start()
+    await world.runtime.advance(leaseMs + 5_000)
+    expect(commits).toBeGreaterThan(1)
+    expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2, held: 0 })
+    expect(await trialsOf(world, 'sums')).toEqual([])
+  })
+
   it('is as quick as before when the suspects are through, and leaves no trial behind', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })

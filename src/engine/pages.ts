@@ -23,7 +23,7 @@ export interface PageLoopParts extends WorkerParts {
   readonly stopping: AbortSignal
   readonly forced: AbortSignal
   /** Undefined when the partition is lost. */
-  readonly load: () => Promise<Partition | undefined>
+  readonly load: () => Promise<{ readonly known: Partition; readonly state: PartitionState } | undefined>
   readonly working: (isBehind: boolean) => void
   readonly state: PartitionState
   readonly isInherited: boolean
@@ -142,8 +142,12 @@ export class PageLoop implements Loop {
   async #reload(): Promise<Partition | undefined> {
     this.#busy = false
     const loaded = await this.#parts.load()
-    if (loaded) this.#adopt(loaded)
-    return loaded
+    if (!loaded) return undefined
+    this.#caution.recall(loaded.state.trials)
+    // Whether processes died over an event is asked again when its turn comes.
+    for (const [position, { rule }] of this.#refusals) if (rule === 'crash') this.#refusals.delete(position)
+    this.#adopt(loaded.known)
+    return loaded.known
   }
 
   #adopt(loaded: Partition): void {

@@ -50,6 +50,16 @@ describe('suspicion', () => {
     expect([mine.isAlone, mine.deathsOver(5), mine.hasTrials]).toEqual([false, undefined, false])
   })
 
+  it('counts no more what was taken back since', () => {
+    const third = new Suspicion([trial(0), trial(5), trial(5, 'alive')], true, 'me', 3)
+    expect(third.deathsOver(5)).toBe(4)
+    // What is new there is its own.
+    third.recall([trial(0), trial(5), trial(6, 'me')])
+    expect([third.deathsOver(5), third.deathsOver(6)]).toEqual([3, undefined])
+    third.recall([trial(0)])
+    expect([third.deathsOver(5), third.isAlone, third.trials]).toEqual([undefined, true, [0, 0]])
+  })
+
   it('blames the one that was tried alone for the third death', () => {
     const third = new Suspicion([trial(0), trial(5)], true, 'me', 3)
     expect([third.deathsOver(5), third.deathsOver(6)]).toEqual([3, undefined])

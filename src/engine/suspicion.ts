@@ -18,7 +18,7 @@ const everything = 0
  * neighbours is. A process that lost its partition without dying takes its records back, see `SubscriptionStore.acquit`.
  */
 export class Suspicion {
-  readonly #trials: readonly Trial[]
+  #trials: readonly Trial[]
   readonly #maxDeaths: number
   readonly #instance: string
   #mode: 'none' | 'watched' | 'alone'
@@ -52,6 +52,13 @@ export class Suspicion {
   /** The one that is tried alone, as the store has it: until a commit has said that it is over, whatever else is over by then. */
   get trying(): number | undefined {
     return this.#trial?.position === everything ? undefined : this.#trial?.position
+  }
+
+  /** What the store still has. Whoever lives, and lost its partition, may have taken its own back since. */
+  recall(trials: readonly Trial[]): void {
+    const isThere = ({ position, instance }: Trial) =>
+      trials.some((trial) => trial.position === position && trial.instance === instance)
+    this.#trials = this.#trials.filter(isThere)
   }
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */

@@ -221,7 +221,7 @@ export class Worker {
       state,
       isInherited,
       end,
-      load: async () => (await this.#load(lease, now))?.known,
+      load: () => this.#load(lease, now),
       working: (isBehind: boolean) => {
         if (isBehind || this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
       },

@@ -17,6 +17,9 @@ export const counterNames = [
   'redriven',
   'discarded',
   'passedOver',
+  'mended',
+  'seenTo',
+  'cancelled',
   'repeatedEffects',
   'trims',
   'switches',
@@ -38,6 +41,7 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
   const letters = (
     await Promise.all(app.names.map((subscription) => witness.letters.list({ subscription, limit: 10_000 })))
   ).flat()
+  const redrives = await witness.redrives.list({ limit: 1_000 })
   return {
     fenced: outcomes.filter(({ value }) => value.outcome === 'fenced').length,
     heldLanes: accepted.reduce((sum, { commit }) => sum + commit.lanes.filter(({ hold }) => hold).length, 0),
@@ -51,9 +55,12 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     takeovers: claims.filter(({ value }) => value.outcome === 'claimed' && value.isInherited).length,
     kills: count('kill'),
     handovers: count('stop'),
-    redriven: (await witness.redrives.list({ limit: 1_000 })).reduce((sum, one) => sum + one.letters, 0),
+    redriven: redrives.reduce((sum, one) => sum + one.letters, 0),
     discarded: letters.filter(({ status, endedBy }) => status === 'discarded' && endedBy !== 'policy').length,
     passedOver: letters.filter(({ status, endedBy }) => status === 'discarded' && endedBy === 'policy').length,
+    mended: letters.filter(({ revision, status }) => revision && status === 'resolved').length,
+    seenTo: letters.filter(({ status, endedBy }) => status === 'resolved' && endedBy === 'person').length,
+    cancelled: redrives.filter(({ status }) => status === 'cancelled').length,
     switches: moves.filter(({ move }) => move === 'switch').length,
     resets: moves.filter(({ move }) => move === 'reset').length,
     trims: history.happenings.filter(({ about }) => isTrimmed(about as Partial<StoreEffect> | undefined)).length,

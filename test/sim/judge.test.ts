@@ -5,7 +5,7 @@ import { createMemoryServer } from '../../src/testing/memory/store.ts'
 import { History } from '../../src/testing/simulation/history.ts'
 import { createVirtualRuntime } from '../../src/testing/virtual.ts'
 import type { StoreEffect } from '../../src/testing/simulation/checks.ts'
-import { judgeFinished, judgeOrder, leftOutOf } from './judge.ts'
+import { judgeFinished, judgeOrder, decidedIn } from './judge.ts'
 import type { StepsApp } from './steps.ts'
 import type { Known } from './walk.ts'
 
@@ -62,8 +62,8 @@ describe('what is left out', () => {
       { n: 2, flaw: 'needless' },
     ] as const
     const app = { names: ['calls'], written: new Map([['key-0', steps]]) } as unknown as StepsApp
-    const found = await leftOutOf(store, app, new Set(asked))
-    expect([found.leftOut('calls', id), found.problems]).toEqual([true, problems])
+    const found = await decidedIn(store, app, new Set(asked))
+    expect([found.decided.leftOut('calls', id), found.problems]).toEqual([true, problems])
   })
 })
 

@@ -1,44 +1,80 @@
 import type { Store } from 'holdfast'
+import { type AuditEntry, flawOf, noEntry } from '../../src/audit/audit.ts'
+import type { ReviseOutcome } from '../../src/dead-letter/letter-store.ts'
 import { slotOf } from '../../src/source/share.ts'
 import type { ClaimOutcome, Commit, CommitOutcome } from '../../src/subscription/subscription-store.ts'
 import { totalOf } from '../../src/subscription/checkpoint.ts'
 import { acceptedOf, inOrder, isAccepted, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
-import { liveVersion, type StepsApp, walksTable } from './steps.ts'
+import { liveVersion, type Step, type StepsApp, walksTable } from './steps.ts'
 import type { Known } from './walk.ts'
 
 /** What a person left out on purpose, by subscription: the ids of the events. */
 export type LeftOut = (subscription: string, id: string) => boolean
 
+/** What a person made of a step, if that is what was applied. */
+export type Mended = (subscription: string, id: string) => number | undefined
+
+/** What people decided about events, as the letters have it. */
+export interface Decided {
+  readonly leftOut: LeftOut
+  readonly mended: Mended
+}
+
 /** The ids of the events of the log, by position. */
 export type Ids = ReadonlyMap<number, string>
 
 /** Nothing is left out that nobody asked for, and that its handler does not need. */
-export async function leftOutOf(store: Store, { names, written }: StepsApp, asked: ReadonlySet<string>) {
+export async function decidedIn(store: Store, { names, written }: StepsApp, asked: ReadonlySet<string>) {
   const out = new Set<string>()
+  const steps = new Map<string, number>()
   const problems: string[] = []
   const needless = new Set(
     [...written].flatMap(([key, steps]) => steps.flatMap(({ n, flaw }) => (flaw === 'needless' ? `${key}-${n}` : []))),
   )
   for (const subscription of names) {
-    for (const { event, status, endedBy } of await store.letters.list({ subscription, limit: 100_000 })) {
-      if (status !== 'discarded') continue
+    for (const letter of await store.letters.list({ subscription, limit: 100_000 })) {
+      const { event, status, endedBy, revision } = letter
+      const isApplied = status === 'resolved' && endedBy === 'engine'
+      if (isApplied && revision) steps.set(`${subscription}/${event.id}`, stepOf(revision.body))
+      if (isApplied || (status !== 'discarded' && status !== 'resolved')) continue
       out.add(`${subscription}/${event.id}`)
       const isNeedless = subscription === 'calls' && endedBy === 'policy' && needless.has(event.id)
       if (!isNeedless && !asked.has(`${subscription}/${event.position}`))
         problems.push(`I1 ${subscription}: nobody discarded ${event.id}`)
     }
   }
-  return { leftOut: (subscription: string, id: string) => out.has(`${subscription}/${id}`), problems }
+  const decided: Decided = {
+    leftOut: (subscription, id) => out.has(`${subscription}/${id}`),
+    mended: (subscription, id) => steps.get(`${subscription}/${id}`),
+  }
+  return { decided, problems }
+}
+
+function stepOf(body: string): number {
+  return (JSON.parse(body) as Step).n
+}
+
+/** What a subscription has to apply of a key. */
+function stepsOf(
+  subscription: string,
+  key: string,
+  written: readonly Step[],
+  { leftOut, mended }: Decided,
+): readonly number[] {
+  return written.flatMap(({ n }) => {
+    const id = `${key}-${n}`
+    return leftOut(subscription, id) ? [] : (mended(subscription, id) ?? n)
+  })
 }
 
 /** I1, I2, I3: every row is what its events make of it, in their order, each of them once. Written down here by hand. */
-export async function judgeRows(store: Store, { written }: StepsApp, leftOut: LeftOut): Promise<string[]> {
+export async function judgeRows(store: Store, { written }: StepsApp, decided: Decided): Promise<string[]> {
   const stored = await store.rows.load(walksTable, [...written.keys()])
   const v = await liveVersion(store)
   return [...written].flatMap(([key, all]) => {
-    const steps = all.filter(({ n }) => !leftOut('walks', `${key}-${n}`))
-    const expected = { last: steps.at(-1)?.n ?? 0, ...trailOf(steps.map(({ n }) => n)), v }
+    const steps = stepsOf('walks', key, all, decided)
+    const expected = { last: steps.at(-1) ?? 0, ...trailOf(steps), v }
     const found = stored.get(key)
     if (steps.length === 0 && !found) return []
     return found?.json === JSON.stringify(expected)
@@ -47,27 +83,51 @@ export async function judgeRows(store: Store, { written }: StepsApp, leftOut: Le
   })
 }
 
-/** I16: what people have discarded is not back after a switch. Only who begins anew takes everything up again. */
-export function judgeDecisions(history: History, leftOut: LeftOut, ids: Ids): string[] {
+/** I16: what people have decided stays so after a switch. Only who begins anew takes everything up again. */
+export function judgeDecisions(history: History, { leftOut, mended }: Decided, ids: Ids): string[] {
   const out = new Set<number>()
+  /** What is to be applied instead of an event, the newest last; and what was. */
+  const revised = new Map<number, number[]>()
+  const applied = new Map<number, number>()
   for (const { about } of inOrder(history, ['effect'])) {
     const effect = about as StoreEffect
     const move = moveOf(effect)
-    if (move?.move === 'reset' && move.subscription === 'walks') out.clear()
+    if (move?.move === 'reset' && move.subscription === 'walks')
+      for (const known of [out, revised, applied]) known.clear()
+    revise(effect)
     const commit = isAccepted(effect) ? (effect.about?.[0] as Commit) : undefined
     if (commit?.lease.subscription !== 'walks') continue
-    for (const { change, position } of commit.letters) if (change === 'discarded') out.add(position)
+    for (const change of commit.letters) {
+      const { position } = change
+      const step = revised.get(position)?.at(-1)
+      if (change.change === 'discarded' || (change.change === 'resolved' && change.by !== 'engine')) out.add(position)
+      else if (change.change === 'resolved' && step !== undefined) applied.set(position, step)
+    }
   }
-  return [...out].flatMap((position) => {
-    const id = ids.get(position) as string
-    return leftOut('walks', id) ? [] : [`I16 walks: ${id} was discarded, and is back`]
-  })
+  const idOf = (position: number) => ids.get(position) as string
+  return [
+    ...[...out].flatMap((position) =>
+      leftOut('walks', idOf(position)) ? [] : [`I16 walks: ${idOf(position)} was left out, and is back`],
+    ),
+    ...[...applied].flatMap(([position, step]) => {
+      const found = mended('walks', idOf(position))
+      return found === step ? [] : [`I16 walks: ${idOf(position)} was mended to be ${step}, and is ${found}`]
+    }),
+  ]
+
+  function revise({ what, about: [name, body] = [], value }: StoreEffect): void {
+    const { subscription, position } = (name ?? {}) as { subscription?: string; position: number }
+    if (subscription !== 'walks' || (value as ReviseOutcome | undefined)?.outcome !== 'revised') return
+    const steps = revised.get(position) ?? []
+    if (what === 'letters.revise') revised.set(position, [...steps, stepOf(body as string)])
+    else if (what === 'letters.unrevise') revised.set(position, steps.slice(0, -1))
+  }
 }
 
 /** The same of the rows that SQL has written. */
-export function judgeNotes(notes: ReadonlyMap<string, unknown>, { written }: StepsApp, leftOut: LeftOut): string[] {
+export function judgeNotes(notes: ReadonlyMap<string, unknown>, { written }: StepsApp, decided: Decided): string[] {
   return [...written].flatMap(([key, all]) => {
-    const steps = all.filter(({ n }) => !leftOut('notes', `${key}-${n}`)).map(({ n }) => n)
+    const steps = stepsOf('notes', key, all, decided)
     const [found, expected] = [notes.get(key) ?? trailOf([]), trailOf(steps)].map((row) => JSON.stringify(row))
     return found === expected ? [] : [`I3 notes: ${key} is ${found}, not ${expected}`]
   })
@@ -105,6 +165,18 @@ function trailOf(steps: readonly number[]): { count: number; trail: number } {
   return { count: steps.length, trail: steps.reduce((trail, n) => (trail * 31 + n) % 1_000_003, 0) }
 }
 
+/** I18: there is no hole in what people did, and nothing in it was changed. */
+export async function judgeAudit({ audit }: Store): Promise<string[]> {
+  const problems: string[] = []
+  let before: Pick<AuditEntry, 'number' | 'hash'> = noEntry
+  for (const entry of await audit.list(0, 100_000)) {
+    const flaw = flawOf(entry, before)
+    if (flaw) problems.push(`I18 ${flaw}`)
+    before = entry
+  }
+  return problems
+}
+
 /** I1: each event has one outcome. */
 export async function judgeLedger({ subscriptions, letters, log }: Store, app: StepsApp): Promise<string[]> {
   const problems: string[] = []
@@ -133,7 +205,7 @@ export async function judgeLedger({ subscriptions, letters, log }: Store, app: S
 }
 
 /** Each event has its effect at least once, always with the same key, and none before the one before it. */
-export function judgeEffects({ effects, written }: StepsApp, leftOut: LeftOut, isOver: boolean): string[] {
+export function judgeEffects({ effects, written }: StepsApp, { leftOut }: Decided, isOver: boolean): string[] {
   const problems: string[] = []
   const last = new Map<string, number>()
   const keys = new Map<string, string>()

@@ -8,7 +8,9 @@ import { type Counters, countersOf } from './counters.ts'
 import { Deadlines } from './deadlines.ts'
 import { Deaths } from './deaths.ts'
 import {
+  decidedIn,
   judgeArrivals,
+  judgeAudit,
   judgeDecisions,
   judgeEffects,
   judgeFinished,
@@ -18,7 +20,6 @@ import {
   judgeOrder,
   judgePassed,
   judgeRows,
-  leftOutOf,
 } from './judge.ts'
 import { Leases } from './leases.ts'
 import { StepsApp } from './steps.ts'
@@ -45,7 +46,7 @@ export async function simulateSwarm(swarm: Swarm, crashPoints: readonly CrashPoi
 async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<string[]> {
   const { history, witness, stuck } = run
   const known = await knownOf(witness, app, swarm.steps.partitions)
-  const { leftOut, problems } = await leftOutOf(witness, app, run.discarded)
+  const { decided, problems } = await decidedIn(witness, app, run.discarded)
   const always = [
     ...history.happenings
       .filter(({ kind }) => kind === 'failed')
@@ -55,7 +56,7 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
     ...judgeHalts(history),
     ...app.seen,
     ...judgePassed(history),
-    ...judgeEffects(app, leftOut, stuck === undefined),
+    ...judgeEffects(app, decided, stuck === undefined),
     ...(swarm.steps.order === 'partition' ? judgeOrder(app, known, history) : []),
     ...(await judgeFinished(witness, app, history, swarm.steps.partitions)),
     ...judgeTries(run, known, swarm),
@@ -63,11 +64,12 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
   if (stuck !== undefined) return [`I11 ${stuck}`, ...always]
   return [
     ...always,
-    ...(await judgeRows(witness, app, leftOut)),
-    ...judgeDecisions(history, leftOut, new Map(known.map(({ id, position }) => [position, id]))),
-    ...(app.names.includes('notes') ? judgeNotes((witness as MemoryStore).table('notes'), app, leftOut) : []),
+    ...(await judgeRows(witness, app, decided)),
+    ...judgeDecisions(history, decided, new Map(known.map(({ id, position }) => [position, id]))),
+    ...(app.names.includes('notes') ? judgeNotes((witness as MemoryStore).table('notes'), app, decided) : []),
     ...(await judgeArrivals(witness, app)),
     ...(await judgeLedger(witness, app)),
+    ...(await judgeAudit(witness)),
   ]
 }
 

@@ -13,6 +13,7 @@ import {
   type Store,
   type Subscription,
 } from 'holdfast'
+import { parseBody, type RecordedEvent } from '../../src/event/event.ts'
 import type { App, Note, Outside, PlannedAppend, Rebuilt } from '../../src/testing/simulation/app.ts'
 import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
 import type { Plan } from '../../src/testing/simulation/plan.ts'
@@ -69,6 +70,8 @@ export interface StepsSettings {
   /** Whether the handler looks whether it did something before; it never did. */
   readonly dedupe: boolean
   readonly order: 'key' | 'partition'
+  /** Whether people also mend events, see to them elsewhere, and think better of it. */
+  readonly decisions: boolean
 }
 
 /** What a handler, or a projection that can kill, notes of each try: which one it is, of which event, and in the end how it went. */
@@ -95,6 +98,9 @@ export const opensAfter = 3
 /** So many lanes that fail alike are an outage. */
 export const outageLanes = 3
 
+/** What a person makes of a step is told from it by so much. */
+export const mendedBy = 1_000
+
 /** Whom an event is for, and how that breaker is called. */
 export function breakerOf({ breaker, endpoints }: StepsSettings, key: string): string | undefined {
   if (!breaker) return undefined
@@ -114,6 +120,7 @@ export class StepsApp implements App {
   readonly #settings: StepsSettings
   readonly #plan: Plan
   readonly rebuilt: Rebuilt | undefined
+  readonly mend: App['mend']
   /** What somebody saw who read while everything went wrong. */
   readonly seen: string[] = []
   readonly #versions = new Set([1])
@@ -129,6 +136,7 @@ export class StepsApp implements App {
     this.#plan = plan
     const { seed, faultsMs, appends } = plan
     this.#whims = createChance(seed, 'whims')
+    if (settings.decisions) this.mend = mended
     if (settings.rebuilds)
       this.rebuilt = {
         name: 'walks',
@@ -206,7 +214,8 @@ export class StepsApp implements App {
       events: steps,
       on: {
         Stepped: async ({ key, data }, { idempotencyKey, signal }) => {
-          const end = this.#begin('calls', `${key}-${data.n}`, note)
+          const n = data.n % mendedBy
+          const end = this.#begin('calls', `${key}-${n}`, note)
           const isNeedless = isFlawed(data, 'needless') && this.#whims.is(0.5)
           try {
             if (isFlawed(data, 'permanent')) throw failure.permanent('a bug')
@@ -217,7 +226,7 @@ export class StepsApp implements App {
               await outside.die()
             }
             if (isFlawed(data, 'hangs')) await never(signal)
-            await outside.call('call', () => void this.effects.push({ key, n: data.n, idempotencyKey }), signal)
+            await outside.call('call', () => void this.effects.push({ key, n, idempotencyKey }), signal)
             end('done')
           } catch (error) {
             const isAbandoned = signal.aborted && signal.reason instanceof HoldfastError
@@ -301,6 +310,11 @@ export class StepsApp implements App {
     }
     return planned.map((one, i) => ({ ...one, atMs: (i * faultsMs * 0.9) / planned.length }))
   }
+}
+
+function mended({ body }: RecordedEvent): string {
+  const { n } = parseBody(body) as Step
+  return JSON.stringify({ n: n + mendedBy, flaw: 'none' } satisfies Step)
 }
 
 function never(signal: AbortSignal): Promise<never> {

@@ -29,6 +29,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.kept > 0 ? [{ ...steps, kept: 0 }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
+    ...(steps.decisions ? [{ ...steps, decisions: false }] : []),
     ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
     ...(steps.order === 'partition' ? [{ ...steps, order: 'key' as const }] : []),
   ]
@@ -56,5 +57,6 @@ function stepsOf(chance: Chance): StepsSettings {
     rebuilds: chance.is(0.5),
     dedupe: chance.is(0.3),
     order: chance.is(0.2) ? 'partition' : 'key',
+    decisions: chance.is(0.5),
   }
 }

@@ -1,4 +1,5 @@
 import type { EventCatalog } from '../../event/catalog.ts'
+import type { RecordedEvent } from '../../event/event.ts'
 import type { Draft } from '../../log/admit.ts'
 import type { Rebuildable } from '../../rebuild/generation.ts'
 import type { Store } from '../../store.ts'
@@ -47,6 +48,8 @@ export interface App {
   subscriptions(outside: Outside, note: Note): readonly (Consumer | Subscription)[]
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[]
   readonly rebuilt?: Rebuilt | undefined
+  /** What a person makes of the data of an event that is parked, as JSON. Where there is such a one, people do all that people can do. */
+  readonly mend?: ((event: RecordedEvent) => string) | undefined
   /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
   heal?(): void
   /**

@@ -1,35 +1,46 @@
+import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Store } from '../../store.ts'
+import type { App } from './app.ts'
 import type { Chance } from './chance.ts'
 import type { Process } from './process.ts'
 
-/** Somebody who pauses, resumes, lets go and discards, over a network like everybody else's. */
+/** Who does nothing to the events themselves lets them go, and discards one now and then. */
+const usual = ['pause', 'redrive', 'redrive', 'redrive', 'discard'] as const
+const all = [...usual, 'resolve', 'revise', 'revise', 'unrevise', 'cancel'] as const
+type Act = (typeof all)[number]
+
+const why = { by: 'person', reason: 'to see what happens' }
+
+/** Somebody who pauses, resumes, lets go, mends and discards, over a network like everybody else's. */
 export class Person {
-  /** What was asked to be discarded: `subscription/position`. */
+  /** What was asked to be left out: `subscription/position`. */
   readonly discarded = new Set<string>()
   readonly #store: Store
   readonly #process: Process
   readonly #subscriptions: readonly string[]
+  readonly #mend: App['mend']
   readonly #chance: Chance
   readonly #tell: (who: string, kind: string, text: string) => void
   #acts = 0
 
   constructor(
     { process, store }: { readonly process: Process; readonly store: Store },
-    subscriptions: readonly string[],
+    { subscriptions, mend }: { readonly subscriptions: readonly string[]; readonly mend: App['mend'] },
     chance: Chance,
     tell: (who: string, kind: string, text: string) => void,
   ) {
     this.#process = process
     this.#store = store
     this.#subscriptions = subscriptions
+    this.#mend = mend
     this.#chance = chance
     this.#tell = tell
   }
 
   act(at: number): Promise<void> {
     const subscription = this.#chance.pick(this.#subscriptions)
-    return this.#act(at, subscription, this.#chance.pick(['pause', 'redrive', 'redrive', 'redrive', 'discard']))
+    return this.#act(at, subscription, this.#chance.pick(this.#mend ? all : usual))
   }
 
   discard(at: number, subscription: string): Promise<void> {
@@ -37,11 +48,12 @@ export class Person {
   }
 
   /** Never rejects. */
-  async #act(at: number, subscription: string, what: 'pause' | 'redrive' | 'discard'): Promise<void> {
+  async #act(at: number, subscription: string, what: Act): Promise<void> {
     this.#tell('person', what, subscription)
     try {
       if (what === 'pause') await this.#pause(subscription, at)
-      else await this.#ask(subscription, what, at)
+      else if (what === 'cancel') await this.#cancel(at)
+      else await this.#see(subscription, what, at)
     } catch (error) {
       // A person tries again some other time.
       if (!(error instanceof HoldfastError)) throw error
@@ -55,20 +67,54 @@ export class Person {
     await subscriptions.resume(subscription)
   }
 
-  async #ask(subscription: string, act: 'redrive' | 'discard', at: number): Promise<void> {
-    const { letters, redrives } = this.#store
-    const parked = await letters.list({ subscription, status: 'parked', limit: 100 })
+  async #cancel(at: number): Promise<void> {
+    const asked = await this.#store.redrives.list({ limit: 100 })
+    const running = asked.filter(({ status }) => status === 'running')
+    if (running.length === 0) return
+    const { id } = this.#chance.pick(running)
+    await this.#store.redrives.cancel(id, { ...why, act: 'redrive.cancel', target: id, at, details: {} })
+  }
+
+  /** To one of those that are parked, or to all of them. */
+  async #see(subscription: string, act: Exclude<Act, 'pause' | 'cancel'>, at: number): Promise<void> {
+    const parked = await this.#parked(subscription)
     if (parked.length === 0) return
-    const { position } = this.#chance.pick(parked).event
-    if (act === 'discard') this.discarded.add(`${subscription}/${position}`)
-    const isOne = act === 'discard' || this.#chance.is(0.5)
-    await redrives.ask({
+    const letter = this.#chance.pick(parked)
+    if (act !== 'revise' && act !== 'unrevise') return this.#ask(letter, act, at)
+    await this.#revise(letter, act, at)
+    // Who mends one wants to see what comes of it, at once or some other time.
+    if (act === 'revise' && this.#chance.is(0.7)) await this.#ask(letter, 'redrive', at)
+  }
+
+  /** Of one subscription; or, for somebody who has much to do, of the first that has any. */
+  async #parked(subscription: string): Promise<readonly DeadLetter[]> {
+    const names = this.#mend ? [subscription, ...this.#subscriptions] : [subscription]
+    for (const name of names) {
+      const parked = await this.#store.letters.list({ subscription: name, status: 'parked', limit: 100 })
+      if (parked.length > 0) return parked
+    }
+    return []
+  }
+
+  async #revise({ subscription, partition, event }: DeadLetter, act: 'revise' | 'unrevise', at: number): Promise<void> {
+    const { letters } = this.#store
+    const { position } = event
+    const name = { subscription, partition, position }
+    const deed = { ...why, act: `letter.${act}`, target: `${subscription}/${position}`, at, details: {} }
+    if (act === 'unrevise') await letters.unrevise(name, deed)
+    else await letters.revise(name, this.#mend?.(event) as string, deed)
+  }
+
+  async #ask({ subscription, event }: DeadLetter, act: 'redrive' | 'discard' | 'resolve', at: number): Promise<void> {
+    const { position } = event
+    if (act !== 'redrive') this.discarded.add(`${subscription}/${position}`)
+    const isOne = act !== 'redrive' || this.#chance.is(0.5)
+    await this.#store.redrives.ask({
       id: `act-${++this.#acts}`,
       subscription,
       act,
       filter: isOne ? { position } : { status: 'parked' },
-      by: 'person',
-      reason: 'to see what happens',
+      ...why,
       at,
       expected: undefined,
       rate: this.#chance.is(0.2) ? 5 : undefined,

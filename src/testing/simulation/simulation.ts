@@ -34,7 +34,7 @@ export interface Run {
   readonly history: History
   readonly witness: Store
   readonly network: Network
-  /** What a person discarded: `subscription/position`. */
+  /** What a person wanted to be left out: `subscription/position`. */
   readonly discarded: ReadonlySet<string>
   /** Undefined when everything came to an end in time. */
   readonly stuck: string | undefined
@@ -88,7 +88,7 @@ export async function runSimulation(
     writer.begin(schedule)
     const person = new Person(
       open('person'),
-      consumers.map(({ name }) => name),
+      { subscriptions: consumers.map(({ name }) => name), mend: app.mend },
       createChance(seed, 'person'),
       tell,
     )

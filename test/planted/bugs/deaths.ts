@@ -2,6 +2,15 @@ import type { Bug } from '../bug.ts'
 
 export const deathBugs: readonly Bug[] = [
   {
+    name: 'blamed-though-it-was-taken-back',
+    tells: 'An event is parked for the death of a process that lives, and had said so before everything was read again.',
+    file: 'src/engine/pages.ts',
+    find: `    this.#caution.recall(loaded.state.trials)
+`,
+    replace: '',
+    suite: ['src/engine/page-deaths.test.ts'],
+  },
+  {
     name: 'deadly-event-never-alone',
     tells: 'An event that kills its process is tried for ever, and takes the process with it each time.',
     file: 'src/engine/suspicion.ts',

@@ -87,7 +87,7 @@ export const foundBugs: readonly Bug[] = [
     tells:
       'What comes after a discarded event has its effect while the store still holds that one: who takes the discard back gets the two in the wrong order.',
     file: 'src/engine/handling/loop.ts',
-    find: `    if (!this.#beginnings.isLettingFlow) await this.#intake.read()`,
+    find: `    if (!this.#isLettingFlow) await this.#intake.read()`,
     replace: `    await this.#intake.read()`,
     suite: ['src/engine/handler-redrive.test.ts'],
   },
