@@ -15,7 +15,7 @@ import {
   stateOf,
   unreachable,
 } from '../../test/noting.ts'
-import { ask } from '../../test/redrive/asking.ts'
+import { ask as letGo } from '../../test/redrive/asking.ts'
 import { createLog, definePolicy, failure, fixed, park, retry, type Store } from '../index.ts'
 import { createRandom } from '../testing/virtual.ts'
 
@@ -258,7 +258,7 @@ describe('what its handler passes over', () => {
   it.for([
     ['another letter', 2],
     ['what comes in just then', 1],
-  ] as const)('was held before: it is in the store before %s is begun', async ([_, letters]) => {
+  ] as const)('was held before: it is in the store before %s is begun', async ([, letters]) => {
     await using world = await createWorld()
     await fill(world, ['a'], letters)
     let isHeld = true
@@ -271,7 +271,7 @@ describe('what its handler passes over', () => {
     await run(world, engine, 5_000)
     expect(told).toEqual([1])
     isHeld = false
-    await ask(world.store, 'notify')
+    await letGo(world.store, 'notify')
     await world.runtime.advance(5_000)
     expect(told).toEqual([1, 1, 'left out', 2])
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 1, held: 0, discarded: 1 })

@@ -119,7 +119,7 @@ describe('after deaths', () => {
       expect(life.isDead).toBe(true)
     }
     const { subscriptions } = world.store
-    const [alone] = (await trialsOf(world, 'sums')).filter(({ position }) => position === 2)
+    const alone = (await trialsOf(world, 'sums')).find(({ position }) => position === 2)
     let commits = 0
     const store: Store = {
       ...world.store,

@@ -55,7 +55,7 @@ describe('what is left out', () => {
     ['its handler does not need it', 'policy', 'key-0-2', [], []],
     ['its handler needs it', 'policy', 'key-0-1', [], ['I1 calls: nobody discarded key-0-1']],
     ['it is needless, and somebody else did', 'ann', 'key-0-2', [], ['I1 calls: nobody discarded key-0-2']],
-  ] as const)('is known, and why: %s', async ([_, by, id, asked, problems]) => {
+  ] as const)('is known, and why: %s', async ([, by, id, asked, problems]) => {
     const store = { letters: { list: async () => [letter(id, by)] } } as unknown as Store
     const steps = [
       { n: 1, flaw: 'none' },
@@ -88,7 +88,7 @@ describe('where a partition is kept in order', () => {
     ['one was held, and came later', [1, 3, 2], [2], []],
     ['one came too early', [1, 3, 2], [], ['I2 calls: the effect of key-3-1 came before that of key-2-1']],
     ['one never came', [1, 3], [], ['I2 calls: key-2-1 had no effect, and what is behind it had']],
-  ] as const)('%s', ([_, effects, held, problems]) => {
+  ] as const)('%s', ([, effects, held, problems]) => {
     expect(judge(effects, held)).toEqual(problems)
   })
 })

@@ -27,7 +27,7 @@ export type Ids = ReadonlyMap<number, string>
 /** Nothing is left out that nobody asked for, and that its handler does not need. */
 export async function decidedIn(store: Store, { names, written }: StepsApp, asked: ReadonlySet<string>) {
   const out = new Set<string>()
-  const steps = new Map<string, number>()
+  const mended = new Map<string, number>()
   const problems: string[] = []
   const needless = new Set(
     [...written].flatMap(([key, steps]) => steps.flatMap(({ n, flaw }) => (flaw === 'needless' ? `${key}-${n}` : []))),
@@ -36,7 +36,7 @@ export async function decidedIn(store: Store, { names, written }: StepsApp, aske
     for (const letter of await store.letters.list({ subscription, limit: 100_000 })) {
       const { event, status, endedBy, revision } = letter
       const isApplied = status === 'resolved' && endedBy === 'engine'
-      if (isApplied && revision) steps.set(`${subscription}/${event.id}`, stepOf(revision.body))
+      if (isApplied && revision) mended.set(`${subscription}/${event.id}`, stepOf(revision.body))
       if (isApplied || (status !== 'discarded' && status !== 'resolved')) continue
       out.add(`${subscription}/${event.id}`)
       const isNeedless = subscription === 'calls' && endedBy === 'policy' && needless.has(event.id)
@@ -46,7 +46,7 @@ export async function decidedIn(store: Store, { names, written }: StepsApp, aske
   }
   const decided: Decided = {
     leftOut: (subscription, id) => out.has(`${subscription}/${id}`),
-    mended: (subscription, id) => steps.get(`${subscription}/${id}`),
+    mended: (subscription, id) => mended.get(`${subscription}/${id}`),
   }
   return { decided, problems }
 }

@@ -3,7 +3,8 @@ import type { Bug } from '../bug.ts'
 export const deathBugs: readonly Bug[] = [
   {
     name: 'blamed-though-it-was-taken-back',
-    tells: 'An event is parked for the death of a process that lives, and had said so before everything was read again.',
+    tells:
+      'An event is parked for the death of a process that lives, and had said so before everything was read again.',
     file: 'src/engine/pages.ts',
     find: `    this.#caution.recall(loaded.state.trials)
 `,
