@@ -33,3 +33,12 @@ it('does not go on with what was something else', () => {
   new LongRun(file, { cycles: 9 }, 0).keep(4)
   expect(() => new LongRun(file, { cycles: 10 }, 0)).toThrow(/other settings: {"cycles":9}/)
 })
+
+it('does not share its file with another run', () => {
+  const file = newFile()
+  const [first, second] = [new LongRun(file, {}, 0), new LongRun(file, {}, 0)]
+  first.keep(1)
+  expect(() => second.keep(1)).toThrow(/two runs/)
+  first.keep(2)
+  expect(new LongRun(file, {}, 0).progress).toBe(2)
+})

@@ -15,12 +15,15 @@ export class LongRun<Progress> {
   readonly #settings: object
   readonly #begun = performance.now()
   readonly #before: Kept<Progress> | undefined
+  /** What is in the file, as far as this run knows. */
+  #kept: string | undefined
   progress: Progress
 
   constructor(file: string | undefined, settings: object, beginning: Progress) {
     this.#file = file
     this.#settings = settings
-    if (file !== undefined && existsSync(file)) this.#before = JSON.parse(readFileSync(file, 'utf8')) as Kept<Progress>
+    this.#kept = this.#read()
+    if (this.#kept !== undefined) this.#before = JSON.parse(this.#kept) as Kept<Progress>
     if (this.#before && !isDeepStrictEqual(this.#before.settings, settings))
       throw new Error(`${file} is of a run with other settings: ${JSON.stringify(this.#before.settings)}.`)
     this.progress = this.#before?.progress ?? beginning
@@ -39,14 +42,21 @@ export class LongRun<Progress> {
   keep(progress: Progress): void {
     this.progress = progress
     if (this.#file === undefined) return
+    if (this.#read() !== this.#kept)
+      throw new Error(`${this.#file} was changed by somebody else: two runs can't keep what they did in one file.`)
     const kept: Kept<Progress> = {
       settings: this.#settings,
       seconds: this.seconds,
       revisions: this.revisions,
       progress,
     }
-    writeFileSync(`${this.#file}.new`, `${JSON.stringify(kept)}\n`)
+    this.#kept = `${JSON.stringify(kept)}\n`
+    writeFileSync(`${this.#file}.new`, this.#kept)
     renameSync(`${this.#file}.new`, this.#file)
+  }
+
+  #read(): string | undefined {
+    return this.#file !== undefined && existsSync(this.#file) ? readFileSync(this.#file, 'utf8') : undefined
   }
 }
 
