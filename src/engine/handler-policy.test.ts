@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { bank, countsOf, createWorld, credited, debited, heldOf } from '../../test/fixtures.ts'
-import { fill, heard, keysOf, noting, run } from '../../test/noting.ts'
+import { fill, heard, keysOf, noting, run, stateOf } from '../../test/noting.ts'
 import {
+  block,
   createLog,
   customPolicy,
   defineHandler,
@@ -246,5 +247,26 @@ describe('a handler in several partitions', () => {
     expect(new Set(all.map(({ id }) => id)).size).toBe(72)
     expect(one.calls.length).toBeGreaterThan(0)
     expect(await second.verify('notify')).toMatchObject({ ok: true, counts: { applied: 72 } })
+  })
+})
+
+describe('a block', () => {
+  it('is not over because others, that were under way, go through', async () => {
+    await using world = await createWorld()
+    await fill(world, keysOf(8), 20)
+    const { handler, calls } = noting(
+      world,
+      async ({ key }) => {
+        if (key === 'key-0') throw Object.assign(new Error('no room'), { code: 'ENOSPC' })
+        await world.runtime.timers.sleep(30)
+      },
+      { failure: definePolicy({ infrastructure: block(fixed('5s')), outage: false }) },
+    )
+    const engine = world.engine([handler])
+    await run(world, engine, 12_000)
+    // At its own times, and nobody else before it went through.
+    expect(calls.filter(({ key }) => key === 'key-0').map(({ at }) => seconds(at))).toEqual([0, 5, 10])
+    expect(calls).toHaveLength(3 + 7)
+    expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'block' })
   })
 })

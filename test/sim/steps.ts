@@ -1,4 +1,5 @@
 import {
+  block,
   defineEvents,
   defineHandler,
   definePolicy,
@@ -8,6 +9,7 @@ import {
   failure,
   HoldfastError,
   park,
+  pause,
   retry,
   type StandardSchema,
   type Store,
@@ -70,6 +72,8 @@ export interface StepsSettings {
   /** Whether the handler looks whether it did something before; it never did. */
   readonly dedupe: boolean
   readonly order: 'key' | 'partition'
+  /** Whether the handler stands still where it may be nobody's fault, instead of trying again later. */
+  readonly stops: 'never' | 'block' | 'pause'
   /** Whether people also mend events, see to them elsewhere, and think better of it. */
   readonly decisions: boolean
 }
@@ -93,6 +97,8 @@ export async function liveVersion({ rebuilds }: Store): Promise<number | undefin
 export const maxDeaths = 3
 export const firstDelayMs = 200
 export const timeoutMs = 3_000
+/** So many failures in a row make it pause, where it does. */
+const pausedAfter = 3
 /** So many failures in a row open a breaker. */
 export const opensAfter = 3
 /** So many lanes that fail alike are an outage. */
@@ -207,7 +213,14 @@ export class StepsApp implements App {
   }
 
   subscriptions(outside: Outside, note: Note) {
-    const { partitions, concurrency, attempts, breaker, endpoints, dedupe, order } = this.#settings
+    const { partitions, concurrency, attempts, breaker, endpoints, dedupe, order, stops } = this.#settings
+    const backoff = exponential(`${firstDelayMs}ms`, { cap: '5s' })
+    const again = retry({ attempts, backoff }).then(park)
+    const transient = {
+      never: again,
+      block: block(backoff),
+      pause: pause({ failures: pausedAfter, for: '2s', before: again }),
+    }
     const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
     const walks = this.#walks(this.#versionOf(outside.name))
     const calls = defineHandler('calls', {
@@ -237,7 +250,7 @@ export class StepsApp implements App {
         },
       },
       failure: definePolicy({
-        transient: retry({ attempts, backoff: exponential(`${firstDelayMs}ms`, { cap: '5s' }) }).then(park),
+        transient: transient[stops],
         outage: { lanes: outageLanes },
         maxDeaths,
       }),

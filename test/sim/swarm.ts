@@ -29,6 +29,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.kept > 0 ? [{ ...steps, kept: 0 }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
+    ...(steps.stops === 'never' ? [] : [{ ...steps, stops: 'never' as const }]),
     ...(steps.decisions ? [{ ...steps, decisions: false }] : []),
     ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
     ...(steps.order === 'partition' ? [{ ...steps, order: 'key' as const }] : []),
@@ -58,5 +59,6 @@ function stepsOf(chance: Chance): StepsSettings {
     dedupe: chance.is(0.3),
     order: chance.is(0.2) ? 'partition' : 'key',
     decisions: chance.is(0.5),
+    stops: chance.pick(['never', 'never', 'never', 'block', 'pause'] as const),
   }
 }

@@ -86,7 +86,9 @@ export class Tries implements Watcher {
     if (hold?.headPosition === position && (hold.dueAt ?? 0) > beginning + atMs)
       this.problems.push(`I11 ${id} was begun ${where}, and is due at ${(hold.dueAt as number) - beginning} ms`)
     const { last } = this.#lifeOf(position)
-    const isFree = breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
+    // Who pauses after some that failed goes on as soon as one goes through.
+    const isPaused = this.#settings.stops === 'pause'
+    const isFree = isPaused || breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
     // One less, for what is lost by rounding.
     if (last && !isFree && atMs - last.atMs < firstDelayMs - 1)
       this.problems.push(`I11 ${id} was begun ${where}, ${(atMs - last.atMs).toFixed(0)} ms after it failed`)

@@ -239,11 +239,11 @@ export class Attempts {
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
     const { clock } = parts.runtime
-    const begun = clock.mono()
+    const begunAt = clock.mono()
     this.#deadlines.add(attempt)
     const result = await attempt.run(entry.work ?? unknownType, event, ctx)
     this.#deadlines.delete(attempt)
-    const tried = { event, ctx, pass, tookMs: clock.mono() - begun }
+    const tried = { event, ctx, pass, begunAt, tookMs: clock.mono() - begunAt }
     if (!running.has(entry)) return unlearned(() => undefined)
     if (result.result === 'succeeded') return () => verdicts.succeeded(track, entry, tried, result.value)
     return () => verdicts.failed(track, entry, result.error, tried)

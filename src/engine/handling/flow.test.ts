@@ -26,7 +26,7 @@ describe('lanes that fail alike', () => {
   it('are none with an answer between, and a lane that failed before it is no news', () => {
     const { flow } = flowing()
     flow.failed('a', one)
-    expect(flow.answered()).toBe(false)
+    expect(flow.answered(0)).toBe(false)
     expect(flow.inARow).toBe(0)
     expect(flow.failed('b', one)).toBeUndefined()
     expect(flow.failed('a', one)).toBeUndefined()
@@ -37,7 +37,7 @@ describe('lanes that fail alike', () => {
   it('are news again when they had their verdict', () => {
     const { flow } = flowing()
     flow.failed('a', one)
-    flow.answered()
+    flow.answered(0)
     flow.settled('a', false)
     flow.failed('b', one)
     expect(flow.failed('a', one)).toEqual(new Set(['a', 'b']))
@@ -59,12 +59,12 @@ describe('lanes that fail alike', () => {
     const { flow } = flowing()
     const fail = (...lanes: string[]) => lanes.map((lane) => flow.failed(lane, one)?.size)
     expect(fail('a', 'b')).toEqual([undefined, 2])
-    flow.answered()
+    flow.answered(0)
     for (const lane of ['a', 'b', 'c', 'd', 'e']) flow.failed(lane, other)
-    flow.answered()
+    flow.answered(0)
     for (const lane of ['c', 'd', 'e', 'f', 'g', 'h', 'i', 'j']) flow.settled(lane, true)
     expect(fail('c', 'd', 'e', 'f')).toEqual([undefined, undefined, undefined, 4])
-    flow.answered()
+    flow.answered(0)
     flow.settled('c', true)
     expect(fail('g', 'h')).toEqual([undefined, 2])
   })
@@ -73,10 +73,10 @@ describe('lanes that fail alike', () => {
     const { flow } = flowing()
     flow.failed('a', one)
     flow.failed('b', one)
-    flow.answered()
+    flow.answered(0)
     flow.settled('a', false)
     expect([flow.failed('c', one), flow.failed('d', one)]).toEqual([undefined, undefined])
-    flow.answered()
+    flow.answered(0)
     flow.settled('b', false)
     expect([flow.failed('e', one), flow.failed('f', one)?.size]).toEqual([undefined, 2])
   })
@@ -134,7 +134,7 @@ describe('a standstill', () => {
     const { flow } = flowing()
     flow.probed(5)
     flow.probedUntil(5)
-    flow.doubt()
+    flow.doubt(1_000)
     expect([flow.nextAt(), flow.limit(), flow.isAnybodys]).toEqual([undefined, 4, false])
   })
 
@@ -143,7 +143,7 @@ describe('a standstill', () => {
     const isAnybodys = (why: Parameters<Flow['stand']>[0]) => {
       flow.stand(why, one, backoff)
       const before = flow.isAnybodys
-      flow.doubt()
+      flow.doubt(1_000)
       return [before, flow.isAnybodys]
     }
     expect(isAnybodys('outage')).toEqual([true, true])
@@ -157,18 +157,29 @@ describe('a standstill', () => {
     const { flow, runtime } = flowing(5)
     flow.stand('outage', one, backoff)
     await runtime.advance(1_000)
-    expect(flow.answered()).toBe(true)
+    expect(flow.answered(1_000)).toBe(true)
     expect([flow.standstill, flow.limit()]).toEqual([undefined, 1])
-    const limits = Array.from({ length: 5 }, () => [flow.answered(), flow.limit()])
+    const limits = Array.from({ length: 5 }, () => [flow.answered(1_000), flow.limit()])
     expect(limits).toEqual([2, 4, 5, 5, 5].map((limit) => [false, limit]))
   })
 
   it('that was no outage, as somebody under way was answered, spares nobody', () => {
     const { flow } = flowing()
     flow.stand('outage', one, backoff)
-    expect([flow.answered(), flow.limit()]).toEqual([true, 4])
+    expect([flow.answered(0), flow.limit()]).toEqual([true, 4])
     flow.stand('pause', one, backoff)
-    expect([flow.answered(), flow.limit()]).toEqual([true, 1])
+    expect([flow.answered(0), flow.limit()]).toEqual([true, 1])
+  })
+
+  it.for(['block', 'order'] as const)('of one event, by %s, is not over for who was under way', async (why) => {
+    const { flow, runtime } = flowing()
+    flow.stand(why, one, backoff)
+    flow.doubt(999)
+    expect([flow.answered(999), flow.isAnybodys, flow.standstill?.why, flow.limit()]).toEqual([false, false, why, 0])
+    await runtime.advance(1_000)
+    flow.probed()
+    expect([flow.answered(999), flow.standstill?.why]).toEqual([false, why])
+    expect([flow.answered(1_000), flow.standstill, flow.limit()]).toEqual([true, undefined, 1])
   })
 
   it('that was probed spares them, also before its next probe', async () => {
@@ -176,6 +187,6 @@ describe('a standstill', () => {
     flow.stand('outage', one, backoff)
     await runtime.advance(1_000)
     flow.probed()
-    expect([flow.answered(), flow.limit()]).toEqual([true, 1])
+    expect([flow.answered(1_000), flow.limit()]).toEqual([true, 1])
   })
 })

@@ -14,6 +14,8 @@ export interface Standstill {
   /** How many lanes failed alike before it was taken for an outage. */
   readonly lanes: number
   readonly backoff: Backoff
+  /** Until then, by the monotonic clock, nothing is begun: whatever was before that was under way. */
+  readonly firstAt: number
   /** Whether any event can tell that it is over. Where the policy wants it, the partition stands still at one event. */
   isAnybodys: boolean
   probes: number
@@ -86,9 +88,10 @@ export class Flow {
     return this.#standstill?.isAnybodys === true
   }
 
-  /** What it stands still at fails in another way by now, so others are asked too: it may be the only one that does. */
-  doubt(): void {
-    if (this.#standstill?.why === 'block') this.#standstill.isAnybodys = true
+  /** What it stands still at, begun at a time, fails in another way by now, so others are asked too: it may be the only one that does. */
+  doubt(begunAt: number): void {
+    const standing = this.#standstill
+    if (standing?.why === 'block' && begunAt >= standing.firstAt) standing.isAnybodys = true
   }
 
   /** When there is something to do again; undefined while it flows. */
@@ -96,14 +99,17 @@ export class Flow {
     return this.#standstill?.probeAt
   }
 
-  /** The other side answered. True when that ends a standstill. */
-  answered(): boolean {
+  /** The other side answered one that was begun at a time, by the monotonic clock. True when that ends a standstill. */
+  answered(begunAt: number): boolean {
     this.#failing.clear()
     this.#inARow = 0
     this.#answers++
     if (this.#standstill) {
+      // Where it stands still at one event, nobody who was under way can tell that it is over.
+      if (!this.#standstill.isAnybodys && begunAt < this.#standstill.firstAt) return false
       // Whoever was under way when it was declared got an answer: there was no outage, and nobody needs to be spared.
-      this.#ramp = this.#standstill.why === 'outage' && !this.#mayHaveProbed() ? Number.POSITIVE_INFINITY : 1
+      const { why, firstAt } = this.#standstill
+      this.#ramp = why === 'outage' && begunAt < firstAt ? Number.POSITIVE_INFINITY : 1
       this.#standstill = undefined
       return true
     }
@@ -148,7 +154,8 @@ export class Flow {
     const delayMs = waitMs ?? backoff.delayMs(1, random)
     const probeAt = clock.mono() + delayMs
     const isAnybodys = why !== 'block' && why !== 'order'
-    this.#standstill = { why, failure, since: clock.now(), lanes, backoff, isAnybodys, probes: 0, probeAt }
+    const since = clock.now()
+    this.#standstill = { why, failure, since, lanes, backoff, firstAt: probeAt, isAnybodys, probes: 0, probeAt }
   }
 
   /** The probe failed, and somebody else says when the next one is. */
@@ -164,11 +171,5 @@ export class Flow {
     if (clock.mono() < standing.probeAt) return
     standing.probes++
     standing.probeAt = clock.mono() + Math.max(atLeastMs, standing.backoff.delayMs(standing.probes + 1, random))
-  }
-
-  /** Until then nothing was begun, so that whatever ends was begun before. */
-  #mayHaveProbed(): boolean {
-    const standing = this.#standstill
-    return standing !== undefined && (standing.probes > 0 || this.#runtime.clock.mono() >= standing.probeAt)
   }
 }

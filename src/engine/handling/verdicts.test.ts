@@ -50,6 +50,8 @@ const triedOf = (entry: Entry, pass: Tried['pass'] = { entry: 'none' }): Tried =
   event: { id: entry.record.id } as Tried['event'],
   ctx: { attempt: 1 } as Tried['ctx'],
   pass,
+  // After everything else here.
+  begunAt: Number.POSITIVE_INFINITY,
   tookMs: 5,
 })
 const not = (message: string) => failure.transient(message)

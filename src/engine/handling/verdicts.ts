@@ -18,6 +18,8 @@ export interface Tried {
   readonly event: Event
   readonly ctx: HandlerContext
   readonly pass: Pass
+  /** By the monotonic clock. */
+  readonly begunAt: number
   readonly tookMs: number
 }
 
@@ -42,12 +44,12 @@ export class Verdicts {
     this.#tell = tell
   }
 
-  succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, tookMs }: Tried, value: unknown): void {
+  succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, begunAt, tookMs }: Tried, value: unknown): void {
     const { waits, tracer, dedup, ledger, flow, tracks } = this.#desk
     waits.report(entry.lane, pass, true)
     tracer.completed(entry.record, ctx.attempt, tookMs)
     flow.settled(entry.lane, true)
-    this.#answered()
+    this.#answered(begunAt)
     const mark = dedup?.end(event, true, value)
     this.#over(entry, {
       live: () => ledger.applied(entry.record, mark),
@@ -81,11 +83,11 @@ export class Verdicts {
     if (flow.standstill?.why === 'order' && !entry.isLetter && tried?.pass.entry !== 'probe')
       return this.#stillBlocks(track, entry, found, failure)
     if (isOwn) {
-      this.#answered()
+      this.#answered(tried?.begunAt)
       return this.#decide(track, entry, found, failure)
     }
     if (flow.standstill) {
-      if (this.#decisionOf(entry, found).decision !== 'stop') flow.doubt()
+      if (tried && this.#decisionOf(entry, found).decision !== 'stop') flow.doubt(tried.begunAt)
       flow.probed(found.retryAfterMs)
       this.#tell()
     }
@@ -237,7 +239,8 @@ export class Verdicts {
   /** It has its outcome. Its track goes on when it may. */
   #over(entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
     const { suspicion, ledger, flow, window } = this.#desk
-    if (flow.standstill?.why === 'order') this.#answered()
+    // It is the one that everything waits for.
+    if (flow.standstill?.why === 'order' && !entry.isLetter) this.#answered(Number.POSITIVE_INFINITY)
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else {
       record.live()
@@ -310,8 +313,10 @@ export class Verdicts {
     this.#tell()
   }
 
-  #answered(): void {
-    if (!this.#desk.flow.answered()) return
+  /** One that was begun at a time; just now, where it was not even tried. */
+  #answered(begunAt?: number): void {
+    const { flow, parts } = this.#desk
+    if (!flow.answered(begunAt ?? parts.runtime.clock.mono())) return
     this.#desk.tracer.resumed()
     this.#tell()
   }

@@ -2,6 +2,16 @@ import type { Bug } from '../bug.ts'
 
 export const retryBugs: readonly Bug[] = [
   {
+    name: 'bystanders-end-a-block',
+    tells:
+      'A partition that should stand still at one event goes on, and hammers that event, as soon as anybody else who was under way goes through.',
+    file: 'src/engine/handling/flow.ts',
+    find: `      if (!this.#standstill.isAnybodys && begunAt < this.#standstill.firstAt) return false
+`,
+    replace: '',
+    suite: ['src/engine/handler-policy.test.ts'],
+  },
+  {
     name: 'retry-counted-twice',
     tells: 'An event is parked after half of the tries that its policy gives it.',
     file: 'src/engine/handling/verdicts.ts',
