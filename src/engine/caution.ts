@@ -42,11 +42,6 @@ export class Caution {
     return this.#suspicion.mayHaveTrials
   }
 
-  /** Everything is read again, and with it what the store has of trials. */
-  recall(trials: readonly Trial[]): void {
-    this.#suspicion.recall(trials)
-  }
-
   /** Whether the user's code may run now, until `dismiss`. One that is still on trial after that stays alone. */
   admit(): boolean {
     if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
@@ -70,6 +65,11 @@ export class Caution {
   refusalOf(position: number): Failure | undefined {
     const deaths = this.#suspicion.deathsOver(position)
     return deaths === undefined ? undefined : deadly(deaths)
+  }
+
+  /** What the store has of trials by now, before an event is refused. */
+  recall(position: number, trials: readonly Trial[]): void {
+    this.#suspicion.recall(position, trials)
   }
 
   /** It has that refusal as its outcome. */

@@ -277,6 +277,27 @@ describe('what its handler passes over', () => {
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 1, held: 0, discarded: 1 })
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
+
+  it('was held while only the order of its key was kept, and that of the partition is now', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a'], 1)
+    const parking = noting(world, () => {
+      throw failure.permanent('no')
+    })
+    const before = world.engine([parking.handler])
+    await run(world, before, 5_000)
+    await Promise.all([before.stop(), world.runtime.advance(5_000)])
+    const log = createLog({ store: world.store, events: bank })
+    const isNeedless = (amount: number) => {
+      if (amount === 1) void log.append('a', [credited(2)])
+      return amount === 1
+    }
+    const { told, engine } = watching(world, isNeedless, { order: 'partition' })
+    await run(world, engine, 2_000)
+    await letGo(world.store, 'notify')
+    await world.runtime.advance(5_000)
+    expect(told).toEqual([1, 'left out', 2])
+  })
 })
 
 describe('commits whose end is not known', () => {

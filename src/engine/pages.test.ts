@@ -99,13 +99,13 @@ async function looping(options: Kind = {}) {
   const tenure = new Tenure(parts as unknown as PageLoopParts, forced.signal, () => undefined)
   tenure.lease = lease
   const watchesGaps = read.versions === 'unordered'
-  const load: PageLoopParts['load'] = async () => {
+  const load = async (): Promise<Partition | undefined> => {
     seen.loads++
     const state = await subscriptions.load(name, share.partition)
     if (!state || state.epoch !== lease.epoch) return undefined
     tenure.load(state)
     const lanes = await store.letters.heldLanes(name, share.partition)
-    const known: Partition = {
+    return {
       store,
       subscription,
       share,
@@ -116,10 +116,10 @@ async function looping(options: Kind = {}) {
       rows: new RowCache(store, consumer, watchesGaps, 1_000_000),
       now: () => clock.now(),
     }
-    return { known, state }
   }
   const create = async () => {
-    const { known, state } = (await load()) as NonNullable<Awaited<ReturnType<typeof load>>>
+    const known = (await load()) as Partition
+    const state = await subscriptions.load(name, share.partition)
     const end = options.end ?? (await (read.end?.() ?? read.head()))
     return new PageLoop({ ...parts, tenure, load, state, end } as unknown as PageLoopParts, consumer, known)
   }

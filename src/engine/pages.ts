@@ -23,7 +23,7 @@ export interface PageLoopParts extends WorkerParts {
   readonly stopping: AbortSignal
   readonly forced: AbortSignal
   /** Undefined when the partition is lost. */
-  readonly load: () => Promise<{ readonly known: Partition; readonly state: PartitionState } | undefined>
+  readonly load: () => Promise<Partition | undefined>
   readonly working: (isBehind: boolean) => void
   readonly state: PartitionState
   readonly isInherited: boolean
@@ -142,12 +142,8 @@ export class PageLoop implements Loop {
   async #reload(): Promise<Partition | undefined> {
     this.#busy = false
     const loaded = await this.#parts.load()
-    if (!loaded) return undefined
-    this.#caution.recall(loaded.state.trials)
-    // Whether processes died over an event is asked again when its turn comes.
-    for (const [position, { rule }] of this.#refusals) if (rule === 'crash') this.#refusals.delete(position)
-    this.#adopt(loaded.known)
-    return loaded.known
+    if (loaded) this.#adopt(loaded)
+    return loaded
   }
 
   #adopt(loaded: Partition): void {
@@ -254,10 +250,20 @@ export class PageLoop implements Loop {
   async #tryFrom(position: number): Promise<Step | undefined> {
     this.#trying = position
     if (this.#caution.isOver) return undefined
-    const refusal = this.#caution.isAlone ? this.#caution.refusalOf(position) : undefined
+    const refusal = this.#caution.isAlone ? await this.#refusalOf(position) : undefined
     if (refusal) this.#refusals.set(position, refusal)
+    else if (this.#refusals.get(position)?.rule === 'crash') this.#refusals.delete(position)
     const trial = refusal ? undefined : this.#caution.trialOf(position)
     return trial && this.#write({ trial })
+  }
+
+  /** Nobody is blamed for what one tried who lives, and has said so since. */
+  async #refusalOf(position: number): Promise<Failure | undefined> {
+    if (!this.#caution.refusalOf(position)) return undefined
+    const { store, subscription, share } = this.#parts
+    const state = await store.subscriptions.load(subscription.name, share.partition)
+    if (state) this.#caution.recall(position, state.trials)
+    return this.#caution.refusalOf(position)
   }
 
   /** A commit of nothing but this. Gives how the step ends if there is none. */

@@ -50,14 +50,21 @@ describe('suspicion', () => {
     expect([mine.isAlone, mine.deathsOver(5), mine.hasTrials]).toEqual([false, undefined, false])
   })
 
-  it('counts no more what was taken back since', () => {
-    const third = new Suspicion([trial(0), trial(5), trial(5, 'alive')], true, 'me', 3)
-    expect(third.deathsOver(5)).toBe(4)
-    // What is new there is its own.
-    third.recall([trial(0), trial(5), trial(6, 'me')])
-    expect([third.deathsOver(5), third.deathsOver(6)]).toEqual([3, undefined])
-    third.recall([trial(0)])
-    expect([third.deathsOver(5), third.isAlone, third.trials]).toEqual([undefined, true, [0, 0]])
+  it('counts no more what was taken back since, of the one that it is about to blame', () => {
+    const many = new Suspicion([trial(0), trial(5), trial(5, 'alive'), trial(6)], true, 'me', 3)
+    expect(many.deathsOver(5)).toBe(4)
+    many.recall(5, [trial(0), trial(5)])
+    expect(many.deathsOver(5)).toBe(undefined)
+    // What it ended itself is not in the store either, and was a death all the same.
+    many.over(5)
+    many.committed({ endedTrials: [5] })
+    many.recall(6, [trial(0), trial(6)])
+    expect([many.deathsOver(6), many.isAlone]).toEqual([undefined, true])
+    const one = new Suspicion([trial(0), trial(5)], true, 'me', 3)
+    one.recall(5, [trial(0), trial(5), trial(5, 'me')])
+    expect(one.deathsOver(5)).toBe(3)
+    one.recall(5, [trial(0)])
+    expect([one.deathsOver(5), one.trials]).toEqual([undefined, [0, 0]])
   })
 
   it('blames the one that was tried alone for the third death', () => {

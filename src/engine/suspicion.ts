@@ -54,11 +54,12 @@ export class Suspicion {
     return this.#trial?.position === everything ? undefined : this.#trial?.position
   }
 
-  /** What the store still has. Whoever lives, and lost its partition, may have taken its own back since. */
-  recall(trials: readonly Trial[]): void {
-    const isThere = ({ position, instance }: Trial) =>
+  /** About to blame an event: this is what the store has by now. Whoever lives, and lost its partition, may have taken its own back since. */
+  recall(position: number, trials: readonly Trial[]): void {
+    const isThere = ({ instance }: Trial) =>
       trials.some((trial) => trial.position === position && trial.instance === instance)
-    this.#trials = this.#trials.filter(isThere)
+    // Of other events it may have ended some itself, and they count all the same.
+    this.#trials = this.#trials.filter((trial) => trial.position !== position || isThere(trial))
   }
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */

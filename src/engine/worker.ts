@@ -221,7 +221,7 @@ export class Worker {
       state,
       isInherited,
       end,
-      load: () => this.#load(lease, now),
+      load: async () => (await this.#load(lease, now))?.known,
       working: (isBehind: boolean) => {
         if (isBehind || this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
       },

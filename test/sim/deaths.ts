@@ -22,6 +22,8 @@ export class Deaths implements Watcher {
   readonly #open = new Map<number, readonly Open[]>()
   readonly #loaded = new Map<Tenure, readonly Open[]>()
   readonly #found = new Map<Tenure, readonly Open[]>()
+  /** What an owner has ended itself: it is not in the store any more, and counts all the same. */
+  readonly #ended = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
   /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait for a time of its own. */
   readonly #deaths = new Map<number, number>()
@@ -87,7 +89,10 @@ export class Deaths implements Watcher {
       if (isLetGo || hold?.dueAt !== undefined) this.#forget((event) => event.lane === lane)
       this.#redrives.set(lane, hold?.redrive)
     }
-    const left = this.#openIn(tenure.partition).filter(({ position }) => !endedTrials.includes(position))
+    const open = this.#openIn(tenure.partition)
+    const left = open.filter(({ position }) => !endedTrials.includes(position))
+    const ended = open.filter((one) => !left.includes(one) && one.who !== tenure.who)
+    this.#ended.set(tenure, [...(this.#ended.get(tenure) ?? []), ...ended])
     const own = trial ? [{ position: trial.position, who: tenure.who }] : []
     this.#open.set(tenure.partition, [...left, ...own])
   }
@@ -98,7 +103,8 @@ export class Deaths implements Watcher {
     const found = this.#found.get(tenure) ?? []
     const alone = found.filter((one) => one.position === position).length
     const beside = found.filter((one) => one.position === 0).length
-    const isOneOfMany = found.some((one) => one.position !== position && one.position !== 0)
+    const all = [...found, ...(this.#ended.get(tenure) ?? [])]
+    const isOneOfMany = all.some((one) => one.position !== position && one.position !== 0)
     this.#deaths.delete(position)
     if (alone < (isOneOfMany ? 2 : 1)) this.problems.push(`P9 ${id} is blamed for deaths that were not its own`)
     // The first of them left no word.

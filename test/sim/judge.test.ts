@@ -5,7 +5,7 @@ import { createMemoryServer } from '../../src/testing/memory/store.ts'
 import { History } from '../../src/testing/simulation/history.ts'
 import { createVirtualRuntime } from '../../src/testing/virtual.ts'
 import type { StoreEffect } from '../../src/testing/simulation/checks.ts'
-import { judgeFinished, judgeOrder, decidedIn } from './judge.ts'
+import { decidedIn, judgeAudit, judgeDecisions, judgeFinished, judgeOrder } from './judge.ts'
 import type { StepsApp } from './steps.ts'
 import type { Known } from './walk.ts'
 
@@ -90,5 +90,79 @@ describe('where a partition is kept in order', () => {
     ['one never came', [1, 3], [], ['I2 calls: key-2-1 had no effect, and what is behind it had']],
   ] as const)('%s', ([, effects, held, problems]) => {
     expect(judge(effects, held)).toEqual(problems)
+  })
+})
+
+describe('what people decided', () => {
+  const lease = { subscription: 'walks', partition: 0, owner: 'o', epoch: 1 }
+  const name = { subscription: 'walks', position: 1 }
+  const body = JSON.stringify({ n: 1_007, flaw: 'none' })
+  const revise = { what: 'letters.revise.commit', about: [name, body] }
+  const unrevise = { what: 'letters.unrevise.commit', about: [name] }
+  const commit = (change: object) => ({
+    what: 'subscriptions.commit',
+    about: [{ ...commitOf(lease), letters: [{ position: 1, ...change }] }],
+    value: { outcome: 'committed' },
+  })
+  const applied = commit({ change: 'resolved', by: 'engine' })
+  const discarded = commit({ change: 'discarded', ending: { by: 'person', reason: '' } })
+  const seenTo = commit({ change: 'resolved', by: 'person' })
+  const reset = { what: 'subscriptions.reset', about: ['walks'] }
+  const mendedAway = 'I16 walks: key-0-7 was mended to be 1007, and is undefined'
+  const back = 'I16 walks: key-0-7 was left out, and is back'
+
+  it.for([
+    ['it was mended, and that is what it is', [revise, applied], { mended: 1_007 }, []],
+    ['it was mended, and that is gone', [revise, applied], {}, [mendedAway]],
+    ['it was mended, by a call that had no effect', [{ ...revise, error: 'away' }, applied], {}, []],
+    [
+      'it was mended by itself',
+      [{ ...revise, what: 'letters.revise', value: { outcome: 'revised' } }, applied],
+      {},
+      [mendedAway],
+    ],
+    ['it was mended, and that was taken back before it was applied', [revise, unrevise, applied], {}, []],
+    ['it was mended, and somebody began anew', [revise, applied, reset], {}, []],
+    ['it was discarded', [discarded], { leftOut: true }, []],
+    ['it was discarded, and is back', [discarded], {}, [back]],
+    ['it was seen to elsewhere, and is back', [seenTo], {}, [back]],
+  ] as const)('holds: %s', ([, effects, decided, problems]) => {
+    const history = new History()
+    for (const about of effects) history.add(0, 'o', 'effect', about.what, { askedMs: 0, ...about })
+    const { mended, leftOut = false } = decided as { mended?: number; leftOut?: boolean }
+    const found = { leftOut: () => leftOut, mended: () => mended }
+    expect(judgeDecisions(history, found, new Map([[1, 'key-0-7']]))).toEqual(problems)
+  })
+
+  it('is in the audit, once, and nothing is missing there', async () => {
+    const runtime = createVirtualRuntime()
+    const store = createMemoryServer(runtime).connect()
+    const deed = (act: string, target: string, details = {}) => {
+      return store.audit.record({ by: 'person', act, target, reason: 'why', at: 0, details })
+    }
+    await deed('redrive', 'calls', { redrive: 'r-1' })
+    await deed('letter.revise', 'calls/5')
+    const entries = await store.audit.list(0, 10)
+    const judge = (audit: typeof entries, status = 'done') => {
+      const redrive = { id: 'r-1', act: 'redrive', status, endedReason: 'to see what happens' }
+      const letter = { event: { position: 5 }, partition: 0 }
+      const seen = {
+        audit: { list: async () => audit },
+        redrives: { list: async () => [redrive] },
+        letters: { list: async () => [letter], revisions: async () => [{ isTakenBack: false }] },
+      }
+      return judgeAudit(seen as unknown as Store, ['calls'])
+    }
+    expect(await judge(entries)).toEqual([])
+    expect(await judge(entries, 'cancelled')).toEqual([
+      'I18 the end of r-1 is 0 times in the audit, and happened 1 times',
+    ])
+    expect(await judge(entries.slice(0, 1))).toEqual([
+      'I18 to mend calls/5 is 0 times in the audit, and happened 1 times',
+    ])
+    expect(await judge(entries.slice(1))).toEqual([
+      'I18 entry 1 is missing',
+      'I18 the redrive r-1 is 0 times in the audit, and happened 1 times',
+    ])
   })
 })

@@ -6,6 +6,7 @@ import type { ClaimOutcome, Commit, CommitOutcome } from '../../src/subscription
 import { totalOf } from '../../src/subscription/checkpoint.ts'
 import { acceptedOf, inOrder, isAccepted, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
+import { why } from '../../src/testing/simulation/person.ts'
 import { liveVersion, type Step, type StepsApp, walksTable } from './steps.ts'
 import type { Known } from './walk.ts'
 
@@ -115,12 +116,15 @@ export function judgeDecisions(history: History, { leftOut, mended }: Decided, i
     }),
   ]
 
-  function revise({ what, about: [name, body] = [], value }: StoreEffect): void {
+  /** At the end of a transaction, or by itself where there is nothing between. */
+  function revise(effect: StoreEffect): void {
+    const { what, about: [name, body] = [], value } = effect
+    const isDone = what.endsWith('.commit') ? !('error' in effect) : (value as ReviseOutcome)?.outcome === 'revised'
     const { subscription, position } = (name ?? {}) as { subscription?: string; position: number }
-    if (subscription !== 'walks' || (value as ReviseOutcome | undefined)?.outcome !== 'revised') return
+    if (subscription !== 'walks' || !isDone) return
     const steps = revised.get(position) ?? []
-    if (what === 'letters.revise') revised.set(position, [...steps, stepOf(body as string)])
-    else if (what === 'letters.unrevise') revised.set(position, steps.slice(0, -1))
+    if (what.startsWith('letters.revise')) revised.set(position, [...steps, stepOf(body as string)])
+    else if (what.startsWith('letters.unrevise')) revised.set(position, steps.slice(0, -1))
   }
 }
 
@@ -165,14 +169,54 @@ function trailOf(steps: readonly number[]): { count: number; trail: number } {
   return { count: steps.length, trail: steps.reduce((trail, n) => (trail * 31 + n) % 1_000_003, 0) }
 }
 
-/** I18: there is no hole in what people did, and nothing in it was changed. */
-export async function judgeAudit({ audit }: Store): Promise<string[]> {
+/** I18: of what people did, and is there to be seen, everything is in the audit, once; and there is no hole in it, and nothing was changed. */
+export async function judgeAudit(
+  { audit, redrives, letters }: Pick<Store, 'audit' | 'redrives' | 'letters'>,
+  names: readonly string[],
+) {
   const problems: string[] = []
+  const entries = await audit.list(0, 100_000)
   let before: Pick<AuditEntry, 'number' | 'hash'> = noEntry
-  for (const entry of await audit.list(0, 100_000)) {
+  for (const entry of entries) {
     const flaw = flawOf(entry, before)
     if (flaw) problems.push(`I18 ${flaw}`)
     before = entry
+  }
+  const expect = (times: number, what: string, isMeant: (entry: AuditEntry) => boolean, most = times) => {
+    const found = entries.filter(isMeant).length
+    if (found < times || found > most)
+      problems.push(`I18 ${what} is ${found} times in the audit, and happened ${times} times`)
+  }
+  for (const { id, act, status, endedReason } of await redrives.list({ limit: 10_000 })) {
+    expect(1, `the ${act} ${id}`, (entry) => entry.act === act && entry.details['redrive'] === id)
+    expect(
+      // A switch and a new beginning end them too, and are deeds of their own.
+      status === 'cancelled' && endedReason === why.reason ? 1 : 0,
+      `the end of ${id}`,
+      (entry) => entry.act === 'redrive.cancel' && entry.target === id,
+    )
+  }
+  for (const subscription of names) {
+    for (const { event, partition } of await letters.list({ subscription, limit: 100_000 })) {
+      const name = { subscription, partition, position: event.position }
+      const revisions = await letters.revisions(name)
+      const target = `${subscription}/${event.position}`
+      // Who began anew has other letters than before, and one audit.
+      const most = Number.POSITIVE_INFINITY
+      const takenBack = revisions.filter(({ isTakenBack }) => isTakenBack).length
+      expect(
+        revisions.length,
+        `to mend ${target}`,
+        (entry) => entry.act === 'letter.revise' && entry.target === target,
+        most,
+      )
+      expect(
+        takenBack,
+        `to take back ${target}`,
+        (entry) => entry.act === 'letter.unrevise' && entry.target === target,
+        most,
+      )
+    }
   }
   return problems
 }

@@ -69,7 +69,7 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
     ...(app.names.includes('notes') ? judgeNotes((witness as MemoryStore).table('notes'), app, decided) : []),
     ...(await judgeArrivals(witness, app)),
     ...(await judgeLedger(witness, app)),
-    ...(await judgeAudit(witness)),
+    ...(await judgeAudit(witness, app.names)),
   ]
 }
 

@@ -213,8 +213,12 @@ export class Attempts {
     const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
     const { reading, record } = entry
     const verdicts = this.#verdicts
-    const deaths = suspicion.deathsOver(record.position)
-    if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
+    if (suspicion.deathsOver(record.position) !== undefined) {
+      await this.#recall(record.position)
+      const deaths = suspicion.deathsOver(record.position)
+      // Who is not to blame after all is tried, which is to be recorded first.
+      return () => (deaths === undefined ? verdicts.putOff(track, entry) : verdicts.blame(track, entry, deaths))
+    }
     const found = reading?.get()
     const read = found instanceof Promise ? await found : found
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
@@ -247,6 +251,21 @@ export class Attempts {
     if (!running.has(entry)) return unlearned(() => undefined)
     if (result.result === 'succeeded') return () => verdicts.succeeded(track, entry, tried, result.value)
     return () => verdicts.failed(track, entry, result.error, tried)
+  }
+
+  /** Nobody is blamed for what one tried who lives, and has said so since. Where the store does not answer, what it said before counts. */
+  async #recall(position: number): Promise<void> {
+    const { parts, suspicion } = this.#desk
+    const { store, subscription, share, logger } = parts
+    try {
+      const state = await store.subscriptions.load(subscription.name, share.partition)
+      if (state) suspicion.recall(position, state.trials)
+    } catch (error) {
+      logger.warn(
+        { subscription: subscription.name, error },
+        'whether a process lives that tried an event is not known',
+      )
+    }
   }
 
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {

@@ -209,8 +209,10 @@ export class HandlerLoop implements Loop {
 
   #canWait(): boolean {
     if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
-    const { ledger, suspicion } = this.#desk
-    if (this.#isLettingFlow || ledger.passing.some(({ entries }) => entries.length > 0)) return false
+    const { ledger, suspicion, running } = this.#desk
+    if (this.#isLettingFlow) return false
+    // While others run, who waits behind something that was passed over can wait as long as the store rests.
+    if (running.size === 0 && ledger.passing.some(({ entries }) => entries.length > 0)) return false
     // For as long as one is on trial, the whole process waits for it.
     if (suspicion.trying !== undefined) return false
     return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil

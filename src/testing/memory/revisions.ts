@@ -16,13 +16,13 @@ export function memoryRevisions(connection: Connection): Pick<LetterStore, 'revi
     revise: async (letter, body, deed) => {
       checkBody(body)
       const { by, reason, at } = deed
-      return change('letters.revise', letter, deed, (known) => {
+      return change('letters.revise', [letter, body], deed, (known) => {
         const number = (known.at(-1)?.number ?? 0) + 1
         return { number, all: [...known, { number, body, by, reason, at, isTakenBack: false }] }
       })
     },
     unrevise: (letter, deed) =>
-      change('letters.unrevise', letter, deed, (known) => {
+      change('letters.unrevise', [letter], deed, (known) => {
         const number = known.findLast(({ isTakenBack }) => !isTakenBack)?.number ?? 0
         return { number, all: known.map((one) => (one.number === number ? { ...one, isTakenBack: true } : one)) }
       }),
@@ -37,14 +37,19 @@ export function memoryRevisions(connection: Connection): Pick<LetterStore, 'revi
   }
 
   /** A letter that is in nobody's hands stays so until the transaction is over. */
-  function change(what: string, letter: LetterName, deed: Deed, make: Change): Promise<ReviseOutcome> {
-    return connection.transact(what, (tx) => {
-      const result = attempt(tx)
-      return after(result, (outcome) => {
+  function change(
+    what: string,
+    about: readonly [LetterName, string?],
+    deed: Deed,
+    make: Change,
+  ): Promise<ReviseOutcome> {
+    const [letter] = about
+    const work = (tx: Tx) =>
+      after(attempt(tx), (outcome) => {
         if (outcome.outcome !== 'revised') server.rollback(tx)
         return outcome
       })
-    })
+    return connection.transact(what, work, () => about)
 
     function attempt(tx: Tx): Step<ReviseOutcome> {
       const { subscription } = letter

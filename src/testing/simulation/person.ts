@@ -8,9 +8,11 @@ import type { Process } from './process.ts'
 /** Who does nothing to the events themselves lets them go, and discards one now and then. */
 const usual = ['pause', 'redrive', 'redrive', 'redrive', 'discard'] as const
 const all = [...usual, 'resolve', 'revise', 'revise', 'unrevise', 'cancel'] as const
+const decisions = ['discard', 'resolve', 'revise', 'revise'] as const
 type Act = (typeof all)[number]
 
-const why = { by: 'person', reason: 'to see what happens' }
+/** What a person says about whatever they do. */
+export const why = { by: 'person', reason: 'to see what happens' }
 
 /** Somebody who pauses, resumes, lets go, mends and discards, over a network like everybody else's. */
 export class Person {
@@ -43,8 +45,9 @@ export class Person {
     return this.#act(at, subscription, this.#chance.pick(this.#mend ? all : usual))
   }
 
-  discard(at: number, subscription: string): Promise<void> {
-    return this.#act(at, subscription, 'discard')
+  /** About an event of one subscription, while somebody builds another version of it: what is decided now has to hold there too. */
+  decide(at: number, subscription: string): Promise<void> {
+    return this.#act(at, subscription, this.#mend ? this.#chance.pick(decisions) : 'discard')
   }
 
   /** Never rejects. */

@@ -196,8 +196,7 @@ export async function runSimulation(
       const at = truth.clock.now()
       const who = builder ? fate.pick(['builder', 'builder', 'decider', 'anybody', 'anybody'] as const) : 'anybody'
       if (who === 'anybody') void person.act(at)
-      // What is decided while somebody builds another version has to hold there too.
-      else if (who === 'decider') void person.discard(at, (builder as Rebuilder).name)
+      else if (who === 'decider') void person.decide(at, (builder as Rebuilder).name)
       else void builder?.act()
     })
     every('pauseEveryMs', () => {

@@ -3,13 +3,20 @@ import type { Bug } from '../bug.ts'
 export const deathBugs: readonly Bug[] = [
   {
     name: 'blamed-though-it-was-taken-back',
-    tells:
-      'An event is parked for the death of a process that lives, and had said so before everything was read again.',
-    file: 'src/engine/pages.ts',
-    find: `    this.#caution.recall(loaded.state.trials)
-`,
-    replace: '',
+    tells: 'An event is parked for the death of a process that lives, and had said so before.',
+    file: 'src/engine/suspicion.ts',
+    find: `    this.#trials = this.#trials.filter((trial) => trial.position !== position || isThere(trial))`,
+    replace: `    if (!this.#trials.some(isThere)) return`,
     suite: ['src/engine/page-deaths.test.ts'],
+  },
+  {
+    name: 'own-ends-taken-for-somebody-elses',
+    tells:
+      'An event is parked for one death although another event killed a process too, because that one went through meanwhile.',
+    file: 'src/engine/suspicion.ts',
+    find: `    this.#trials = this.#trials.filter((trial) => trial.position !== position || isThere(trial))`,
+    replace: `    this.#trials = this.#trials.filter((trial) => trials.some((one) => one.position === trial.position))`,
+    suite: ['src/engine/suspicion.test.ts'],
   },
   {
     name: 'deadly-event-never-alone',

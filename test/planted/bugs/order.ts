@@ -2,6 +2,26 @@ import type { Bug } from '../bug.ts'
 
 export const orderBugs: readonly Bug[] = [
   {
+    name: 'letter-passed-over-before-it-was-stored',
+    tells:
+      'What comes behind a letter that its handler passes over is begun before the store has that, and overtakes it after a death.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `        ledger.discarded(entry, reason)
+        ledger.passOver(track)`,
+    replace: `        ledger.discarded(entry, reason)
+        this.#desk.tracks.end(track)`,
+    suite: ['src/engine/handler-faults.test.ts'],
+  },
+  {
+    name: 'read-before-it-was-passed-over',
+    tells:
+      'Where a partition is kept in order, what comes in while a letter of its key is passed over is begun before the store has that.',
+    file: 'src/engine/handling/loop.ts',
+    find: `    return this.#beginnings.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)`,
+    replace: `    return this.#beginnings.isLettingFlow || (handler.order === 'none' && ledger.passing.length > 0)`,
+    suite: ['src/engine/handler-faults.test.ts'],
+  },
+  {
     name: 'passed-over-before-it-was-stored',
     tells:
       'What comes behind an event that its handler passes over is begun before the store has that, and overtakes it after a death.',
