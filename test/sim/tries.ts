@@ -23,6 +23,8 @@ interface Standing {
   readonly givenBack: Map<number, number>
   /** How many commits the store took of it since then. */
   commits: number
+  /** Since when it stands still at one event, where the policy says so. */
+  stoodAt: number | undefined
 }
 
 const beginning = Date.UTC(2026, 0, 1)
@@ -63,6 +65,7 @@ export class Tries implements Watcher {
       outage: 'none',
       givenBack: new Map(),
       commits: 0,
+      stoodAt: undefined,
     })
   }
 
@@ -86,15 +89,18 @@ export class Tries implements Watcher {
     if (hold?.headPosition === position && (hold.dueAt ?? 0) > beginning + atMs)
       this.problems.push(`I11 ${id} was begun ${where}, and is due at ${(hold.dueAt as number) - beginning} ms`)
     const { last } = this.#lifeOf(position)
-    // Who pauses after some that failed goes on as soon as one goes through.
-    const isPaused = this.#settings.stops === 'pause'
-    const isFree = isPaused || breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
+    const { stops } = this.#settings
+    const stoodForMs = atMs - (this.#standings.get(tenure)?.stoodAt ?? atMs)
+    if (stoodForMs > 0 && stoodForMs < firstDelayMs - 1)
+      this.problems.push(`I11 ${id} was begun ${where}, ${stoodForMs.toFixed(0)} ms after its partition stood still`)
+    // Who stands still goes on with whoever is the first, and who pauses as soon as anybody goes through.
+    const isFree = stops !== 'never' || breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
     // One less, for what is lost by rounding.
     if (last && !isFree && atMs - last.atMs < firstDelayMs - 1)
       this.problems.push(`I11 ${id} was begun ${where}, ${(atMs - last.atMs).toFixed(0)} ms after it failed`)
   }
 
-  ended({ number, event, tenure }: Begun, { how, why }: Tried, atMs: number): void {
+  ended({ number, event, tenure, atMs: begunMs }: Begun, { how, why }: Tried, atMs: number): void {
     const isProbe = this.#probes.delete(number)
     const standing = tenure && this.#owners.get(event.partition) === tenure ? this.#standings.get(tenure) : undefined
     if (how === 'transient' && !isProbe) {
@@ -104,8 +110,9 @@ export class Tries implements Watcher {
       life.last = tenure && { tenure, atMs }
     }
     if (!standing) return
-    if (how === 'done' || how === 'permanent') this.#answered(standing)
+    if (how === 'done' || how === 'permanent') this.#answered(standing, begunMs)
     if (how === 'transient') this.#failed(standing, event, why)
+    if (how === 'transient' && this.#standsStill) standing.stoodAt ??= atMs
   }
 
   committed({ held, letters, lanes }: Commit, tenure: Tenure): void {
@@ -118,7 +125,15 @@ export class Tries implements Watcher {
     for (const { lane, hold } of lanes) this.#hung(lane, hold, partition)
   }
 
-  #answered(standing: Standing): void {
+  /** At one event, until that goes through. Who asks a breaker or the inbox first is under way already while it does. */
+  get #standsStill(): boolean {
+    const { stops, breaker, dedupe } = this.#settings
+    return stops === 'block' && !breaker && !dedupe
+  }
+
+  #answered(standing: Standing, begunMs: number): void {
+    // Who was under way can't tell.
+    if (begunMs - (standing.stoodAt ?? begunMs) >= firstDelayMs - 1) standing.stoodAt = undefined
     for (const lane of standing.failing.keys()) standing.failedBefore.add(lane)
     standing.failing.clear()
     if (standing.outage === 'standing') standing.outage = 'over'
