@@ -9,7 +9,7 @@ export const foundBugs: readonly Bug[] = [
     file: 'src/engine/suspicion.ts',
     find: `    if (this.#trials.length === 0 || this.#blamed.has(position)) return undefined`,
     replace: `    if (this.#trials.length === 0) return undefined`,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/page-deaths.test.ts'],
   },
   {
     name: 'acquitted-of-everything',
