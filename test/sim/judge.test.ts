@@ -123,6 +123,8 @@ describe('what people decided', () => {
     ],
     ['it was mended, and that was taken back before it was applied', [revise, unrevise, applied], {}, []],
     ['it was mended, and somebody began anew', [revise, applied, reset], {}, []],
+    ['it was mended, and left out in another version after that', [revise, applied, seenTo], { leftOut: true }, []],
+    ['it was mended, left out after that, and is back', [revise, applied, discarded], {}, [back]],
     ['it was discarded', [discarded], { leftOut: true }, []],
     ['it was discarded, and is back', [discarded], {}, [back]],
     ['it was seen to elsewhere, and is back', [seenTo], {}, [back]],

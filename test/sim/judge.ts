@@ -101,7 +101,10 @@ export function judgeDecisions(history: History, { leftOut, mended }: Decided, i
     for (const change of commit.letters) {
       const { position } = change
       const step = revised.get(position)?.at(-1)
-      if (change.change === 'discarded' || (change.change === 'resolved' && change.by !== 'engine')) out.add(position)
+      const isLeftOut = change.change === 'discarded' || (change.change === 'resolved' && change.by !== 'engine')
+      if (isLeftOut) out.add(position)
+      // Where it failed again in another version, somebody may think better of it.
+      if (isLeftOut) applied.delete(position)
       else if (change.change === 'resolved' && step !== undefined) applied.set(position, step)
     }
   }
