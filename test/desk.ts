@@ -9,6 +9,7 @@ import type { Partition } from '../src/engine/partition.ts'
 import { Solitude } from '../src/engine/solitude.ts'
 import { defineHandler, defineSubscription, type HandlerDefinition } from '../src/index.ts'
 import type { RedriveTask } from '../src/redrive/redrive.ts'
+import type { Trial } from '../src/subscription/subscription-store.ts'
 import { systemChannel } from '../src/runtime/system.ts'
 import { createScriptedSource } from '../src/testing/source.ts'
 import { bank } from './fixtures.ts'
@@ -68,7 +69,13 @@ export function createDeskOf(setup: DeskSetup = {}) {
   const asked: { readonly lanes: readonly string[]; readonly limits: QueueLimits }[] = []
   const reads: { readonly after: number; readonly events: number; readonly bytes: number }[] = []
   const told = { changed: 0, wake: 0, due: 0 }
-  const script = { tasks: setup.tasks ?? [], isDown: false, isOwner: true, remaining: new Map(Object.entries(queues)) }
+  const script = {
+    tasks: setup.tasks ?? [],
+    trials: [] as readonly Trial[],
+    isDown: false,
+    isOwner: true,
+    remaining: new Map(Object.entries(queues)),
+  }
   const logged: string[] = []
   const note = (_fields: object, message: string) => void logged.push(message)
   const logger = { info: note, warn: note, error: note }
@@ -76,6 +83,12 @@ export function createDeskOf(setup: DeskSetup = {}) {
   const events: string[] = []
   for (const name of traced) emitter.on(name, (event) => void events.push(`${name} ${'key' in event ? event.key : ''}`))
   const store = {
+    subscriptions: {
+      load: async () => {
+        if (script.isDown) throw new Error('The test took the store away.')
+        return { trials: script.trials }
+      },
+    },
     letters: {
       queues: async (_subscription: string, _partition: number, lanes: readonly string[], limits: QueueLimits) => {
         asked.push({ lanes, limits })

@@ -5,6 +5,7 @@ import { createMortal, type Mortal } from '../../test/mortal.ts'
 import { away } from '../../test/noting.ts'
 import { ask, found } from '../../test/redrive/asking.ts'
 import {
+  categorised,
   createLog,
   defineHandler,
   defineProjection,
@@ -128,6 +129,14 @@ describe('after deaths', () => {
       on: { Credited: ({ data }) => (data.amount === deadly ? life().die() : undefined) },
     })
 
+  /** Parks what it can't do, whoever is to blame. */
+  const impatient = (life: () => Mortal) =>
+    defineHandler('sums', {
+      events: bank,
+      on: { Credited: ({ data }) => (data.amount === deadly ? life().die() : undefined) },
+      failure: categorised(),
+    })
+
   it.for([
     ['a fold', 'its store fails', sums],
     ['a fold', 'its source is slow', sums],
@@ -170,6 +179,43 @@ describe('after deaths', () => {
       await engine.start()
       await world.runtime.advance(leaseMs + 20_000)
       expect(asked).toBeGreaterThan(1)
+      expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2, held: 0 })
+      expect(await trialsOf(world, 'sums')).toEqual([])
+    },
+  )
+
+  it.for([
+    ['a fold', sums],
+    ['a handler', impatient],
+  ] as const)(
+    'nobody is blamed in %s while the store does not say whether those live who tried it',
+    async ([, consumerOf]) => {
+      await using world = await createWorld()
+      const log = createLog({ store: world.store, events: bank })
+      await log.append('a', [credited(1), credited(deadly)])
+      const { instance } = await die(world, consumerOf)
+      const { subscriptions } = world.store
+      let asked = 0
+      const store: Store = {
+        ...world.store,
+        subscriptions: {
+          ...subscriptions,
+          load: async (...args) => {
+            asked++
+            // The first is whoever takes over.
+            if (asked === 1 || asked > 7) return subscriptions.load(...args)
+            if (asked === 7) await subscriptions.acquit('sums', 0, instance)
+            throw away()
+          },
+        },
+      }
+      const states: string[] = []
+      const engine = world.engine([consumerOf(() => never)], { store })
+      engine.on('subscription.state', ({ to }) => void states.push(to.state === 'blocked' ? to.by : to.state))
+      await engine.start()
+      await world.runtime.advance(5 * leaseMs)
+      expect(asked).toBeGreaterThan(7)
+      expect(states).toContain('store')
       expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 2, held: 0 })
       expect(await trialsOf(world, 'sums')).toEqual([])
     },

@@ -489,17 +489,52 @@ describe('after a death', () => {
     expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
   })
 
-  it('one that processes died over is parked, and nobody tries it', async () => {
-    const { attempts, live, permit, turn, called, desk } = trying({}, (made) => ({
-      suspicion: new Suspicion([{ position: 1, instance: 'dead' }], true, 'i', 2),
-      suspects: new Suspects(2, made.partition.held, 0),
-    }))
-    live('a', 1)
-    permit(9)
-    attempts.pump()
-    await turn()
-    expect([called(), desk.partition.held.get('a')?.status]).toEqual([[], 'parked'])
-    expect(desk.ledger.take().held).toMatchObject([{ failure: { rule: 'crash' } }])
+  describe('one that processes died over', () => {
+    const trials = [{ position: 1, instance: 'dead' }]
+    function accused() {
+      const made = trying({}, (desk) => ({
+        suspicion: new Suspicion(trials, true, 'i', 2),
+        suspects: new Suspects(2, desk.partition.held, 0),
+      }))
+      made.live('a', 1)
+      made.permit(9)
+      made.attempts.pump()
+      return made
+    }
+
+    it('is parked when the store has said that they died, and nobody tries it', async () => {
+      const { attempts, script, turn, called, desk } = accused()
+      await turn()
+      expect([attempts.isAccusing, desk.partition.held.size]).toEqual([true, 0])
+      script.trials = trials
+      await attempts.recall()
+      await turn()
+      expect(attempts.isAccusing).toBe(false)
+      expect([called(), desk.partition.held.get('a')?.status]).toEqual([[], 'parked'])
+      expect(desk.ledger.take().held).toMatchObject([{ failure: { rule: 'crash' } }])
+    })
+
+    it('is to be tried, and recorded first, when they live', async () => {
+      const { attempts, turn, called, desk } = accused()
+      await attempts.recall()
+      await turn()
+      expect([attempts.isAccusing, attempts.wanted, called()]).toEqual([false, { position: 1, instance: 'i' }, []])
+      expect(desk.partition.held.size).toBe(0)
+    })
+
+    it('is neither while the store does not say, and is asked about again', async () => {
+      const { attempts, script, turn, called, desk } = accused()
+      script.trials = trials
+      script.isDown = true
+      await expect(attempts.recall()).rejects.toThrow('took the store away')
+      await turn()
+      attempts.pump()
+      expect([attempts.isAccusing, called(), desk.partition.held.size]).toEqual([true, [], 0])
+      script.isDown = false
+      await attempts.recall()
+      await turn()
+      expect(desk.partition.held.get('a')?.status).toBe('parked')
+    })
   })
 
   it('those that were never begun go side by side when the suspects have their outcomes', async () => {

@@ -28,6 +28,9 @@ export class Attempts {
   #wanted: Trial | undefined
   #isBarred = false
   #isTurnedAway = false
+  /** Whom the store has to be asked about before it is blamed, and whom it was just asked about. */
+  #accused: number | undefined
+  #recalled: number | undefined
   /** The track that was the last to be a probe. */
   #probed: string | undefined
 
@@ -64,9 +67,28 @@ export class Attempts {
     return flow.limit() - running.size
   }
 
+  /** Somebody would be blamed for the deaths of others, if the store had been asked about them. */
+  get isAccusing(): boolean {
+    return this.#accused !== undefined
+  }
+
+  /** Nobody is blamed for what one tried who lives, and has said so since. */
+  async recall(): Promise<void> {
+    const position = this.#accused
+    if (position === undefined) return
+    const { parts, suspicion } = this.#desk
+    const { store, subscription, share } = parts
+    const state = await store.subscriptions.load(subscription.name, share.partition)
+    if (state) suspicion.recall(position, state.trials)
+    this.#recalled = position
+    this.pump()
+    this.#recalled = undefined
+  }
+
   /** Called whenever something has changed. */
   pump(): void {
     const { tracks, parts, running, suspicion, ledger } = this.#desk
+    this.#accused = undefined
     this.#isBarred = false
     this.#isTurnedAway = false
     if (this.#isHalted) return this.#comeForth()
@@ -173,6 +195,9 @@ export class Attempts {
     // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
     this.#isTurnedAway = isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)
     if (this.#isTurnedAway) return false
+    const isAccused = suspicion.deathsOver(record.position) !== undefined && this.#recalled !== record.position
+    this.#accused = isAccused ? record.position : undefined
+    if (isAccused) return false
     this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
     return this.#wanted === undefined
   }
@@ -213,12 +238,8 @@ export class Attempts {
     const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
     const { reading, record } = entry
     const verdicts = this.#verdicts
-    if (suspicion.deathsOver(record.position) !== undefined) {
-      await this.#recall(record.position)
-      const deaths = suspicion.deathsOver(record.position)
-      // Who is not to blame after all is tried, which is to be recorded first.
-      return () => (deaths === undefined ? verdicts.putOff(track, entry) : verdicts.blame(track, entry, deaths))
-    }
+    const deaths = suspicion.deathsOver(record.position)
+    if (deaths !== undefined) return () => verdicts.blame(track, entry, deaths)
     const found = reading?.get()
     const read = found instanceof Promise ? await found : found
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
@@ -251,21 +272,6 @@ export class Attempts {
     if (!running.has(entry)) return unlearned(() => undefined)
     if (result.result === 'succeeded') return () => verdicts.succeeded(track, entry, tried, result.value)
     return () => verdicts.failed(track, entry, result.error, tried)
-  }
-
-  /** Nobody is blamed for what one tried who lives, and has said so since. Where the store does not answer, what it said before counts. */
-  async #recall(position: number): Promise<void> {
-    const { parts, suspicion } = this.#desk
-    const { store, subscription, share, logger } = parts
-    try {
-      const state = await store.subscriptions.load(subscription.name, share.partition)
-      if (state) suspicion.recall(position, state.trials)
-    } catch (error) {
-      logger.warn(
-        { subscription: subscription.name, error },
-        'whether a process lives that tried an event is not known',
-      )
-    }
   }
 
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {

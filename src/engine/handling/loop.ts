@@ -121,6 +121,7 @@ export class HandlerLoop implements Loop {
     await this.#drains.takeUp()
     if (!this.#isLettingFlow) await this.#intake.read()
     this.#attempts.pump()
+    await this.#attempts.recall()
     await this.#drains.finish()
     this.#endSuspicion()
     if (!this.#hasToCommit()) {
@@ -208,7 +209,8 @@ export class HandlerLoop implements Loop {
   }
 
   #canWait(): boolean {
-    if (this.#attempts.wanted || this.#attempts.isBarred || this.#drains.isBarred || this.#intake.isFull) return false
+    const { wanted, isBarred, isAccusing } = this.#attempts
+    if (wanted || isBarred || isAccusing || this.#drains.isBarred || this.#intake.isFull) return false
     const { ledger, suspicion, running } = this.#desk
     if (this.#isLettingFlow) return false
     // While others run, who waits behind something that was passed over can wait as long as the store rests.

@@ -10,6 +10,14 @@ export const deathBugs: readonly Bug[] = [
     suite: ['src/engine/page-deaths.test.ts'],
   },
   {
+    name: 'blamed-without-asking',
+    tells: 'An event is parked for the death of a process that lives, and has said so since this one took over.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `&& this.#recalled !== record.position`,
+    replace: `&& this.#recalled === Number.NaN`,
+    suite: ['src/engine/page-deaths.test.ts', 'src/engine/handling/attempts.test.ts'],
+  },
+  {
     name: 'own-ends-taken-for-somebody-elses',
     tells:
       'An event is parked for one death although another event killed a process too, because that one went through meanwhile.',
