@@ -92,9 +92,10 @@ export async function runSimulation(
       createChance(seed, 'person'),
       tell,
     )
-    breakThings(person, rebuilder())
+    const builder = rebuilder()
+    breakThings(person, builder)
     if (app.rebuilt) lookAround(app.rebuilt)
-    const stuck = await live(writer).catch((error: unknown) => String(error))
+    const stuck = await live(writer, builder).catch((error: unknown) => String(error))
     await judge({
       history,
       witness: backend.witness,
@@ -256,10 +257,12 @@ export async function runSimulation(
     }
   }
 
-  async function live(writer: Writer): Promise<string | undefined> {
+  async function live(writer: Writer, builder: Rebuilder | undefined): Promise<string | undefined> {
     await schedule.run(plan.faultsMs)
     heal()
-    return converge(writer)
+    const left = await converge(writer)
+    if (left !== undefined || !builder) return left
+    return meanwhile(builder.conclude(plan.faultsMs + 2 * plan.conditions.slowMs))
   }
 
   async function converge(writer: Writer): Promise<string | undefined> {
