@@ -78,6 +78,8 @@ export interface StepsSettings {
   readonly decisions: boolean
   /** Whether other versions of the fold may have its bug no more. */
   readonly corrects?: boolean
+  /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
+  readonly settles?: boolean
 }
 
 /** What a handler, or a projection that can kill, notes of each try: which one it is, of which event, and in the end how it went. */
@@ -159,6 +161,31 @@ export class StepsApp implements App {
   get names(): readonly string[] {
     const own = this.#plan.store === 'server' ? ['walks', 'calls', 'notes'] : ['walks', 'calls']
     return this.arrivals ? [...own, 'arrivals'] : own
+  }
+
+  /** Those that nothing keeps from it: no policy that stands still, no code that is not there, and no source that has dropped something. */
+  get settles(): readonly string[] | undefined {
+    const { settles, rebuilds, kept, stops, order, flaws, keys, breaker } = this.#settings
+    if (!settles) return undefined
+    // Several that fail alike are an outage, and some open a breaker: both end when one of them goes through.
+    const mayFailAlike = breaker || keys >= outageLanes
+    const hasPoison = flaws.includes('transient') || flaws.includes('hangs')
+    const isStanding = stops !== 'never' || order !== 'key' || (mayFailAlike && hasPoison)
+    const standing = [
+      ...(rebuilds ? ['walks'] : []),
+      ...(kept > 0 ? ['arrivals'] : []),
+      ...(isStanding ? ['calls'] : []),
+    ]
+    return this.names.filter((name) => !standing.includes(name))
+  }
+
+  /** Nobody waits for ever for what was asked for. */
+  async left({ redrives }: Store, subscriptions: readonly string[]): Promise<string | undefined> {
+    const asked = await redrives.list({ limit: 10_000 })
+    const running = asked.find(
+      ({ status, subscription }) => status === 'running' && subscriptions.includes(subscription),
+    )
+    return running && `the ${running.act} ${running.id} of ${running.subscription} is still under way`
   }
 
   heal(): void {
