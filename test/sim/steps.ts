@@ -78,6 +78,8 @@ export interface StepsSettings {
   readonly decisions: boolean
   /** Whether other versions of the fold may have its bug no more. */
   readonly corrects?: boolean
+  /** Whether people decide about events when the last version of the fold is built, and not the live one yet. */
+  readonly debates?: boolean
   /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
   readonly settles?: boolean
 }
@@ -152,6 +154,7 @@ export class StepsApp implements App {
         name: 'walks',
         code: (version) => this.#built(version),
         look: (store) => this.#look(store),
+        isDebated: settings.debates === true,
       }
     if (settings.arrivals)
       this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs, settings.kept)

@@ -45,6 +45,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.stops === 'never' ? [] : [{ ...steps, stops: 'never' as const }]),
     ...(steps.decisions ? [{ ...steps, decisions: false }] : []),
     ...(steps.corrects ? [{ ...steps, corrects: false }] : []),
+    ...(steps.debates ? [{ ...steps, debates: false }] : []),
     ...(steps.settles ? [{ ...steps, settles: false }] : []),
     ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
     ...(steps.order === 'partition' ? [{ ...steps, order: 'key' as const }] : []),
@@ -77,5 +78,6 @@ function stepsOf(chance: Chance): StepsSettings {
     stops: chance.pick(['never', 'never', 'never', 'block', 'pause'] as const),
     corrects: chance.is(0.5),
     settles: chance.is(0.5),
+    debates: chance.is(0.5),
   }
 }

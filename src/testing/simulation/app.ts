@@ -37,6 +37,8 @@ export interface PlannedAppend {
 export interface Rebuilt {
   readonly name: string
   code(version: number): Rebuildable
+  /** Whether people decide about events of the live version when the last one is built, long before it becomes the live one. */
+  readonly isDebated?: boolean
   /** Somebody reads it, at any time. */
   look(store: Store): Promise<void>
 }

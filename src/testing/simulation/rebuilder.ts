@@ -23,6 +23,7 @@ export const lastBuilder = 'rebuilder-last'
 const patienceMs = 6_000
 /** How long what somebody has begun may take when nothing goes wrong any more. Who died over it never comes to an end. */
 const lastWordsMs = 12_000
+const mostDecisions = 3
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const why = { by: 'person', reason: 'to see what happens' }
 
@@ -33,6 +34,8 @@ export class Rebuilder {
   readonly #atWork = new Set<Process>()
   #acts = 0
   #newest = 1
+  /** A version that is built, and is to become the live one in the end. */
+  #prepared: number | undefined
 
   constructor(parts: RebuilderParts) {
     this.#parts = parts
@@ -67,10 +70,10 @@ export class Rebuilder {
   async conclude(notBeforeMs: number): Promise<string | undefined> {
     const { open, end, tell, rebuilt } = this.#parts
     const { process, store } = open(lastBuilder)
-    const { clock, timers } = process.runtime
-    const until = clock.mono() + lastWordsMs
-    if (this.#acts > 0) await timers.sleep(Math.max(0, notBeforeMs - clock.mono()))
-    while (this.#atWork.size > 0 && clock.mono() < until) await timers.sleep(100)
+    await this.#quiet(process, notBeforeMs)
+    const isSwitched = this.#prepared !== undefined && (await this.#switchToPrepared(this.#prepared, process, store))
+    if (isSwitched === true) return undefined
+    if (isSwitched !== false) return isSwitched
     const version = ++this.#newest
     tell(process.name, 'conclude', `${rebuilt.name} ${version}`)
     try {
@@ -79,11 +82,59 @@ export class Rebuilder {
       if (ended !== 'level') return `version ${version} of ${rebuilt.name} is ${ended}, and was to be built`
       await switchRebuild(code, { store, version, logger: silent, wait: '30s', ...why, ...process.runtime })
     } catch (error) {
-      if (!(error instanceof HoldfastError)) throw error
-      return `version ${version} of ${rebuilt.name} could not become the live one: ${error.code} ${error.message}`
+      return this.#refusalOf(version, error)
     }
     end(process)
     return undefined
+  }
+
+  /** When all is calm, and the code is not mended: builds one, about whose events people decide before it becomes the live one. */
+  async prepare(notBeforeMs: number, decide: () => Promise<void>): Promise<void> {
+    const { open, end, tell, rebuilt } = this.#parts
+    const { process, store } = open('rebuilder-early')
+    await this.#quiet(process, notBeforeMs)
+    const version = ++this.#newest
+    tell(process.name, 'prepare', `${rebuilt.name} ${version}`)
+    try {
+      const { end: ended } = await rebuild(rebuilt.code(version), this.#building(process, store))
+      if (ended === 'level') this.#prepared = version
+    } catch (error) {
+      if (!(error instanceof HoldfastError)) throw error
+    }
+    for (let decisions = 0; decisions < mostDecisions; decisions++) {
+      await decide()
+      await process.runtime.timers.sleep(1_000)
+    }
+    end(process)
+  }
+
+  /** False when that can't be: it has passed what was decided after that. */
+  async #switchToPrepared(version: number, process: Process, store: Store): Promise<boolean | string> {
+    const { rebuilt, end, tell } = this.#parts
+    tell(process.name, 'conclude', `${rebuilt.name} ${version}`)
+    try {
+      const options = { store, version, logger: silent, wait: '30s', ...why, ...process.runtime } as const
+      await switchRebuild(rebuilt.code(version), options)
+    } catch (error) {
+      if (error instanceof HoldfastError && error.code === 'REBUILD_STRAYS') return false
+      return this.#refusalOf(version, error)
+    }
+    end(process)
+    return true
+  }
+
+  #refusalOf(version: number, error: unknown): string {
+    if (!(error instanceof HoldfastError)) throw error
+    const { name } = this.#parts.rebuilt
+    return `version ${version} of ${name} could not become the live one: ${error.code} ${error.message}`
+  }
+
+  /** Until nobody is at it any more, and nothing is on its way that somebody asked for while things went wrong. */
+  async #quiet({ runtime: { clock, timers } }: Process, notBeforeMs: number): Promise<void> {
+    const until = clock.mono() + lastWordsMs
+    if (this.#acts > 0) await timers.sleep(Math.max(0, notBeforeMs - clock.mono()))
+    while (this.#atWork.size > 0 && clock.mono() < until) await timers.sleep(100)
+    this.#atWork.clear()
   }
 
   async #do(what: 'rebuild' | 'switch' | 'drop' | 'reset', process: Process, store: Store): Promise<void> {

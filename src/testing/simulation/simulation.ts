@@ -97,7 +97,7 @@ export async function runSimulation(
     const builder = rebuilder()
     breakThings(person, builder)
     if (app.rebuilt) lookAround(app.rebuilt)
-    const stuck = await live(writer, builder).catch((error: unknown) => String(error))
+    const stuck = await live(writer, person, builder).catch((error: unknown) => String(error))
     await judge({
       history,
       witness: backend.witness,
@@ -263,14 +263,19 @@ export async function runSimulation(
     }
   }
 
-  async function live(writer: Writer, builder: Rebuilder | undefined): Promise<string | undefined> {
+  async function live(writer: Writer, person: Person, builder?: Rebuilder): Promise<string | undefined> {
+    const quietMs = plan.faultsMs + 2 * plan.conditions.slowMs
     await schedule.run(plan.faultsMs)
     const unsettled = app.settles && (await settle(writer, app.settles))
     if (unsettled !== undefined) return `nothing went wrong any more, and ${unsettled}`
+    if (builder && app.rebuilt?.isDebated) {
+      calmDown()
+      await meanwhile(builder.prepare(quietMs, () => person.decide(truth.clock.now(), builder.name)))
+    }
     heal()
     const left = await converge(writer)
     if (left !== undefined || !builder) return left
-    return meanwhile(builder.conclude(plan.faultsMs + 2 * plan.conditions.slowMs))
+    return (await meanwhile(builder.conclude(quietMs))) ?? converge(writer)
   }
 
   /** Whoever is there has to come right by itself: a new beginning would hide that it can't. */
