@@ -43,6 +43,14 @@ export const rebuildBugs: readonly Bug[] = [
     suite: ['test/attacks/rebuild-decisions.test.ts'],
   },
   {
+    name: 'left-out-in-the-version-before',
+    tells: 'What somebody discarded while the next version held it as well is applied there after the switch.',
+    file: 'src/engine/lanes.ts',
+    find: `      const ending = by === undefined ? undefined : { by, reason }`,
+    replace: `      const ending = by === undefined || reason !== '' ? undefined : { by, reason }`,
+    suite: ['test/attacks/rebuild-decisions.test.ts'],
+  },
+  {
     name: 'decisions-made-meanwhile-overlooked',
     tells: 'What somebody discarded while a rebuild was under way is back after the switch.',
     file: 'src/sqlite/rebuild.ts',
