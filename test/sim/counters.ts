@@ -1,4 +1,5 @@
 import { acceptedOf, effectsOf, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
+import { lastBuilder } from '../../src/testing/simulation/rebuilder.ts'
 import type { Run } from '../../src/testing/simulation/simulation.ts'
 import type { ClaimOutcome, CommitOutcome } from '../../src/subscription/subscription-store.ts'
 import type { StepsApp } from './steps.ts'
@@ -24,6 +25,7 @@ export const counterNames = [
   'trims',
   'switches',
   'resets',
+  'concluded',
 ] as const
 
 export type Counters = Readonly<Record<(typeof counterNames)[number], number>>
@@ -35,9 +37,10 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
   const claims = effectsOf<ClaimOutcome>(history, 'subscriptions.claim')
   // Only who waits at a gap looks, until it is filled or known to stay.
   const looks = effectsOf<{ readonly isFilled: boolean }>(history, 'log.look')
-  const moves = history.happenings.flatMap(({ kind, about }) =>
-    kind === 'effect' ? (moveOf(about as StoreEffect) ?? []) : [],
-  )
+  const moves = history.happenings.flatMap(({ kind, about, who }) => {
+    const move = kind === 'effect' ? moveOf(about as StoreEffect) : undefined
+    return move ? { ...move, isLast: who === lastBuilder } : []
+  })
   const letters = (
     await Promise.all(app.names.map((subscription) => witness.letters.list({ subscription, limit: 10_000 })))
   ).flat()
@@ -61,7 +64,8 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     mended: letters.filter(({ revision, status }) => revision && status === 'resolved').length,
     seenTo: letters.filter(({ status, endedBy }) => status === 'resolved' && endedBy === 'person').length,
     cancelled: redrives.filter(({ status }) => status === 'cancelled').length,
-    switches: moves.filter(({ move }) => move === 'switch').length,
+    switches: moves.filter(({ move, isLast }) => move === 'switch' && !isLast).length,
+    concluded: moves.filter(({ move, isLast }) => move === 'switch' && isLast).length,
     resets: moves.filter(({ move }) => move === 'reset').length,
     trims: history.happenings.filter(({ about }) => isTrimmed(about as Partial<StoreEffect> | undefined)).length,
     repeatedEffects: app.effects.length - new Set(app.effects.map(({ key, n }) => `${key}/${n}`)).size,

@@ -76,6 +76,12 @@ export interface StepsSettings {
   readonly stops: 'never' | 'block' | 'pause'
   /** Whether people also mend events, see to them elsewhere, and think better of it. */
   readonly decisions: boolean
+  /** Whether other versions of the fold may have its bug no more. */
+  readonly corrects?: boolean
+  /** Whether people decide about events when the last version of the fold is built, and not the live one yet. */
+  readonly debates?: boolean
+  /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
+  readonly settles?: boolean
 }
 
 /** What a handler, or a projection that can kill, notes of each try: which one it is, of which event, and in the end how it went. */
@@ -148,6 +154,7 @@ export class StepsApp implements App {
         name: 'walks',
         code: (version) => this.#built(version),
         look: (store) => this.#look(store),
+        isDebated: settings.debates === true,
       }
     if (settings.arrivals)
       this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs, settings.kept)
@@ -157,6 +164,31 @@ export class StepsApp implements App {
   get names(): readonly string[] {
     const own = this.#plan.store === 'server' ? ['walks', 'calls', 'notes'] : ['walks', 'calls']
     return this.arrivals ? [...own, 'arrivals'] : own
+  }
+
+  /** Those that nothing keeps from it: no policy that stands still, no code that is not there, and no source that has dropped something. */
+  get settles(): readonly string[] | undefined {
+    const { settles, rebuilds, kept, stops, order, flaws, keys, breaker } = this.#settings
+    if (!settles) return undefined
+    // Several that fail alike are an outage, and some open a breaker: both end when one of them goes through.
+    const mayFailAlike = breaker || keys >= outageLanes
+    const hasPoison = flaws.includes('transient') || flaws.includes('hangs')
+    const isStanding = stops !== 'never' || order !== 'key' || (mayFailAlike && hasPoison)
+    const standing = [
+      ...(rebuilds ? ['walks'] : []),
+      ...(kept > 0 ? ['arrivals'] : []),
+      ...(isStanding ? ['calls'] : []),
+    ]
+    return this.names.filter((name) => !standing.includes(name))
+  }
+
+  /** Nobody waits for ever for what was asked for. */
+  async left({ redrives }: Store, subscriptions: readonly string[]): Promise<string | undefined> {
+    const asked = await redrives.list({ limit: 10_000 })
+    const running = asked.find(
+      ({ status, subscription }) => status === 'running' && subscriptions.includes(subscription),
+    )
+    return running && `the ${running.act} ${running.id} of ${running.subscription} is still under way`
   }
 
   heal(): void {
@@ -197,13 +229,15 @@ export class StepsApp implements App {
   }
 
   #walks(version: number) {
+    const isOther = this.#settings.corrects && version > 1
+    const hasBug = !(isOther && createChance(this.#plan.seed, `code of ${version}`).is(0.5))
     return defineProjection('walks', {
       events: steps,
       version,
       initial: () => ({ last: 0, count: 0, trail: 0, v: 0 }),
       on: {
         Stepped: ({ count, trail }, { data }) => {
-          if (data.flaw === 'fold' && !this.#isMended) throw new RangeError('a bug')
+          if (data.flaw === 'fold' && hasBug && !this.#isMended) throw new RangeError('a bug')
           return { last: data.n, count: count + 1, trail: (trail * 31 + data.n) % 1_000_003, v: version }
         },
       },

@@ -15,7 +15,20 @@ const flaws: readonly Flaw[] = ['fold', 'sql', 'permanent', 'transient', 'deadly
 
 export function swarmOf(seed: number): Swarm {
   const chance = createChance(seed, 'steps')
-  return { plan: drawPlan(seed, stores, allFaults), steps: stepsOf(chance) }
+  return meeting({ plan: drawPlan(seed, stores, allFaults), steps: stepsOf(chance) }, createChance(seed, 'meeting'))
+}
+
+/** Other versions matter where people also act, and where there is something to decide about that they have to come to as well. */
+function meeting({ plan, steps }: Swarm, chance: Chance): Swarm {
+  const [hasActs, hasLetters, actEveryMs] = [chance.is(0.5), chance.is(0.5), (5 + chance.below(36)) * 100]
+  if (!steps.rebuilds) return { plan, steps }
+  const { conditions } = plan
+  const isQuiet = hasActs && conditions.actEveryMs === 0
+  const isFlawless = hasLetters && !steps.flaws.includes('fold')
+  return {
+    plan: isQuiet ? { ...plan, conditions: { ...conditions, actEveryMs } } : plan,
+    steps: isFlawless ? { ...steps, flaws: [...steps.flaws, 'fold'] } : steps,
+  }
 }
 
 export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
@@ -31,6 +44,9 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
     ...(steps.stops === 'never' ? [] : [{ ...steps, stops: 'never' as const }]),
     ...(steps.decisions ? [{ ...steps, decisions: false }] : []),
+    ...(steps.corrects ? [{ ...steps, corrects: false }] : []),
+    ...(steps.debates ? [{ ...steps, debates: false }] : []),
+    ...(steps.settles ? [{ ...steps, settles: false }] : []),
     ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
     ...(steps.order === 'partition' ? [{ ...steps, order: 'key' as const }] : []),
   ]
@@ -60,5 +76,8 @@ function stepsOf(chance: Chance): StepsSettings {
     order: chance.is(0.2) ? 'partition' : 'key',
     decisions: chance.is(0.5),
     stops: chance.pick(['never', 'never', 'never', 'block', 'pause'] as const),
+    corrects: chance.is(0.5),
+    settles: chance.is(0.5),
+    debates: chance.is(0.5),
   }
 }

@@ -37,6 +37,8 @@ export interface PlannedAppend {
 export interface Rebuilt {
   readonly name: string
   code(version: number): Rebuildable
+  /** Whether people decide about events of the live version when the last one is built, long before it becomes the live one. */
+  readonly isDebated?: boolean
   /** Somebody reads it, at any time. */
   look(store: Store): Promise<void>
 }
@@ -50,6 +52,13 @@ export interface App {
   readonly rebuilt?: Rebuilt | undefined
   /** What a person makes of the data of an event that is parked, as JSON. Where there is such a one, people do all that people can do. */
   readonly mend?: ((event: RecordedEvent) => string) | undefined
+  /**
+   * Subscriptions that come to rest when nothing goes wrong any more, before the code is mended and without a process that begins anew. What is
+   * parked then stays parked.
+   */
+  readonly settles?: readonly string[] | undefined
+  /** What else is to come to an end, if there is something. */
+  left?(store: Store, subscriptions: readonly string[]): Promise<string | undefined>
   /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
   heal?(): void
   /**

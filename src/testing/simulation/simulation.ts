@@ -45,6 +45,8 @@ export interface Run {
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const lookEveryMs = 500
 const redriveEveryMs = 3_000
+/** How long whoever is there may take to come to rest. Events may have to kill a few of them first, each after the other. */
+const settleMs = 1_200_000
 /** How long everything may take to come right when nothing goes wrong any more. */
 const healMs = 600_000
 
@@ -92,9 +94,10 @@ export async function runSimulation(
       createChance(seed, 'person'),
       tell,
     )
-    breakThings(person, rebuilder())
+    const builder = rebuilder()
+    breakThings(person, builder)
     if (app.rebuilt) lookAround(app.rebuilt)
-    const stuck = await live(writer).catch((error: unknown) => String(error))
+    const stuck = await live(writer, person, builder).catch((error: unknown) => String(error))
     await judge({
       history,
       witness: backend.witness,
@@ -242,11 +245,15 @@ export async function runSimulation(
     })
   }
 
-  function heal(): void {
-    tell('world', 'heal')
+  function calmDown(): void {
     conditions = calm
     isStoreUp = true
     isWell = true
+  }
+
+  function heal(): void {
+    tell('world', 'heal')
+    calmDown()
     app.heal?.()
     halted.clear()
     // The code is mended: everybody begins anew with it, and ends as they did before.
@@ -256,10 +263,34 @@ export async function runSimulation(
     }
   }
 
-  async function live(writer: Writer): Promise<string | undefined> {
+  async function live(writer: Writer, person: Person, builder?: Rebuilder): Promise<string | undefined> {
+    const quietMs = plan.faultsMs + 2 * plan.conditions.slowMs
     await schedule.run(plan.faultsMs)
+    const unsettled = app.settles && (await settle(writer, app.settles))
+    if (unsettled !== undefined) return `nothing went wrong any more, and ${unsettled}`
+    if (builder && app.rebuilt?.isDebated) {
+      calmDown()
+      await meanwhile(builder.prepare(quietMs, () => person.decide(truth.clock.now(), builder.name)))
+    }
     heal()
-    return converge(writer)
+    const left = await converge(writer)
+    if (left !== undefined || !builder) return left
+    return (await meanwhile(builder.conclude(quietMs))) ?? converge(writer)
+  }
+
+  /** Whoever is there has to come right by itself: a new beginning would hide that it can't. */
+  async function settle(writer: Writer, names: readonly string[]): Promise<string | undefined> {
+    tell('world', 'calm')
+    calmDown()
+    const until = schedule.now + settleMs
+    const settling = consumers.filter(({ name }) => names.includes(name))
+    let left: string | undefined
+    await meanwhile(resumeAll())
+    do {
+      await schedule.run(schedule.now + lookEveryMs)
+      left = await meanwhile(leftToDo(writer, settling, true))
+    } while (left !== undefined && schedule.now < until)
+    return left
   }
 
   async function converge(writer: Writer): Promise<string | undefined> {
@@ -269,7 +300,7 @@ export async function runSimulation(
     let left: string | undefined
     while (schedule.now < until) {
       await schedule.run(schedule.now + lookEveryMs)
-      left = await meanwhile(leftToDo(writer))
+      left = await meanwhile(leftToDo(writer, consumers, options.mayStayParked ?? false))
       if (left === undefined) return undefined
       if (await meanwhile(tended())) {
         tell('operator', 'tend')
@@ -309,12 +340,16 @@ export async function runSimulation(
     return (await app.tend?.(backend.witness, halted)) ?? false
   }
 
-  async function leftToDo(writer: Writer): Promise<string | undefined> {
+  async function leftToDo(
+    writer: Writer,
+    these: ReturnType<App['subscriptions']>,
+    mayStayParked: boolean,
+  ): Promise<string | undefined> {
     if (!writer.isDone) return `${writer.left} appends did not come through`
     const { log, subscriptions, letters } = backend.witness
     const head = await log.head()
     if (head < (await log.end())) return `the horizon is at ${head} of ${await log.end()}`
-    for (const consumer of consumers) {
+    for (const consumer of these) {
       const { name } = consumer
       const source = consumer.kind === 'subscription' ? consumer.source : undefined
       const end = source ? await source.head() : head
@@ -325,11 +360,13 @@ export async function runSimulation(
       }
       const held = await letters.summary(name, 1)
       const isLeft =
-        !options.mayStayParked ||
-        Object.keys(held.byStatus).some((status) => status !== 'parked' && status !== 'queued')
+        !mayStayParked || Object.keys(held.byStatus).some((status) => status !== 'parked' && status !== 'queued')
       if (held.lanes > 0 && isLeft) return `${held.lanes} lanes of ${name} are held (${JSON.stringify(held.byStatus)})`
     }
-    return undefined
+    return app.left?.(
+      backend.witness,
+      these.map(({ name }) => name),
+    )
   }
 
   async function redriveAll(): Promise<void> {

@@ -2,6 +2,16 @@ import type { Bug } from '../bug.ts'
 
 export const deathBugs: readonly Bug[] = [
   {
+    name: 'alone-though-it-is-gone',
+    tells:
+      'A process that loses a partition while it tries an event alone lets nothing else in it go on until it begins anew.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    for (const entry of this.#beside) this.#free(entry)
+    this.#desk.parts.solitude.leave(this.#asking)`,
+    replace: `    for (const entry of this.#beside) this.#free(entry)`,
+    suite: ['src/engine/handling/attempts.test.ts', 'src/engine/deaths.test.ts'],
+  },
+  {
     name: 'blamed-though-it-was-taken-back',
     tells: 'An event is parked for the death of a process that lives, and had said so before.',
     file: 'src/engine/suspicion.ts',

@@ -34,6 +34,23 @@ export const rebuildBugs: readonly Bug[] = [
     suite: ['test/attacks/rebuild-decisions.test.ts'],
   },
   {
+    name: 'mended-events-not-followed-by-a-rebuild',
+    tells: 'What a person has mended is applied as it was in a rebuild, which can then never become the live one.',
+    file: 'src/engine/pages.ts',
+    find: `    return new Map(decisions.map((decision) => [decision.position, decision]))`,
+    replace: `    const leftOut = decisions.filter(({ decision }) => decision === 'discarded')
+    return new Map(leftOut.map((decision) => [decision.position, decision]))`,
+    suite: ['test/attacks/rebuild-decisions.test.ts'],
+  },
+  {
+    name: 'left-out-in-the-version-before',
+    tells: 'What somebody discarded while the next version held it as well is applied there after the switch.',
+    file: 'src/engine/lanes.ts',
+    find: `      const ending = by === undefined ? undefined : { by, reason }`,
+    replace: `      const ending = by === undefined || reason !== '' ? undefined : { by, reason }`,
+    suite: ['test/attacks/rebuild-decisions.test.ts'],
+  },
+  {
     name: 'decisions-made-meanwhile-overlooked',
     tells: 'What somebody discarded while a rebuild was under way is back after the switch.',
     file: 'src/sqlite/rebuild.ts',

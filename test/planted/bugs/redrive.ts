@@ -71,6 +71,16 @@ export const redriveBugs: readonly Bug[] = [
     suite: ['test/redrive/model.test.ts'],
   },
   {
+    name: 'redrive-lost-with-the-next-letter',
+    tells: 'A redrive of a lane with several letters forgets after the first that it is one, and is never finished.',
+    file: 'src/engine/handling/ledger.ts',
+    find: `      const { since, redrive } = before
+`,
+    replace: `      const { since, redrive = undefined } = { ...before, redrive: undefined }
+`,
+    suite: ['src/engine/handler-redrive.test.ts'],
+  },
+  {
     name: 'redrive-of-what-is-under-way',
     tells: 'Somebody discards a letter that is just being handled, and it counts as discarded and as done.',
     file: 'src/engine/handling/beginnings.ts',
