@@ -477,6 +477,36 @@ describe('after a death', () => {
     expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
   })
 
+  it('one that has to wait for its turn in the budget is on trial no more, and others go on', async () => {
+    const { attempts, live, permit, turn, called, calls, desk } = suspected({
+      definition: {
+        failure: definePolicy({
+          transient: retry({ attempts: 3, backoff: fixed('2s') }),
+          budget: { retries: 1, per: '10s' },
+          outage: false,
+        }),
+      },
+    })
+    for (const entry of [...live('a', 1), ...live('b', 2)]) entry.tries = 1
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    calls[0]?.end()
+    await turn()
+    expect(desk.ledger.take().endedTrials).toEqual([1])
+    attempts.committed({ endedTrials: [1] } as never)
+    attempts.pump()
+    attempts.committed({ trial: { position: 2, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    expect([called(), desk.ledger.take().endedTrials]).toEqual([['a-1'], [2]])
+    attempts.committed({ endedTrials: [2] } as never)
+    attempts.pump()
+    expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
+  })
+
   it('others in the process go on when the partition is somebody else’s', async () => {
     const { attempts, live, permit, turn, desk } = suspected()
     live('a', 1)

@@ -2,6 +2,14 @@ import type { Bug } from '../bug.ts'
 
 export const breakerBugs: readonly Bug[] = [
   {
+    name: 'breaker-wait-not-postponed',
+    tells: 'What waits for an open breaker asks it again and again, without a pause.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `      return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)`,
+    replace: `      return`,
+    suite: ['src/engine/handling/verdicts.test.ts', 'src/engine/breaker.test.ts'],
+  },
+  {
     name: 'open-breaker-burns-attempts',
     tells: 'While an endpoint is down, its events use up their tries without a single call, and are parked.',
     file: 'src/engine/handling/verdicts.ts',

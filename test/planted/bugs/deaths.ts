@@ -2,6 +2,25 @@ import type { Bug } from '../bug.ts'
 
 export const deathBugs: readonly Bug[] = [
   {
+    name: 'postponed-stays-on-trial',
+    tells:
+      'An event that has to wait for its turn after a death is tried alone in name for as long, and nothing else goes on.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `        if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
+`,
+    replace: ``,
+    suite: ['src/engine/handling/attempts.test.ts', 'src/engine/deaths.test.ts', 'src/engine/handling/loop.test.ts'],
+  },
+  {
+    name: 'paused-projection-stays-alone',
+    tells: 'A projection that somebody pauses after a death keeps everything else in its process from going on.',
+    file: 'src/engine/pages.ts',
+    find: `      this.#caution.release()
+      return 'paused'`,
+    replace: `      return 'paused'`,
+    suite: ['src/engine/pages.test.ts', 'src/engine/page-deaths.test.ts'],
+  },
+  {
     name: 'alone-though-it-is-gone',
     tells:
       'A process that loses a partition while it tries an event alone lets nothing else in it go on until it begins anew.',

@@ -2,6 +2,16 @@ import type { Bug } from '../bug.ts'
 
 export const retryBugs: readonly Bug[] = [
   {
+    name: 'failed-lane-stays-due',
+    tells: 'A lane whose letter failed again is let go again at once, without its pause.',
+    file: 'src/engine/releases.ts',
+    find: `      this.#due.delete(lane)
+      if (hold?.status`,
+    replace: `      if (!hold) this.#due.delete(lane)
+      if (hold?.status`,
+    suite: ['src/engine/releases.test.ts', 'src/engine/pages.test.ts'],
+  },
+  {
     name: 'bystanders-end-a-block',
     tells:
       'A partition that should stand still at one event goes on, and hammers that event, as soon as anybody else who was under way goes through.',
