@@ -142,7 +142,7 @@ async function checkRepeats(make: () => SimulatedApp, plan: Plan, first: History
   if (where === undefined) return
   const why =
     watch.calls.length > 0
-      ? explain(watch.calls)
+      ? explain(watch.calls, 'handler')
       : ['What it depends on was not seen: a file, a socket, or a clock taken beforehand.']
   throw new AssertionError({
     message: ['Two runs of one seed are not the same.', ...why, `They part at ${where}.`].join('\n'),
