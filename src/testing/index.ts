@@ -22,13 +22,8 @@ export { createTestEngine, type TestEngine, type TestEngineOptions } from './kit
 export type { Subject, World } from './kit/world.ts'
 export type { Outside } from './simulation/app.ts'
 export { allFaults, type Fault } from './simulation/plan.ts'
-export {
-  type SimulatedApp,
-  type SimulatedEnd,
-  type SimulateOptions,
-  type SimulationReport,
-  simulate,
-} from './simulation/simulate.ts'
+export { type SimulateOptions, type SimulationReport, simulate } from './simulation/simulate.ts'
+export type { SimulatedApp, SimulatedEnd } from './simulation/simulated-app.ts'
 export { createScriptedSource, type ScriptedEvent, type ScriptedSource } from './source.ts'
 export { createTemporaryStore } from './temporary-store.ts'
 export { createRandom, createVirtualRuntime, type VirtualRuntime } from './virtual.ts'

@@ -1,4 +1,5 @@
 import type { Runtime } from '../runtime/ports.ts'
+import { turn } from './turn.ts'
 
 export interface VirtualRuntime extends Runtime {
   /** Moves time on, and lets everything that was waiting for it run, in order. */
@@ -59,10 +60,6 @@ export function createRandom(seed: number): { u32(): number; below(limit: number
     return state
   }
   return { u32, below: (limit) => Math.floor((u32() / 2 ** 32) * limit) }
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 /** Enough turns of the loop for a chain of store calls to come to its next wait. */

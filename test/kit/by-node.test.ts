@@ -9,7 +9,7 @@ describe('the kit under node:test', () => {
     // What tells a runner that it is run by another one would keep it from telling us.
     const { NODE_TEST_CONTEXT: _, ...env } = process.env
     const { status, stdout } = spawnSync(process.execPath, args, { encoding: 'utf8', env })
-    expect(stdout).toContain('# pass 3')
+    expect(stdout).toContain('# pass 4')
     expect(stdout).toContain('# fail 1')
     expect(status).toBe(1)
     expect(stdout).toContain('receipts is not idempotent: anna Credited (1 of 2) was handled twice')

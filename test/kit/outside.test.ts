@@ -1,5 +1,10 @@
+import { execFileSync } from 'node:child_process'
+import { randomBytes, randomUUID } from 'node:crypto'
+import fs, { existsSync, readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { connect, createServer } from 'node:net'
+import { setTimeout as later } from 'node:timers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it, vi } from 'vitest'
 import { explain, OutsideWatch } from '../../src/testing/kit/outside.ts'
@@ -25,6 +30,27 @@ describe('what is outside', () => {
     ['fetch', () => void fetch('data:,').catch(() => undefined)],
   ])('is seen: %s', ([call, work]) => {
     expect(callsOf(work)).toEqual([call])
+  })
+
+  it.for<readonly [string, () => unknown]>([
+    ['crypto.randomUUID', () => randomUUID()],
+    ['crypto.randomBytes', () => randomBytes(1)],
+    ['fs.readFileSync', () => readFileSync('package.json')],
+    ['fs.existsSync', () => fs.existsSync('package.json')],
+    ['fs/promises.readFile', () => readFile('package.json')],
+    ['timers.setTimeout', () => clearTimeout(later(() => undefined, 0))],
+    ['timers/promises.setTimeout', () => sleep(0)],
+    ['child_process.execFileSync', () => execFileSync(process.execPath, ['--version'])],
+    ['process.hrtime.bigint', () => process.hrtime.bigint()],
+    ['process.hrtime', () => process.hrtime()],
+  ])('is seen where it was imported from Node: %s', ([call, work]) => {
+    expect(callsOf(work)).toEqual([call])
+  })
+
+  it('is not what is written to a file that is open, as logs are', () => {
+    const file = fs.openSync('/dev/null', 'w')
+    expect(callsOf(() => fs.writeSync(file, 'a line'))).toEqual([])
+    fs.closeSync(file)
   })
 
   it('is seen when it is the network, too', async () => {
@@ -57,12 +83,26 @@ describe('what is outside', () => {
     expect(watch.calls[0]?.place).toMatch(/^test\/kit\/outside\.test\.ts:\d+$/)
     const line = Number(watch.calls[0]?.place?.split(':')[1])
     expect(watch.calls[1]?.place).toBe(`test/kit/outside.test.ts:${line + 1}`)
-    expect(explain(watch.calls)).toEqual([
+    expect(explain(watch.calls, 'fold')).toEqual([
       `test/kit/outside.test.ts:${line} calls Date.now.`,
       `test/kit/outside.test.ts:${line + 1} calls Math.random.`,
       'Take the time from the event: event.time is when it happened.',
       'Take it from the event: event.id is different for each, or put what was drawn into its data.',
     ])
+  })
+
+  it('is explained for whoever it is about, and a call that makes others is told once', () => {
+    const calls = [
+      { call: 'fetch', place: 'shop.ts:3' },
+      { call: 'a connection of node:net', place: 'shop.ts:3' },
+    ]
+    expect(explain(calls, 'fold')).toEqual([
+      'shop.ts:3 calls fetch.',
+      'Others are asked in a handler, and what they say is put into an event.',
+    ])
+    expect(explain(calls, 'handler').join()).toContain('outside.reach(…)')
+    expect(explain([{ call: 'setTimeout', place: 'shop.ts:4' }], 'handler').join()).not.toContain('do it in a handler')
+    expect(explain([{ call: 'Date.now', place: 'shop.ts:5' }], 'decision').join()).not.toContain('event.time')
   })
 
   it('is not the calendar, nor what nobody watches', () => {
@@ -93,6 +133,8 @@ describe('what is outside', () => {
       [Math, 'random'],
       [crypto, 'randomUUID'],
       [globalThis, 'fetch'],
+      [fs, 'existsSync'],
+      [process, 'hrtime'],
     ]
     const now = () => places.map(([owner, name]) => Reflect.get(owner as object, name as string) as unknown)
     const before = now()
@@ -107,6 +149,7 @@ describe('what is outside', () => {
       })
     }).toThrow('away')
     for (const [i, value] of now().entries()) expect(value).toBe(before[i])
+    expect(existsSync).toBe(fs.existsSync)
   })
 
   it('keeps the peace with fake timers', async () => {

@@ -6,6 +6,8 @@ import { diffJson } from '../../event/diff.ts'
 export interface Evidence {
   readonly actual?: unknown
   readonly expected?: unknown
+  /** What was thrown, if that is why. */
+  readonly cause?: unknown
 }
 
 /** What a test says, remembered with the line that said it: by the time it turns out to be false, the stack has nothing of the test in it. */
@@ -21,10 +23,11 @@ export class Claim {
   }
 
   /** Throws what every test runner knows. */
-  fail(lines: readonly string[], { actual, expected }: Evidence = {}): never {
+  fail(lines: readonly string[], { actual, expected, cause }: Evidence = {}): never {
     const message = lines.join('\n')
     const error = new AssertionError({ message, actual, expected, operator: this.#operator })
     error.stack = `AssertionError [ERR_ASSERTION]: ${message}\n${this.#frames}`
+    if (cause !== undefined) error.cause = cause
     throw error
   }
 }

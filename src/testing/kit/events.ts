@@ -1,3 +1,4 @@
+import { HoldfastError, InvalidEventError } from '../../errors.ts'
 import type { EventCatalog } from '../../event/catalog.ts'
 import { createLog } from '../../log/log.ts'
 import type { DraftOf } from '../../log/admit.ts'
@@ -19,6 +20,26 @@ export interface PlacedEvent {
   readonly position: number
 }
 
+/** Without events nothing is tried, and whatever is expected would hold. */
+export function checkEvents(events: unknown, what: string): asserts events is readonly TestEvent[] {
+  checkList(events, what)
+  if (events.length > 0) return
+  throw new HoldfastError('OPTION_INVALID', `${what} was given no events, so there is nothing to find out.`, {
+    hint: 'Give at least one of a type that is handled.',
+  })
+}
+
+export function checkList(events: unknown, what: string): asserts events is readonly TestEvent[] {
+  const given: readonly unknown[] | undefined = Array.isArray(events) ? events : undefined
+  const wrong = given?.find((event) => typeof event !== 'object' || event === null)
+  if (given && wrong === undefined && !given.includes(undefined)) return
+  throw new HoldfastError(
+    'OPTION_INVALID',
+    given ? `${what} was given ${String(wrong)} as an event.` : `${what} needs a list of events.`,
+    { hint: "Give them like [{ key: 'o1', type: 'OrderPlaced', data: { … } }]." },
+  )
+}
+
 /** Appends as a program would: each event is checked by the first catalog that knows its type. */
 export async function appendAll(
   store: Store,
@@ -31,15 +52,25 @@ export async function appendAll(
     catalogs.map((catalog) => [catalog, createLog<EventCatalog>({ store, events: catalog, ...runtime })]),
   )
   const placed: PlacedEvent[] = []
-  for (const { key, ...draft } of events) {
+  for (const [i, { key, ...draft }] of events.entries()) {
     // Where none knows it, the first one says so.
     const catalog = catalogs.find((one) => one.entry(draft.type)) ?? catalogs[0]
     const log = catalog && logs.get(catalog)
     const appending = log ? log.append(key, [draft]) : createLog({ store, ...runtime }).append(key, [draft])
-    const { version, position } = await appending
+    const { version, position } = await appending.catch((error: unknown) => {
+      throw ofEvent(error, titleOf(events, i))
+    })
     placed.push({ key, type: draft.type, version, position })
   }
   return placed
+}
+
+/** Each is appended by itself, so what refuses it knows it only as the first. */
+function ofEvent(error: unknown, title: string): unknown {
+  if (!(error instanceof InvalidEventError)) return error
+  const { code, path, message } = error
+  const said = message.replace(/^events\[0\](?: \([^)]*\))? is refused\. /, '')
+  return new InvalidEventError(code, path, `${title} is refused: ${said}`, { cause: error })
 }
 
 /** As a message names it: `anna Debited (2 of 3)`. */

@@ -1,5 +1,15 @@
+import { HoldfastError } from '../../errors.ts'
+
 /** The name of its class or its `code`; or a pattern that its message fits. */
 export type ExpectedError = string | RegExp
+
+/** Without it, anything that is thrown would do. */
+export function checkExpectedError(error: unknown): asserts error is ExpectedError {
+  if (typeof error === 'string' || error instanceof RegExp) return
+  throw new HoldfastError('OPTION_INVALID', `The error that is expected is ${String(error)}.`, {
+    hint: "Give the name of its class, its code, or a pattern for its message: 'RangeError', /only 30/.",
+  })
+}
 
 export interface ErrorTraits {
   readonly type: string

@@ -9,8 +9,8 @@ import type { Store } from '../../store.ts'
 import { createVirtualRuntime } from '../virtual.ts'
 import { Claim, firstDifference, shown } from './claim.ts'
 import { titleOf, type TestEvent } from './events.ts'
-import { type ExpectedError, isExpectedError, named, traitsOf } from './expected-error.ts'
-import { notAwaitable } from './not-awaitable.ts'
+import { checkExpectedError, type ExpectedError, isExpectedError, named, traitsOf } from './expected-error.ts'
+import { checkExpected, notAwaitable } from './not-awaitable.ts'
 import { explain, OutsideWatch } from './outside.ts'
 import { createKitStore } from './store.ts'
 import { watched } from './watched.ts'
@@ -35,6 +35,11 @@ export class GivenCommands<C extends EventCatalog, State> {
   }
 
   when(decide: Decide<C, State>, options: WhenOptions = {}): WhenDecided<C> {
+    // Called as it is, it would be refused, as the test may even expect.
+    if (typeof decide !== 'function')
+      throw new HoldfastError('OPTION_INVALID', 'given(…).when(…) of commands needs what decides.', {
+        hint: 'Give a function of the state that returns events, such as (state) => [{ type, data }].',
+      })
     const key = options.key ?? this.#onlyKey()
     return new WhenDecided(async (watch) => {
       const runtime = createVirtualRuntime()
@@ -88,11 +93,13 @@ export class WhenDecided<C extends EventCatalog> {
   // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; who awaits too early is told
   then(events: readonly DecidedEvent<C>[]): Promise<void> {
     notAwaitable(events, 'given(…).when(decide)', 'the events')
+    checkExpected(events, 'then', 'a list of events, [] for none', true)
     return this.#checkEvents(new Claim('then'), events as readonly DecidedEvent<EventCatalog>[])
   }
 
   /** It was refused with this: the `code` of an error, the name of its class, or a pattern that its message fits. */
   thenRefused(error: ExpectedError): Promise<void> {
+    checkExpectedError(error)
     return this.#checkRefused(new Claim('thenRefused'), error)
   }
 
@@ -144,7 +151,10 @@ export class WhenDecided<C extends EventCatalog> {
       done = { refused }
     }
     if (watch.calls.length > 0)
-      claim.fail(['The decision depends on more than the state and what it was asked.', ...explain(watch.calls)])
+      claim.fail([
+        'The decision depends on more than the state and what it was asked.',
+        ...explain(watch.calls, 'decision'),
+      ])
     return done
   }
 }

@@ -4,7 +4,7 @@ import type { Duration } from '../../runtime/duration.ts'
 import { Claim, shown } from './claim.ts'
 import { titleOf, type TestEvent } from './events.ts'
 import { named } from './expected-error.ts'
-import { notAwaitable } from './not-awaitable.ts'
+import { checkExpected, notAwaitable } from './not-awaitable.ts'
 import { type ExpectedOutcome, isExpected, type Outcome, outcomesOf } from './outcomes.ts'
 import { afterStep, playScenario, type Scene, type Step, whenStep } from './scenario.ts'
 
@@ -32,6 +32,7 @@ export class GivenHandler<C extends EventCatalog> {
   // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; who awaits too early is told
   then(outcomes: readonly ExpectedOutcome[]): Promise<void> {
     notAwaitable(outcomes, 'given(…).when(…)', 'the outcomes')
+    checkExpected(outcomes, 'then', "a list of outcomes, such as ['done']", true)
     return this.#check(new Claim('then'), outcomes)
   }
 

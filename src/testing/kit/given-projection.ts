@@ -8,7 +8,7 @@ import type { TestEvent } from './events.ts'
 import { type ErrorTraits, type ExpectedError, isExpectedError, named } from './expected-error.ts'
 import { heldLetters, rowsOf } from './look.ts'
 import { explain, OutsideWatch } from './outside.ts'
-import { notAwaitable } from './not-awaitable.ts'
+import { checkExpected, notAwaitable } from './not-awaitable.ts'
 import { afterStep, playScenario, type Scene, type Step, whenStep } from './scenario.ts'
 import { watchedProjection } from './watched.ts'
 
@@ -47,11 +47,13 @@ export class GivenProjection<Row, C extends EventCatalog> {
   // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; who awaits too early is told
   then(rows: ExpectedRows<Row>): Promise<void> {
     notAwaitable(rows, 'given(…).when(…)', 'the rows')
+    checkExpected(rows, 'then', 'rows by their keys, such as { o1: { open: 0 } }')
     return this.#check(new Claim('then'), {}, rows)
   }
 
   /** Exactly these lanes are held, each because of this; and the rows are exactly these, if they are given. */
   thenHeld(held: ExpectedHeld, rows?: ExpectedRows<Row>): Promise<void> {
+    checkExpected(held, 'thenHeld', "lanes with their errors, such as { o1: 'RangeError' }")
     return this.#check(new Claim('thenHeld'), held, rows)
   }
 
@@ -76,7 +78,7 @@ export class GivenProjection<Row, C extends EventCatalog> {
       result: look,
     })
     if (watch.calls.length > 0)
-      claim.fail([`The fold of ${name} depends on more than its events.`, ...explain(watch.calls)])
+      claim.fail([`The fold of ${name} depends on more than its events.`, ...explain(watch.calls, 'fold')])
     checkHeld(claim, name, held, result.held)
     if (rows) checkRows(claim, name, rows, result.rows)
   }

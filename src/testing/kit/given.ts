@@ -3,7 +3,7 @@ import { HoldfastError } from '../../errors.ts'
 import type { EventCatalog } from '../../event/catalog.ts'
 import type { Handler } from '../../handler/handler.ts'
 import type { Projection } from '../../projection/projection.ts'
-import type { TestEvent } from './events.ts'
+import { checkList, type TestEvent } from './events.ts'
 import { type CommandParts, GivenCommands } from './given-commands.ts'
 import { GivenHandler } from './given-handler.ts'
 import { GivenProjection } from './given-projection.ts'
@@ -29,6 +29,7 @@ export function given(
   subject: Projection | Handler | ((parts: CommandParts) => Commands<EventCatalog, unknown>),
   events: readonly TestEvent[] = [],
 ): unknown {
+  checkList(events, 'given')
   if (typeof subject === 'function') return new GivenCommands(subject, events)
   switch (subject?.kind) {
     case 'fold':

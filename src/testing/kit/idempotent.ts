@@ -2,10 +2,10 @@ import { HoldfastError } from '../../errors.ts'
 import type { EventCatalog } from '../../event/catalog.ts'
 import { checkOptions } from '../../runtime/options.ts'
 import { Claim, firstDifference, shown } from './claim.ts'
-import { titleOf, type TestEvent } from './events.ts'
-import { explain } from './outside.ts'
+import { checkEvents, titleOf, type TestEvent } from './events.ts'
+import { explain, OutsideWatch } from './outside.ts'
 import { type Death, differingKey, isSame, madeOf, type Play, play, type Played } from './play.ts'
-import { draw, seedOf } from './seed.ts'
+import { draw, mostOf, seedOf } from './seed.ts'
 import type { Subject, World } from './world.ts'
 
 export interface IdempotentOptions<D> {
@@ -29,13 +29,18 @@ export async function expectIdempotent<C extends EventCatalog, D = undefined>(
 ): Promise<void> {
   const claim = new Claim('expectIdempotent')
   checkOptions(options, 'expectIdempotent', ['world', 'most', 'seed'])
-  const { world, most = 100 } = options
+  const { world } = options
+  const most = mostOf(options.most, 100)
   const seed = seedOf(options.seed)
   const given: Omit<Play<D>, 'come'> = {
     subject,
     events,
     world: worldFor(subject, world),
   }
+  checkEvents(events, 'expectIdempotent')
+  // One for all runs, so that the globals are exchanged only once.
+  using during = new DisposableStack()
+  during.use(new OutsideWatch())
   const single = await twice(claim, { ...given, come: 'one by one' })
   const whole = await twice(claim, { ...given, come: 'at once' })
   const points = [
@@ -65,6 +70,10 @@ export function worldFor<D>(subject: unknown, world: (() => World<D>) | undefine
       },
     )
   }
+  if (world !== undefined && typeof world !== 'function')
+    throw new HoldfastError('OPTION_INVALID', 'world is not a function.', {
+      hint: 'Give world: () => ({ dependencies, observe }): it makes a world anew for each run.',
+    })
   if (world || kind === 'fold') return world
   throw new HoldfastError('OPTION_INVALID', 'What a handler does to the outside can only be seen there.', {
     hint: 'Give world: () => ({ dependencies, observe }), where observe(key) tells what the key has come to.',
@@ -76,7 +85,15 @@ export async function twice<D>(claim: Claim, given: Play<D>): Promise<Played> {
   const one = await play(given)
   const isFold = typeof given.subject === 'object' && given.subject.kind === 'fold'
   if (isFold && one.outside.length > 0)
-    claim.fail([`The fold of ${one.name} depends on more than its events.`, ...explain(one.outside)])
+    claim.fail([`The fold of ${one.name} depends on more than its events.`, ...explain(one.outside, 'fold')])
+  if (one.applied === 0) {
+    const held = Object.entries(one.held).map(([lane, why]) => `  ${lane} is ${why}`)
+    const none = ['It has no function for their types, or passes them over.']
+    claim.fail([
+      `${one.name} went through with none of the ${given.events.length} events, so there is nothing to find out.`,
+      ...(held.length > 0 ? held : none),
+    ])
+  }
   const other = await play(given)
   if (isSame(one, other)) return one
   const key = differingKey(one, other) ?? ''
@@ -85,7 +102,7 @@ export async function twice<D>(claim: Claim, given: Play<D>): Promise<Played> {
       `${one.name} does something else each time: two runs over the same ${given.events.length} events came out differently for ${key}.`,
       `  first   ${shown(madeOf(one, key))}`,
       `  second  ${shown(madeOf(other, key))}`,
-      ...explain(other.outside),
+      ...explain(other.outside, isFold ? 'fold' : 'handler'),
     ],
     { expected: one.seen, actual: other.seen },
   )
@@ -119,7 +136,7 @@ function deny(
         ? ['What it knows must be in the rows or with others: what is only in memory is gone.']
         : ['Hand ctx.idempotencyKey on to whoever is called: it is the same each time. Or do what can be done twice.']),
       ...drawn,
-      ...explain(played.outside),
+      ...explain(played.outside, 'handler'),
     ],
     { expected: before, actual: after },
   )

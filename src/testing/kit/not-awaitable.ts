@@ -7,3 +7,10 @@ export function notAwaitable(expected: unknown, sentence: string, what: string):
     hint: `End the sentence with .then(…) and ${what} that are expected, and await that.`,
   })
 }
+
+/** What was left out would be taken for nothing to check. */
+export function checkExpected(expected: unknown, ending: string, what: string, isList = false): void {
+  if (isList ? Array.isArray(expected) : typeof expected === 'object' && expected !== null && !Array.isArray(expected))
+    return
+  throw new HoldfastError('OPTION_INVALID', `.${ending}(…) does not say what is expected.`, { hint: `Give ${what}.` })
+}

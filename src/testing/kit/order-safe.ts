@@ -1,12 +1,12 @@
 import type { EventCatalog } from '../../event/catalog.ts'
 import { checkOptions } from '../../runtime/options.ts'
 import { Claim, firstDifference, shown } from './claim.ts'
-import type { TestEvent } from './events.ts'
+import { checkEvents, type TestEvent } from './events.ts'
 import { twice, worldFor } from './idempotent.ts'
 import { allOrders, countOrders, pathBetween, someOrders } from './orders.ts'
-import { explain } from './outside.ts'
+import { explain, OutsideWatch } from './outside.ts'
 import { differingKey, isSame, madeOf, type Play, play, type Played } from './play.ts'
-import { seedOf } from './seed.ts'
+import { mostOf, seedOf } from './seed.ts'
 import type { Subject, World } from './world.ts'
 
 export interface OrderSafeOptions<D> {
@@ -31,7 +31,8 @@ export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
 ): Promise<void> {
   const claim = new Claim('expectOrderSafe')
   checkOptions(options, 'expectOrderSafe', ['world', 'most', 'seed'])
-  const { world, most = 50 } = options
+  const { world } = options
+  const most = mostOf(options.most, 50)
   const seed = seedOf(options.seed)
   const all: readonly TestEvent[] = events
   const given: Play<D> = {
@@ -40,6 +41,10 @@ export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
     world: worldFor(subject, world),
     come: 'at once',
   }
+  checkEvents(all, 'expectOrderSafe')
+  // One for all runs, so that the globals are exchanged only once.
+  using during = new DisposableStack()
+  during.use(new OutsideWatch())
   const expected = await twice(claim, given)
   const inOrder = (order: readonly number[], lateSeed: number) =>
     play({ ...given, events: order.map((i) => all[i] as TestEvent), lateSeed })
@@ -94,7 +99,7 @@ function deny(claim: Claim, events: readonly TestEvent[], one: InOrder, other: I
       `  ${firstDifference(before, after) ?? 'They are not equal'}.`,
       'Only the events of one key come in order: let the outcome of a key depend on nothing but its own events.',
       `HOLDFAST_SEED=${seed} tries the same orders again.`,
-      ...explain(other.played.outside),
+      ...explain(other.played.outside, 'handler'),
     ],
     { expected: before, actual: after },
   )

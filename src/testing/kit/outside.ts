@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import { createRequire, syncBuiltinESMExports } from 'node:module'
 import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { originOf } from '../../dead-letter/stack.ts'
@@ -13,6 +14,8 @@ export interface OutsideCall {
 }
 
 type Kind = 'time' | 'chance' | 'wait' | 'reach'
+/** Whose code it is that was watched. */
+export type Who = 'fold' | 'decision' | 'handler'
 
 const current = new AsyncLocalStorage<OutsideWatch>()
 let open = 0
@@ -22,8 +25,7 @@ let restore: (() => void) | undefined
  * Sees what runs inside of `run` call the clock, chance, timers and the network, and lets it. The globals are exchanged while any
  * watch is open, and are as they were when the last one is closed; code that runs in no watch passes through them unseen.
  *
- * It does not see what somebody took before it was opened (`const { now } = Date`), what is imported from `node:crypto`, `node:timers`
- * and `node:perf_hooks`, files, and what a schema or an upcast does.
+ * It does not see what somebody took before it was opened (`const { now } = Date`), and what a schema or an upcast does.
  */
 export class OutsideWatch implements Disposable {
   readonly calls: OutsideCall[] = []
@@ -46,10 +48,12 @@ export class OutsideWatch implements Disposable {
   }
 }
 
-/** What a watch saw, and what to do about it. */
-export function explain(calls: readonly OutsideCall[]): string[] {
-  const lines = new Set(calls.map(({ call, place }) => `${place ?? 'Something'} calls ${call}.`))
-  const hints = new Set(calls.map(({ call }) => hintOf[kinds.get(call) ?? 'reach']))
+/** What a watch saw of what, and what to do about it. */
+export function explain(calls: readonly OutsideCall[], who: Who): string[] {
+  const fetching = new Set(calls.filter(({ call }) => call === 'fetch').map(({ place }) => place))
+  const told = calls.filter(({ call, place }) => call !== connection || !fetching.has(place))
+  const lines = new Set(told.map(({ call, place }) => `${place ?? 'Something'} calls ${call}.`))
+  const hints = new Set(told.map(({ call }) => hintOf[kinds.get(call) ?? 'reach'][who]))
   return [...lines, ...hints]
 }
 
@@ -64,13 +68,60 @@ const kinds = new Map<string, Kind>([
   ['setTimeout', 'wait'],
   ['setInterval', 'wait'],
   ['setImmediate', 'wait'],
+  ['process.hrtime', 'time'],
+  ['process.hrtime.bigint', 'time'],
 ])
 
-const hintOf: Record<Kind, string> = {
+/** What Node's own modules have: of each, what to see and what that is. An import of it sees the exchange, too. */
+const builtins: readonly { readonly module: string; readonly kind: Kind; readonly names: readonly string[] }[] = [
+  {
+    module: 'crypto',
+    kind: 'chance',
+    names: ['randomUUID', 'randomBytes', 'randomInt', 'randomFill', 'randomFillSync', 'getRandomValues'],
+  },
+  { module: 'timers', kind: 'wait', names: ['setTimeout', 'setInterval', 'setImmediate'] },
+  { module: 'timers/promises', kind: 'wait', names: ['setTimeout', 'setInterval', 'setImmediate'] },
+  {
+    module: 'child_process',
+    kind: 'reach',
+    names: ['exec', 'execFile', 'execFileSync', 'execSync', 'fork', 'spawn', 'spawnSync'],
+  },
+  { module: 'fs', kind: 'reach', names: filesOf('fs') },
+  { module: 'fs/promises', kind: 'reach', names: filesOf('fs/promises') },
+]
+
+function builtin(module: string): Record<string, unknown> {
+  return createRequire(import.meta.url)(`node:${module}`) as Record<string, unknown>
+}
+
+/** All that touches a file by its name. What is already open is mostly a log, and tells nobody anything. */
+function filesOf(module: string): readonly string[] {
+  const opened = /^(?:_|close|f[a-z]*$|f[a-z]*Sync$|read$|readSync$|readv|write$|writeSync$|writev|unwatchFile$)/
+  return Object.keys(builtin(module)).filter(
+    (name) => typeof builtin(module)[name] === 'function' && /^[a-z]/.test(name) && !opened.test(name),
+  )
+}
+
+for (const { module, kind, names } of builtins) for (const name of names) kinds.set(`${module}.${name}`, kind)
+
+const connection = 'a connection of node:net'
+const fromEvent = {
   time: 'Take the time from the event: event.time is when it happened.',
   chance: 'Take it from the event: event.id is different for each, or put what was drawn into its data.',
-  wait: 'Nothing is waited for here: do it in a handler.',
-  reach: 'Others are asked in a handler, and what they say is put into an event.',
+}
+const before = 'Ask before the command is executed, and let the decision be made with the answer.'
+const handedIn =
+  'Let it be among what the handler is given (dependencies, or outside.reach(…) in a simulation): then a test can stand for it.'
+
+const hintOf: Record<Kind, Record<Who, string>> = {
+  time: { fold: fromEvent.time, decision: before, handler: fromEvent.time },
+  chance: { fold: fromEvent.chance, decision: before, handler: fromEvent.chance },
+  wait: { fold: 'Nothing is waited for here: do it in a handler.', decision: before, handler: handedIn },
+  reach: {
+    fold: 'Others are asked in a handler, and what they say is put into an event.',
+    decision: before,
+    handler: handedIn,
+  },
 }
 
 function notice(call: string, caller: (...args: never[]) => unknown): void {
@@ -111,11 +162,18 @@ function exchange(): () => void {
     exchangeMember(crypto, 'getRandomValues', 'crypto.getRandomValues'),
     ...['setTimeout', 'setInterval', 'setImmediate', 'fetch'].map((name) => exchangeMember(globalThis, name, name)),
     exchangeDate(),
+    exchangeMember(process.hrtime, 'bigint', 'process.hrtime.bigint'),
+    exchangeMember(process, 'hrtime', 'process.hrtime'),
+    ...builtins.flatMap(({ module, names }) =>
+      names.map((name) => exchangeMember(builtin(module), name, `${module}.${name}`)),
+    ),
     listen('http.client.request.created', 'a request of node:http'),
-    listen('net.client.socket', 'a connection of node:net'),
+    listen('net.client.socket', connection),
   ]
+  syncBuiltinESMExports()
   return () => {
     for (const back of undo.toReversed()) back()
+    syncBuiltinESMExports()
   }
 }
 

@@ -44,6 +44,8 @@ export interface Played {
   /** The events, by their index, that the process had handled when it died, and the next one handled again. */
   readonly repeated: readonly number[]
   readonly outside: readonly OutsideCall[]
+  /** How many events went through, or for a fold how many rows there are. */
+  readonly applied: number
 }
 
 const leaseMs = 10_000
@@ -68,7 +70,7 @@ export async function play<D>(options: Play<D>): Promise<Played> {
       if (canDie && death?.after === 'call' && calls.length === death.number) mortality.die()
     }
     const dependencies = reached(world?.dependencies as D, { mortality, called, late })
-    const consumer = watched(typeof subject === 'function' ? subject(dependencies) : subject, watch)
+    const consumer = watched(typeof subject === 'function' ? madeHandler(subject(dependencies)) : subject, watch)
     let count = 0
     const committing = () => {
       count++
@@ -106,14 +108,16 @@ export async function play<D>(options: Play<D>): Promise<Played> {
       await settle((process) => process.settle(isOver))
     }
     await settle((process) => finish(process, store, runtime, last.consumer.name, isOver))
+    const seen = await observe(store, last.consumer, events, world)
     return {
       name: last.consumer.name,
-      seen: await observe(store, last.consumer, events, world),
+      seen,
       held: await heldIn(store, last.consumer.name),
       calls,
       commits,
       repeated: last === first ? [] : repeatedIn(placed, first.process, last.process),
       outside: watch.calls,
+      applied: last.consumer.kind === 'fold' ? Object.keys(seen).length : last.process.written.size,
     }
   } finally {
     if (!isOver()) await last.process.stop((ms) => runtime.advance(ms))
@@ -137,6 +141,13 @@ export function differingKey(one: Played, other: Played): string | undefined {
 /** What a run made of a key, with why it is held. */
 export function madeOf({ seen, held }: Played, key: string): unknown {
   return Object.hasOwn(held, key) ? { is: seen[key], held: held[key] } : seen[key]
+}
+
+function madeHandler(made: unknown): Handler {
+  if ((made as Partial<Handler> | null | undefined)?.kind === 'handler') return made as Handler
+  throw new HoldfastError('OPTION_INVALID', 'What should make a handler of its dependencies made something else.', {
+    hint: 'Give a function such as (mailer) => defineHandler(…).',
+  })
 }
 
 function watched(consumer: Projection | Handler, watch: OutsideWatch): Projection | Handler {
@@ -177,6 +188,10 @@ async function observe<D>(
   world: World<D> | undefined,
 ): Promise<Record<string, unknown>> {
   if (consumer.kind === 'fold') return rowsOf(store, consumer)
+  if (typeof (world as Partial<World<D>> | undefined)?.observe !== 'function')
+    throw new HoldfastError('OPTION_INVALID', 'The world has no observe.', {
+      hint: 'Give world: () => ({ dependencies, observe }), where observe(key) tells what the key has come to.',
+    })
   const keys = new Set(events.map(({ key }) => key))
   const seen: [string, unknown][] = []
   for (const key of keys) {

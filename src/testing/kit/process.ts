@@ -2,6 +2,7 @@ import { createEngine, type Engine, type EngineOptions } from '../../engine/engi
 import type { Traced } from '../../engine/events.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'
+import { realMs, turn } from '../turn.ts'
 
 /** An engine in virtual time, with what it is at. */
 export interface TestProcess {
@@ -130,16 +131,16 @@ const patientRounds = 1_000
 
 /** Ends what would otherwise end when the test runner gives up, without a word about why. It decides nothing else. */
 class Patience {
-  #since = performance.now()
+  #since = realMs()
   #rounds = 0
 
   renew(): void {
-    this.#since = performance.now()
+    this.#since = realMs()
     this.#rounds = 0
   }
 
   get isOver(): boolean {
-    return ++this.#rounds > patientRounds && performance.now() - this.#since > patientMs
+    return ++this.#rounds > patientRounds && realMs() - this.#since > patientMs
   }
 }
 
@@ -156,5 +157,5 @@ function hanging(running: readonly Traced[]): HoldfastError {
 
 /** Enough turns of the loop for what is ready to come to its next wait. */
 export async function turns(count = 20): Promise<void> {
-  for (let i = 0; i < count; i++) await new Promise((resolve) => setImmediate(resolve))
+  for (let i = 0; i < count; i++) await turn()
 }

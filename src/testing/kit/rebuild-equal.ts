@@ -1,3 +1,4 @@
+import { HoldfastError } from '../../errors.ts'
 import { diffJson } from '../../event/diff.ts'
 import type { EventCatalog } from '../../event/catalog.ts'
 import type { Projection } from '../../projection/projection.ts'
@@ -5,7 +6,7 @@ import { rebuild } from '../../rebuild/rebuild.ts'
 import { switchRebuild } from '../../rebuild/switch.ts'
 import { createVirtualRuntime } from '../virtual.ts'
 import { Claim, firstDifference, shown } from './claim.ts'
-import { appendAll, titleOf, type TestEvent } from './events.ts'
+import { appendAll, checkEvents, titleOf, type TestEvent } from './events.ts'
 import { heldLetters, rowsOf } from './look.ts'
 import { explain, OutsideWatch } from './outside.ts'
 import { createProcess, silent } from './process.ts'
@@ -35,13 +36,27 @@ export async function expectRebuildEqual<Row, Columns, C extends EventCatalog>(
   events: readonly TestEvent<NoInfer<C>>[],
 ): Promise<void> {
   const claim = new Claim('expectRebuildEqual')
+  if ((projection as Partial<Projection> | undefined)?.kind !== 'fold')
+    throw new HoldfastError(
+      'OPTION_INVALID',
+      'expectRebuildEqual can be asked of a fold: of what defineProjection makes with initial.',
+      {
+        hint: 'Handlers are not rebuilt. For SQL of your own, use createTestEngine with a store that runs it.',
+      },
+    )
+  checkEvents(events, 'expectRebuildEqual')
   using watch = new OutsideWatch()
   const subject: Projection = watchedProjection(projection, watch)
   const all: readonly TestEvent[] = events
   const size = Math.max(all.length, 1)
   const expected = await fold(subject, all, { title: '', page: size, restartsAfter: [] })
   if (watch.calls.length > 0)
-    claim.fail([`The fold of ${subject.name} depends on more than its events.`, ...explain(watch.calls)])
+    claim.fail([`The fold of ${subject.name} depends on more than its events.`, ...explain(watch.calls, 'fold')])
+  if (Object.keys(expected.rows).length === 0)
+    claim.fail([
+      `The ${all.length} events make no row of ${subject.name}, so there is nothing to find out.`,
+      ...Object.entries(expected.held).map(([lane, why]) => `  ${lane} is held: ${why}`),
+    ])
   const everywhere = all.map((_, i) => i)
   const ways: Way[] = [1, 2, size].flatMap((page) => [
     { title: `as they came, ${pageTitle(page, size)}`, page, restartsAfter: [] },

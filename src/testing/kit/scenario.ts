@@ -4,7 +4,7 @@ import { type Duration, toMs } from '../../runtime/duration.ts'
 import type { Store } from '../../store.ts'
 import { defineSubscription } from '../../subscription/subscription.ts'
 import { createVirtualRuntime } from '../virtual.ts'
-import { appendAll, type PlacedEvent, type TestEvent } from './events.ts'
+import { appendAll, checkList, type PlacedEvent, type TestEvent } from './events.ts'
 import { createProcess, type TestProcess, turns } from './process.ts'
 import { createKitStore } from './store.ts'
 
@@ -23,6 +23,7 @@ export interface Scene {
 }
 
 export function whenStep(events: readonly TestEvent[]): Step {
+  checkList(events, '.when(…)')
   return { step: 'when', events }
 }
 

@@ -1,11 +1,20 @@
 import { HoldfastError } from '../../errors.ts'
 import { createRandom } from '../virtual.ts'
 
-/** The seed that was given, or that of the environment. */
-export function seedOf(given: number | undefined): number {
-  const seed = given ?? Number(process.env.HOLDFAST_SEED ?? 1)
+/** The seed that was given under a name, or that of the environment. */
+export function seedOf(given: number | undefined, name = 'The seed'): number {
+  const { HOLDFAST_SEED: told } = process.env
+  const seed = given ?? Number(told ?? 1)
   if (Number.isSafeInteger(seed) && seed >= 0) return seed
-  throw new HoldfastError('OPTION_INVALID', `The seed is ${seed}.`, { hint: 'Give a whole number from 0.' })
+  const what = given === undefined ? `HOLDFAST_SEED is ${JSON.stringify(told)}.` : `${name} is ${String(given)}.`
+  throw new HoldfastError('OPTION_INVALID', what, { hint: 'Give a whole number from 0.' })
+}
+
+/** How many are tried at the most. With none of them, nothing could be found. */
+export function mostOf(given: number | undefined, otherwise: number): number {
+  const most = given ?? otherwise
+  if (Number.isSafeInteger(most) && most >= 1) return most
+  throw new HoldfastError('OPTION_INVALID', `most is ${String(given)}.`, { hint: 'Give a whole number from 1.' })
 }
 
 /** Seeds are small numbers, and the first that are drawn by two of them would be alike. */

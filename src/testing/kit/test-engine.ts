@@ -9,7 +9,7 @@ import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { Consumer, Subscription } from '../../subscription/subscription.ts'
 import { createVirtualRuntime, type VirtualRuntime } from '../virtual.ts'
-import { appendAll, type CatalogOf, type PlacedEvent, type TestEvent } from './events.ts'
+import { appendAll, type CatalogOf, checkList, type PlacedEvent, type TestEvent } from './events.ts'
 import { createProcess, type TestProcess } from './process.ts'
 import { heldLetters, rowsOf } from './look.ts'
 import { createKitStore } from './store.ts'
@@ -68,7 +68,10 @@ export async function createTestEngine<const S extends readonly (Consumer | Subs
     get engine() {
       return process.engine
     },
-    append: (events) => appendAll(store, runtime, subscriptions, events),
+    append: async (events) => {
+      checkList(events, 'append')
+      return appendAll(store, runtime, subscriptions, events)
+    },
     settle: () => process.settle(),
     advance: async (duration) => {
       await process.start()

@@ -40,16 +40,24 @@ export interface CallOptions {
 }
 
 /** The same dependencies, seen from a process that can die: the calls of one that is dead have no effect any more. */
-export function reached<D>(dependencies: D, options: CallOptions, path = ''): D {
+export function reached<D>(dependencies: D, options: CallOptions): D {
+  return standIn(dependencies, (work, name) => callable(work, options, name))
+}
+
+/** What is called in place of a function of the dependencies. */
+type Instead = (work: (...args: unknown[]) => unknown, name: string) => (...args: unknown[]) => unknown
+
+/** The same dependencies, of which each function is another one: also those of what is in them, and where they are one themselves. */
+export function standIn<D>(dependencies: D, instead: Instead, path = ''): D {
   if ((typeof dependencies !== 'object' && typeof dependencies !== 'function') || dependencies === null)
     return dependencies
   const target: object = dependencies
   const memberOf = (name: string | symbol): unknown => {
     const value: unknown = Reflect.get(target, name)
     if (typeof name === 'symbol' || value === null) return value
-    if (typeof value === 'object') return isOwn(value) ? reached(value, options, join(path, name)) : value
+    if (typeof value === 'object') return isOwn(value) ? standIn(value, instead, join(path, name)) : value
     const isCall = typeof value === 'function' && name !== 'constructor' && !Object.hasOwn(Object.prototype, name)
-    return isCall ? callable(value.bind(target), options, join(path, name)) : value
+    return isCall ? instead((...args) => Reflect.apply(value, target, args) as unknown, join(path, name)) : value
   }
   // A proxy has to show what is frozen as it is; so it stands for something that isn't.
   const shadow: object = typeof target === 'function' ? () => undefined : {}
@@ -66,7 +74,7 @@ export function reached<D>(dependencies: D, options: CallOptions, path = ''): D 
     // Only called where the target is a function itself.
     apply: (_, self, args: unknown[]) => {
       const work = target as (...all: unknown[]) => unknown
-      return callable((...all) => Reflect.apply(work, self, all), options, join(path, work.name))(...args)
+      return instead((...all) => Reflect.apply(work, self, all), join(path, work.name))(...args)
     },
   }) as D
 }

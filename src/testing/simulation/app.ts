@@ -17,7 +17,7 @@ export interface Outside {
    * refuses. Ended by the signal, as a request would be.
    */
   call<T>(what: string, effect: () => T | Promise<T>, signal?: AbortSignal): Promise<T>
-  /** The same thing, whose methods are calls of a service. */
+  /** The same thing, whose methods are calls of a service, also those of what is in it. Each answers with a promise. */
   reach<D extends object>(dependency: D): D
   /** Kills the process. It never resolves. */
   die(): Promise<never>

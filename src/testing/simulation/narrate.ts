@@ -26,12 +26,29 @@ const asTheyAre = new Set([
 export function narrate(history: History): string {
   const lines = history.happenings.flatMap((happening) => {
     const told = tell(happening)
-    return told === undefined
-      ? []
-      : [`  ${(happening.atMs / 1_000).toFixed(3).padStart(8)} s  ${happening.who}: ${told}`]
+    if (told === undefined) return []
+    const text = `  ${(happening.atMs / 1_000).toFixed(3).padStart(8)} s  ${happening.who}: ${told}`
+    return [{ text, weight: weightOf(told) }]
   })
-  const left = lines.length - mostLines
-  return left <= 0 ? lines.join('\n') : [`  … ${left} before`, ...lines.slice(-mostLines)].join('\n')
+  // What is left out first is what changed nothing, then what comes early. What was done outside is what the story is about.
+  let spare = lines.length - mostLines
+  const left = new Set<number>()
+  for (const weight of [0, 1, 2]) {
+    for (const [i, line] of lines.entries()) {
+      if (spare <= 0) break
+      if (line.weight !== weight) continue
+      left.add(i)
+      spare--
+    }
+  }
+  const kept = lines.filter((_, i) => !left.has(i)).map(({ text }) => text)
+  return (left.size === 0 ? kept : [...kept, `  (${left.size} more that say less)`]).join('\n')
+}
+
+/** 2: it happened outside, or an event was held or let go. 0: nothing came of it. */
+function weightOf(told: string): 0 | 1 | 2 {
+  if (/^calls |^lost: outside|, holds |, lets /.test(told)) return 2
+  return /^claims |^commits \S+ (\d+) → \1$|^redrive \S+ nothing$/.test(told) ? 0 : 1
 }
 
 function tell({ kind, text, about }: Happening): string | undefined {

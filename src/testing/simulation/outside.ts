@@ -1,3 +1,4 @@
+import { standIn } from '../kit/world.ts'
 import type { Link } from '../link.ts'
 import type { Outside } from './app.ts'
 import type { Place } from './network.ts'
@@ -23,7 +24,13 @@ export function outsideOf(process: Process, schedule: Schedule, link: Link, kill
     name: process.name,
     nowMs: () => schedule.now,
     call,
-    reach: (dependency) => reached(dependency, call),
+    reach: (dependency) =>
+      standIn(
+        dependency,
+        (work, name) =>
+          (...args) =>
+            call(name, () => work(...args)),
+      ),
     die: () => {
       kill()
       return new Promise(() => undefined)
@@ -38,16 +45,6 @@ export const nowhere: Outside = {
   call: () => new Promise(() => undefined),
   reach: (dependency) => dependency,
   die: () => new Promise(() => undefined),
-}
-
-function reached<D extends object>(dependency: D, call: Outside['call']): D {
-  return new Proxy(dependency, {
-    get: (target, name) => {
-      const value: unknown = Reflect.get(target, name)
-      if (typeof value !== 'function') return value
-      return (...args: unknown[]) => call(String(name), () => Reflect.apply(value, target, args) as unknown)
-    },
-  })
 }
 
 function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promise<T> {

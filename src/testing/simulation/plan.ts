@@ -51,7 +51,11 @@ export type Fault = keyof typeof faultConditions
 export const allFaults = Object.keys(faultConditions) as readonly Fault[]
 
 export function checkFaults(faults: readonly string[]): asserts faults is readonly Fault[] {
-  const unknown = faults.find((name) => !(name in faultConditions))
+  if (!Array.isArray(faults))
+    throw new HoldfastError('OPTION_INVALID', `faults is ${JSON.stringify(faults)}.`, {
+      hint: `Give 'all', or a list of some: ${allFaults.join(', ')}.`,
+    })
+  const unknown = faults.find((name) => !Object.hasOwn(faultConditions, name))
   if (unknown === undefined) return
   throw new HoldfastError('OPTION_INVALID', `${JSON.stringify(unknown)} is no fault.`, {
     hint: `There are ${allFaults.join(', ')}.`,

@@ -1,4 +1,5 @@
 import type { Random } from '../../runtime/ports.ts'
+import { tick, turn } from '../turn.ts'
 
 interface Entry {
   readonly due: number
@@ -83,14 +84,6 @@ export class Schedule {
       next.run()
     }
   }
-}
-
-function tick(): Promise<void> {
-  return new Promise((resolve) => process.nextTick(resolve))
-}
-
-function turn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }
 
 function isBefore(a: Entry, b: Entry): boolean {

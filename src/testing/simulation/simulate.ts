@@ -1,46 +1,22 @@
-import { AssertionError } from 'node:assert'
-import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { createEngine } from '../../engine/engine.ts'
 import { HoldfastError } from '../../errors.ts'
-import type { EventCatalog } from '../../event/catalog.ts'
-import type { Projection } from '../../projection/projection.ts'
 import { checkOptions } from '../../runtime/options.ts'
+import type { Store } from '../../store.ts'
 import type { Consumer, Subscription } from '../../subscription/subscription.ts'
+import { Claim } from '../kit/claim.ts'
 import type { TestEvent } from '../kit/events.ts'
-import { rowsOf } from '../kit/look.ts'
-import { explain, OutsideWatch } from '../kit/outside.ts'
+import { heldLetters, rowsOf } from '../kit/look.ts'
 import { seedOf } from '../kit/seed.ts'
-import { watchedHandler, watchedProjection } from '../kit/watched.ts'
-import type { App, Outside, PlannedAppend } from './app.ts'
 import { openServer, openSqlite } from './backend.ts'
 import { checkCommits } from './checks.ts'
-import { divergence, type History } from './history.ts'
+import { divergence } from './history.ts'
 import { narrate } from './narrate.ts'
 import { nowhere } from './outside.ts'
-import { allFaults, checkFaults, drawPlan, type Fault, faultsOf, type Plan } from './plan.ts'
+import { allFaults, checkFaults, drawPlan, type Fault, faultsOf, type Plan, without } from './plan.ts'
 import { shrink, simpler } from './shrink.ts'
+import { checkApp, consumerOf, handles, type SimulatedApp, toApp } from './simulated-app.ts'
 import { type Run, runSimulation } from './simulation.ts'
-
-/** A world of your own for one run: it is made anew for each, so that no run knows of another. */
-export interface SimulatedApp {
-  /**
-   * What a process runs. It is asked for every process that is started. What your code calls outside, it must call through
-   * `outside.reach(…)` or `outside.call(…)`, or nothing will ever go wrong with it.
-   */
-  subscriptions(outside: Outside): readonly (Consumer | Subscription)[]
-  /** What is appended, those of one key in this order, while everything goes wrong. */
-  readonly events: readonly TestEvent[]
-  /** What must be true when everything has come right. It throws if it isn't. */
-  check?(end: SimulatedEnd): unknown
-}
-
-/** How it ended. */
-export interface SimulatedEnd {
-  /** All rows of a projection, by key. */
-  rows<Row, Columns>(projection: Projection<Row, Columns>): Promise<Record<string, Row>>
-  /** What is still held. */
-  letters(subscription: string): Promise<readonly DeadLetter[]>
-}
+import { Watches } from './watches.ts'
 
 export interface SimulateOptions {
   /** How many worlds. 100 unless you say otherwise. */
@@ -65,47 +41,63 @@ export interface SimulationReport {
  * with the simplest run that shows it.
  */
 export async function simulate(make: () => SimulatedApp, options: SimulateOptions = {}): Promise<SimulationReport> {
+  const claim = new Claim('simulate')
   checkOptions(options, 'simulate', ['seeds', 'from', 'faults'])
   if (typeof make !== 'function')
     throw new HoldfastError('OPTION_INVALID', 'simulate needs a function that makes the app.', {
       hint: 'Such as () => ({ subscriptions: (outside) => [...], events: [...] }).',
     })
   const { seeds = 100, faults = 'all' } = options
-  const from = seedOf(options.from)
+  const from = seedOf(options.from, 'from')
   if (!Number.isSafeInteger(seeds) || seeds < 1)
     throw new HoldfastError('OPTION_INVALID', `seeds is ${seeds}.`, { hint: 'Give a whole number from 1.' })
   const chosen = faults === 'all' ? allFaults : faults
   checkFaults(chosen)
+  const app = make()
+  await checkApp(app)
+  const planOf = (seed: number): Plan => ({ ...drawPlan(seed, ['server'], chosen), appends: app.events.length })
+  await checkCalm(claim, make, planOf(from))
+
   let [kills, virtualMs] = [0, 0]
   for (let seed = from; seed < from + seeds; seed++) {
-    const plan = { ...drawPlan(seed, ['server'], chosen), appends: make().events.length }
-    const { violations, run } = await runOnce(make, plan)
-    if (seed === from) await checkRepeats(make, plan, run.history)
-    if (violations.length > 0) throw await failed(make, plan)
-    kills += run.history.happenings.filter(({ kind }) => kind === 'kill').length
-    virtualMs += run.virtualMs
+    const plan = planOf(seed)
+    const found = await runOnce(make, plan)
+    const isFailed = found.violations.length > 0
+    // What can't be seen again can't be made simpler.
+    if (seed === from || isFailed) await checkRepeats(claim, make, plan, found)
+    if (isFailed) {
+      const only = faults === 'all' ? '' : `, faults: [${chosen.map((fault) => `'${fault}'`).join(', ')}]`
+      await deny(claim, make, plan, `simulate(app, { from: ${seed}, seeds: 1${only} })`)
+    }
+    kills += found.run.history.happenings.filter(({ kind }) => kind === 'kill').length
+    virtualMs += found.run.virtualMs
   }
   return { seeds, kills, virtualSeconds: Math.round(virtualMs / 1_000) }
 }
 
-async function runOnce(
-  make: () => SimulatedApp,
-  plan: Plan,
-  watch?: OutsideWatch,
-): Promise<{ readonly violations: readonly string[]; readonly run: Run }> {
-  const app = make()
-  let outcome: { readonly violations: readonly string[]; readonly run: Run } | undefined
-  const simulated = toApp(app, watch)
-  await runSimulation(
-    { plan, app: simulated, open: { server: openServer, file: openSqlite }, mayStayParked: true },
-    async (run) => {
-      outcome = { run, violations: await violationsOf(app, simulated, run) }
-    },
-  )
-  return outcome as NonNullable<typeof outcome>
+interface Found {
+  /** What does not hold. */
+  readonly violations: readonly string[]
+  /** What the check of the user's threw, if it did. */
+  readonly thrown: unknown
+  /** What is held in the end, and why. */
+  readonly held: readonly string[]
+  readonly run: Run
 }
 
-async function violationsOf(app: SimulatedApp, simulated: App, run: Run): Promise<string[]> {
+async function runOnce(make: () => SimulatedApp, plan: Plan, watches?: Watches): Promise<Found> {
+  const app = make()
+  let found: Found | undefined
+  await runSimulation(
+    { plan, app: toApp(app, watches), open: { server: openServer, file: openSqlite }, mayStayParked: true },
+    async (run) => {
+      found = { run, ...(await judge(app, plan, run)), held: await heldIn(app, run) }
+    },
+  )
+  return found as Found
+}
+
+async function judge(app: SimulatedApp, plan: Plan, run: Run): Promise<Pick<Found, 'violations' | 'thrown'>> {
   const { history, witness, stuck } = run
   const violations = [
     ...history.happenings
@@ -113,8 +105,8 @@ async function violationsOf(app: SimulatedApp, simulated: App, run: Run): Promis
       .map(({ text }) => `A process could not start: ${text}`),
     ...checkCommits(history),
   ]
-  if (stuck !== undefined) return [`It did not come right: ${stuck}.`, ...violations]
-  const subscriptions = simulated.subscriptions(nowhere, () => undefined)
+  if (stuck !== undefined) return { violations: [`It did not come right: ${stuck}.`, ...violations], thrown: undefined }
+  const subscriptions = app.subscriptions(nowhere)
   const engine = createEngine({ store: witness, subscriptions, logger: silent })
   for (const subscription of subscriptions) {
     if (subscription.kind === 'subscription' && subscription.source) continue
@@ -122,37 +114,116 @@ async function violationsOf(app: SimulatedApp, simulated: App, run: Run): Promis
     if (!ok)
       violations.push(`${subscription.name} is not what its events make of it: ${JSON.stringify(differences[0])}`)
   }
+  const events = app.events.slice(0, plan.appends)
+  // Whoever says nothing about it wants events to be applied, and not all of them to be held.
+  if (!app.check && isCalm(plan)) violations.push(...(await idleOf(witness, subscriptions, events)))
   try {
     await app.check?.({
+      events,
       rows: (projection) => rowsOf(witness, projection),
-      letters: async (subscription) =>
-        (await engine.letters({ subscription, limit: 10_000 })).filter(({ endedAt }) => endedAt === undefined),
+      letters: (subscription) => heldLetters(witness, [subscription]),
     })
-  } catch (error) {
-    violations.push(error instanceof Error ? error.message : String(error))
+  } catch (thrown) {
+    return { violations: [...violations, thrown instanceof Error ? thrown.message : String(thrown)], thrown }
   }
-  return violations
+  return { violations, thrown: undefined }
+}
+
+const mostHeld = 5
+
+async function heldIn(app: SimulatedApp, { witness }: Run): Promise<string[]> {
+  const letters = await heldLetters(
+    witness,
+    app.subscriptions(nowhere).map(({ name }) => name),
+  )
+  const lines = letters.flatMap(({ subscription, lane, event, failure }) =>
+    failure ? [`  ${subscription} holds ${lane} at ${event.type}: ${failure.errorType}: ${failure.message}`] : [],
+  )
+  const more = lines.length > mostHeld ? [`  and ${lines.length - mostHeld} more`] : []
+  return lines.length === 0 ? [] : ['Held in the end:', ...lines.slice(0, mostHeld), ...more]
+}
+
+/** Who holds everything that it is about. */
+async function idleOf(
+  store: Store,
+  subscriptions: readonly (Consumer | Subscription)[],
+  events: readonly TestEvent[],
+): Promise<string[]> {
+  const idle: string[] = []
+  for (const one of subscriptions) {
+    const letters = await heldLetters(store, [one.name])
+    const asked = events.filter(({ type }) => handles(consumerOf(one), type)).length
+    const failure = letters.find(({ failure: known }) => known)?.failure
+    if (asked > 0 && letters.length >= asked)
+      idle.push(`${one.name} holds all of its events: ${failure?.errorType}: ${failure?.message}`)
+  }
+  return idle
+}
+
+/** The same with nothing going wrong, and with as little going on as there can be. */
+function calmed(plan: Plan): Plan {
+  return { ...faultsOf(plan).reduce(without, plan), processes: 1, pageEvents: 100 }
+}
+
+function isCalm(plan: Plan): boolean {
+  return faultsOf(plan).length === 0
+}
+
+/** What does not hold when nothing goes wrong has nothing to do with faults, and would be found in every run. */
+async function checkCalm(claim: Claim, make: () => SimulatedApp, plan: Plan): Promise<void> {
+  using watches = new Watches()
+  const { violations, thrown, held, run } = await runOnce(make, calmed(plan), watches)
+  if (watches.guiltyFold) claim.fail(watches.guiltyFold)
+  if (violations.length === 0) return
+  claim.fail(
+    [
+      'It does not hold even when nothing goes wrong.',
+      ...violations,
+      '',
+      `What happened, with ${plan.appends} ${plan.appends === 1 ? 'event' : 'events'}:`,
+      narrate(run.history),
+      ...held,
+      ...watches.explained,
+    ],
+    { cause: thrown },
+  )
 }
 
 /** The same seed twice must be the same run, or nothing that is found could be found again. */
-async function checkRepeats(make: () => SimulatedApp, plan: Plan, first: History): Promise<void> {
-  using watch = new OutsideWatch()
-  const again = await runOnce(make, plan, watch)
-  const where = divergence(first, again.run.history)
+async function checkRepeats(claim: Claim, make: () => SimulatedApp, plan: Plan, first: Found): Promise<void> {
+  using watches = new Watches()
+  const again = await runOnce(make, plan, watches)
+  if (watches.guiltyFold) claim.fail(watches.guiltyFold)
+  const where = divergence(first.run.history, again.run.history) ?? divergentEnd(first.violations, again.violations)
   if (where === undefined) return
-  const why =
-    watch.calls.length > 0
-      ? explain(watch.calls)
-      : ['What it depends on was not seen: a file, a socket, or a clock taken beforehand.']
-  throw new AssertionError({
-    message: ['Two runs of one seed are not the same.', ...why, `They part at ${where}.`].join('\n'),
-  })
+  const { explained } = watches
+  const unseen =
+    'What it depends on was not seen: something in memory that outlives a world, or a clock taken beforehand.'
+  claim.fail([
+    `Two runs of seed ${plan.seed} are not the same.`,
+    ...(explained.length > 0 ? explained : [unseen]),
+    `They part at ${where}.`,
+  ])
 }
 
-async function failed(make: () => SimulatedApp, plan: Plan): Promise<AssertionError> {
-  const fails = async (candidate: Plan) => (await runOnce(make, candidate)).violations.length > 0
+function divergentEnd(first: readonly string[], second: readonly string[]): string | undefined {
+  const [one, other] = [first, second].map((violations) => violations.join('\n') || 'nothing was wrong')
+  return one === other ? undefined : `the end: ${one}, and then ${other}`
+}
+
+async function deny(claim: Claim, make: () => SimulatedApp, plan: Plan, again: string): Promise<never> {
+  const holds = async (candidate: Plan) => (await runOnce(make, candidate)).violations.length === 0
+  // A check may ask for what comes of all events. With fewer of them it would fail for that, and show nothing of what goes wrong.
+  const askable = new Map([[plan.appends, true]])
+  const isAskable = async (candidate: Plan) => {
+    const known = askable.get(candidate.appends) ?? (await holds(calmed({ ...plan, appends: candidate.appends })))
+    askable.set(candidate.appends, known)
+    return known
+  }
+  const fails = async (candidate: Plan) => (await isAskable(candidate)) && !(await holds(candidate))
   const least = await shrink(plan, simpler, fails, 100)
-  const { violations, run } = await runOnce(make, least)
+  using watches = new Watches()
+  const { violations, thrown, held, run } = await runOnce(make, least, watches)
   const { processes, appends, pageEvents } = least
   const things = [
     `${processes} ${processes === 1 ? 'process' : 'processes'}`,
@@ -160,35 +231,19 @@ async function failed(make: () => SimulatedApp, plan: Plan): Promise<AssertionEr
     `pages of ${pageEvents}`,
     faultsOf(least).join(', ') || 'nothing goes wrong',
   ]
-  const message = [
-    violations.join('\n'),
-    '',
-    `The simplest run that shows it: ${things.join('; ')}.`,
-    narrate(run.history),
-    '',
-    `To see it again: simulate(app, { from: ${plan.seed}, seeds: 1 })`,
-  ].join('\n')
-  return new AssertionError({ message })
-}
-
-function toApp(app: SimulatedApp, watch: OutsideWatch | undefined): App {
-  const catalogs = app.subscriptions(nowhere).map((one) => (one.kind === 'subscription' ? one.consumer : one).events)
-  const watched = (one: Consumer): Consumer => {
-    if (!watch || one.kind === 'sql') return one
-    return one.kind === 'fold' ? watchedProjection(one, watch) : watchedHandler(one, watch)
-  }
-  return {
-    events: catalogs[0] as EventCatalog,
-    subscriptions: (outside) =>
-      app
-        .subscriptions(outside)
-        .map((one) => (one.kind === 'subscription' ? { ...one, consumer: watched(one.consumer) } : watched(one))),
-    appends: (_chance, faultsMs) =>
-      app.events.map(({ key, ...draft }, i): PlannedAppend => {
-        const id = (draft as { readonly id?: string }).id ?? `${key}-${i + 1}`
-        return { atMs: (i * faultsMs * 0.8) / app.events.length, key, drafts: [{ ...draft, id }] }
-      }),
-  }
+  claim.fail(
+    [
+      violations.join('\n'),
+      '',
+      `The simplest run that shows it: ${things.join('; ')}.`,
+      narrate(run.history),
+      '',
+      ...held,
+      ...watches.explained,
+      `To see it again: ${again}`,
+    ],
+    { cause: thrown },
+  )
 }
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }

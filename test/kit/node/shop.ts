@@ -32,6 +32,13 @@ await test('an engine runs', async (t) => {
   t.assert.deepEqual(await app.rows(balances), { anna: { balance: 1 }, bob: { balance: 2 } })
 })
 
+await test('time that is mocked keeps nobody waiting', { timeout: 10_000 }, async (t) => {
+  t.mock.timers.enable()
+  await given(balances)
+    .when(events)
+    .then({ anna: { balance: 1 }, bob: { balance: 2 } })
+})
+
 await test('a handler that mails twice is found out', async () => {
   await expectIdempotent(careless, events, { world })
 })
