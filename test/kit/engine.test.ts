@@ -143,7 +143,7 @@ describe('a test engine', () => {
     await using app = await createTestEngine({ subscriptions: [hangs] })
     await app.append([credited('anna', 1)])
     await expect(app.settle()).rejects.toThrow(
-      'Nothing goes on: hangs at anna Credited waits for something that does not come. Let time go on',
+      'Nothing goes on: hangs at anna Credited waits for something that does not come. Let what it calls answer',
     )
   })
 

@@ -150,7 +150,7 @@ function hanging(running: readonly Traced[]): HoldfastError {
     'ENGINE_STATE',
     `Nothing goes on: ${names.join(', ')} waits for something that does not come.`,
     {
-      hint: 'Let time go on until its timeout, with .after(…) or advance(…); or let what it calls answer.',
+      hint: 'Let what it calls answer; or let time go on until its timeout, with .after(…) of given or advance(…) of createTestEngine.',
     },
   )
 }
