@@ -5,12 +5,14 @@ import { createMortal, type Mortal } from '../../test/mortal.ts'
 import { away } from '../../test/noting.ts'
 import { ask, found } from '../../test/redrive/asking.ts'
 import {
+  bounded,
   categorised,
   createLog,
   defineHandler,
   defineProjection,
   defineSubscription,
   type Handler,
+  type Policy,
   type Projection,
   type SqlProjection,
   type Store,
@@ -123,19 +125,15 @@ describe('after deaths', () => {
     return trial as Trial
   }
 
-  const handler = (life: () => Mortal) =>
+  const handlerWith = (failure: Policy) => (life: () => Mortal) =>
     defineHandler('sums', {
       events: bank,
       on: { Credited: ({ data }) => (data.amount === deadly ? life().die() : undefined) },
+      failure,
     })
-
+  const handler = handlerWith(bounded())
   /** Parks what it can't do, whoever is to blame. */
-  const impatient = (life: () => Mortal) =>
-    defineHandler('sums', {
-      events: bank,
-      on: { Credited: ({ data }) => (data.amount === deadly ? life().die() : undefined) },
-      failure: categorised(),
-    })
+  const impatient = handlerWith(categorised())
 
   it.for([
     ['a fold', 'its store fails', sums],
