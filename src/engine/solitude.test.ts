@@ -51,4 +51,67 @@ describe('solitude', () => {
     solitude.leave(other)
     expect(solitude.begin(asking())).toBe(true)
   })
+
+  it('lets in those that want to be alone in the order in which they came', () => {
+    const solitude = new Solitude()
+    const [first, second, third] = [asking(), asking(), asking()]
+    solitude.enter(first)
+    expect([solitude.enter(second), solitude.enter(third)]).toEqual([false, false])
+    solitude.leave(first)
+    // It had its turn. However soon it asks again, the others are before it.
+    expect([solitude.enter(first), solitude.enter(third), solitude.enter(second)]).toEqual([false, false, true])
+    solitude.leave(second)
+    expect([solitude.enter(second), solitude.enter(first), solitude.enter(third)]).toEqual([false, false, true])
+    solitude.leave(third)
+    expect([solitude.enter(second), solitude.enter(first)]).toEqual([false, true])
+  })
+
+  it('lets those begin that came before the next who wants to be alone, though two of these take turns', () => {
+    const solitude = new Solitude()
+    const [first, second, beside, alsoBeside] = [asking(), asking(), asking(), asking()]
+    solitude.enter(first)
+    expect([solitude.begin(beside), solitude.enter(second), solitude.begin(alsoBeside)]).toEqual([false, false, false])
+    solitude.leave(first)
+    expect([beside.woken, second.woken, alsoBeside.woken]).toEqual([1, 0, 0])
+    expect([solitude.enter(first), solitude.enter(second)]).toEqual([false, false])
+    expect([solitude.begin(alsoBeside), solitude.begin(beside)]).toEqual([false, true])
+    // It had its turn as well.
+    expect(solitude.begin(beside)).toBe(false)
+    solitude.end()
+    expect([second.woken, solitude.enter(second)]).toEqual([1, true])
+    solitude.leave(second)
+    expect([solitude.enter(first), solitude.begin(alsoBeside)]).toEqual([false, true])
+  })
+
+  it('wakes whoever is next when somebody gives its place up', () => {
+    const solitude = new Solitude()
+    const [holder, beside, alone, last] = [asking(), asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.begin(beside), solitude.enter(alone), solitude.begin(last)]).toEqual([false, false, false])
+    solitude.leave(holder)
+    solitude.leave(beside)
+    expect([alone.woken, last.woken]).toEqual([1, 0])
+    solitude.leave(alone)
+    expect([last.woken, solitude.begin(last)]).toEqual([1, true])
+  })
+
+  it('keeps the place of who changes its mind about what it waits for', () => {
+    const solitude = new Solitude()
+    const [holder, fickle, last] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.enter(fickle), solitude.enter(last), solitude.begin(fickle)]).toEqual([false, false, false])
+    solitude.leave(holder)
+    expect([solitude.enter(last), solitude.begin(fickle)]).toEqual([false, true])
+  })
+
+  it('takes who begins beside others for alone no more', () => {
+    const solitude = new Solitude()
+    const [holder, alone] = [asking(), asking()]
+    solitude.enter(holder)
+    expect(solitude.begin(holder)).toBe(true)
+    solitude.end()
+    solitude.enter(holder)
+    expect([solitude.enter(alone), solitude.begin(holder), alone.woken]).toEqual([false, false, 1])
+    expect(solitude.enter(alone)).toBe(true)
+  })
 })

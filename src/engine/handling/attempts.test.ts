@@ -119,6 +119,42 @@ describe('what may be begun', () => {
   })
 })
 
+describe('who is turned away', () => {
+  it('keeps its place: those that were alone, and want to be again, come after it', async () => {
+    const { attempts, live, permit, turn, called, calls, desk } = trying()
+    const { solitude } = desk.parts
+    const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
+    solitude.enter(one)
+    live('a', 1)
+    permit(1)
+    attempts.pump()
+    expect(solitude.enter(another)).toBe(false)
+    solitude.leave(one)
+    expect([solitude.enter(one), solitude.enter(another)]).toEqual([false, false])
+    attempts.pump()
+    await turn()
+    expect([called(), attempts.isTurnedAway]).toEqual([['a-1'], false])
+    calls[0]?.end()
+    await turn()
+    expect(solitude.enter(another)).toBe(true)
+  })
+
+  it('has none any more when there is nothing to begin', async () => {
+    const { attempts, live, permit, desk } = trying()
+    const { solitude } = desk.parts
+    const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
+    solitude.enter(one)
+    live('a', 1)
+    permit(1)
+    attempts.pump()
+    solitude.enter(another)
+    solitude.leave(one)
+    desk.parts.tenure.pause = { reason: 'a test', at: 0 }
+    attempts.pump()
+    expect(solitude.enter(another)).toBe(true)
+  })
+})
+
 describe('what the handler is given', () => {
   it('says which attempt it is, until when, and by which key', async () => {
     const { attempts, live, permit, turn, calls, runtime } = trying()
@@ -452,12 +488,39 @@ describe('after a death', () => {
     expect([called(), attempts.isTurnedAway]).toEqual([['a-1'], true])
     const other = { wake: () => undefined }
     expect(desk.parts.solitude.begin(other)).toBe(false)
+    desk.parts.solitude.leave(other)
     calls[0]?.end()
     await turn()
     expect(desk.ledger.take()).toMatchObject({ counts: { applied: 1 }, endedTrials: [1] })
     expect(attempts.wanted).toEqual({ position: 2, instance: 'i' })
     // Until the store has that it is over, a death would still be laid at its door.
     expect(desk.parts.solitude.begin(other)).toBe(false)
+  })
+
+  it('others in the process have their turn before the next of them', async () => {
+    const { attempts, live, permit, turn, called, calls, desk, told } = suspected()
+    const { solitude } = desk.parts
+    const other = { wake: () => undefined }
+    live('a', 1)
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    attempts.pump()
+    await turn()
+    expect(solitude.begin(other)).toBe(false)
+    calls[0]?.end()
+    await turn()
+    expect([attempts.wanted, attempts.isTurnedAway]).toEqual([undefined, true])
+    attempts.committed({ endedTrials: [1] } as never)
+    attempts.pump()
+    expect([attempts.wanted, attempts.isTurnedAway, solitude.begin(other)]).toEqual([undefined, true, true])
+    const before = told.wake
+    solitude.end()
+    expect(told.wake).toBe(before + 1)
+    attempts.pump()
+    await turn()
+    expect([attempts.wanted, called()]).toEqual([{ position: 2, instance: 'i' }, ['a-1']])
   })
 
   it('others in the process go on when the last of them is through', async () => {

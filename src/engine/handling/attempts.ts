@@ -57,8 +57,12 @@ export class Attempts {
   }
 
   committed(commit: Commit): void {
-    this.#desk.suspicion.committed(commit)
+    const { suspicion, parts } = this.#desk
+    const wasTrying = suspicion.trying !== undefined
+    suspicion.committed(commit)
     if (commit.trial) this.#wanted = undefined
+    // Others have their turn before the next one is tried.
+    if (wasTrying && suspicion.trying === undefined) parts.solitude.leave(this.#asking)
   }
 
   /** How many more may be begun. */
@@ -106,7 +110,8 @@ export class Attempts {
         continue
       }
       if (!isSuspect || !suspicion.isAlone) {
-        this.#isTurnedAway = !parts.solitude.begin(this.#asking)
+        // Beside one on trial nothing begins; when the store has that it is over, this is asked again.
+        this.#isTurnedAway = suspicion.trying !== undefined || !parts.solitude.begin(this.#asking)
         if (this.#isTurnedAway) break
         this.#beside.add(entry)
       }
@@ -116,7 +121,8 @@ export class Attempts {
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
-    if (!isSuspect) this.#comeForth()
+    // Who is turned away keeps its place.
+    if (!isSuspect && !this.#isTurnedAway) this.#comeForth()
   }
 
   /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */
@@ -148,7 +154,7 @@ export class Attempts {
     return this.#desk.isOver || tenure.pause !== undefined || !tenure.isCurrent()
   }
 
-  /** Others may go on, unless somebody is on trial. */
+  /** Nothing is to begin, so that others may go on, unless somebody is on trial. */
   #comeForth(): void {
     const { suspicion, parts } = this.#desk
     if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)
@@ -189,7 +195,7 @@ export class Attempts {
   }
 
   #mayBegin({ record, isLetter }: Entry, isSuspect: boolean): boolean {
-    const { running, suspicion, parts, permit } = this.#desk
+    const { running, suspicion, parts, permit, ledger } = this.#desk
     this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
     // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
@@ -198,8 +204,12 @@ export class Attempts {
     const isAccused = suspicion.deathsOver(record.position) !== undefined && this.#recalled !== record.position
     this.#accused = isAccused ? record.position : undefined
     if (isAccused) return false
-    this.#wanted = isSuspect ? suspicion.trialOf(record.position) : undefined
-    return this.#wanted === undefined
+    const trial = isSuspect ? suspicion.trialOf(record.position) : undefined
+    // The next may begin with the commit that ends the last, but not while others wait for their turn: there may always be a next.
+    const isAnother = trial !== undefined && suspicion.trying !== undefined && !ledger.isEmpty
+    this.#isTurnedAway = isAnother && parts.solitude.isAwaited
+    this.#wanted = this.#isTurnedAway ? undefined : trial
+    return trial === undefined
   }
 
   /** How long a retry has to wait for its turn. Asked when it would begin: booked beforehand, all that wait would come at once. */

@@ -2,6 +2,42 @@ import type { Bug } from '../bug.ts'
 
 export const deathBugs: readonly Bug[] = [
   {
+    name: 'alone-again-and-again',
+    tells:
+      'Events that hang are tried alone after a death, one after the other, for ever, and another partition never gets its turn.',
+    file: 'src/engine/solitude.ts',
+    find: `this.#running > 0 || this.#isBehind(asking)) return`,
+    replace: `this.#running > 0) return`,
+    suite: ['src/engine/solitude.test.ts'],
+  },
+  {
+    name: 'one-trial-after-the-other',
+    tells: 'As long as one partition has events to try alone after a death, nothing else in the process goes on.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    this.#isTurnedAway = isAnother && parts.solitude.isAwaited
+`,
+    replace: `    this.#isTurnedAway = false && isAnother
+`,
+    suite: ['src/engine/handling/attempts.test.ts'],
+  },
+  {
+    name: 'turned-away-without-a-place',
+    tells: 'A healthy handler stands still for as long as others in its process are tried alone by turns.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    if (!isSuspect && !this.#isTurnedAway) this.#comeForth()`,
+    replace: `    if (!isSuspect) this.#comeForth()`,
+    suite: ['src/engine/handling/attempts.test.ts'],
+  },
+  {
+    name: 'place-kept-by-who-is-gone',
+    tells:
+      'Whoever is paused or loses its partition while it waits for its turn keeps everybody behind it waiting for ever.',
+    file: 'src/engine/solitude.ts',
+    find: `    if (!this.#waiting.delete(asking) && !isHolder) return`,
+    replace: `    if (!isHolder) return`,
+    suite: ['src/engine/solitude.test.ts'],
+  },
+  {
     name: 'postponed-stays-on-trial',
     tells:
       'An event that has to wait for its turn after a death is tried alone in name for as long, and nothing else goes on.',
@@ -67,7 +103,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'attempt-recorded-afterwards',
     tells: 'Of an event that kills its process nothing is ever on record, so it is tried for ever.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    return this.#wanted === undefined`,
+    find: `    return trial === undefined`,
     replace: `    return true`,
     suite: ['src/engine/deaths.test.ts'],
   },
