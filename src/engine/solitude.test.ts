@@ -114,4 +114,36 @@ describe('solitude', () => {
     expect([solitude.enter(alone), solitude.begin(holder), alone.woken]).toEqual([false, false, 1])
     expect(solitude.enter(alone)).toBe(true)
   })
+
+  it('wakes all that run beside each other, and lets them begin in any order, and others with them', () => {
+    const solitude = new Solitude()
+    const [holder, first, second, stranger] = [asking(), asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.begin(first), solitude.begin(second)]).toEqual([false, false])
+    solitude.leave(holder)
+    expect([first.woken, second.woken]).toEqual([1, 1])
+    expect([stranger, second, first].map((one) => solitude.begin(one))).toEqual([true, true, true])
+  })
+
+  it('is not ended by one that waits and gives up, and nobody is woken by that', () => {
+    const solitude = new Solitude()
+    const [holder, fickle, beside] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.enter(fickle), solitude.begin(beside)]).toEqual([false, false])
+    solitude.leave(fickle)
+    expect([beside.woken, solitude.begin(beside), solitude.enter(holder)]).toEqual([0, false, true])
+  })
+
+  it('is awaited by others, and not by whoever waited for it and has it', () => {
+    const solitude = new Solitude()
+    const [first, second, third] = [asking(), asking(), asking()]
+    solitude.enter(first)
+    expect(solitude.isAwaited).toBe(false)
+    solitude.enter(second)
+    expect(solitude.isAwaited).toBe(true)
+    solitude.leave(first)
+    expect([solitude.enter(second), solitude.isAwaited]).toEqual([true, false])
+    solitude.begin(third)
+    expect(solitude.isAwaited).toBe(true)
+  })
 })
