@@ -139,7 +139,7 @@ describe('who is turned away', () => {
     expect(solitude.enter(another)).toBe(true)
   })
 
-  it('has none any more when there is nothing to begin', async () => {
+  it.for(['it is paused', 'there is nothing left to begin'] as const)('has none any more when %s', async (why) => {
     const { attempts, live, permit, desk } = trying()
     const { solitude } = desk.parts
     const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
@@ -149,7 +149,9 @@ describe('who is turned away', () => {
     attempts.pump()
     solitude.enter(another)
     solitude.leave(one)
-    desk.parts.tenure.pause = { reason: 'a test', at: 0 }
+    expect(solitude.enter(another)).toBe(false)
+    if (why === 'it is paused') desk.parts.tenure.pause = { reason: 'a test', at: 0 }
+    else desk.tracks.clear(desk.tracks.get('a') as never)
     attempts.pump()
     expect(solitude.enter(another)).toBe(true)
   })
@@ -495,6 +497,49 @@ describe('after a death', () => {
     expect(attempts.wanted).toEqual({ position: 2, instance: 'i' })
     // Until the store has that it is over, a death would still be laid at its door.
     expect(desk.parts.solitude.begin(other)).toBe(false)
+    attempts.committed({ endedTrials: [1], trial: { position: 2, instance: 'i' } } as never)
+    expect(desk.parts.solitude.begin(other)).toBe(false)
+  })
+
+  it('it keeps its place, though something else is committed meanwhile', () => {
+    const { attempts, live, permit, desk } = suspected()
+    const { solitude } = desk.parts
+    const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
+    solitude.enter(one)
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    expect(solitude.enter(another)).toBe(false)
+    attempts.committed({} as never)
+    solitude.leave(one)
+    expect(solitude.enter(another)).toBe(false)
+    attempts.pump()
+    expect(attempts.wanted).toEqual({ position: 1, instance: 'i' })
+  })
+
+  it('it stays alone when that is recorded, whoever waits for it', () => {
+    const { attempts, live, permit, desk } = suspected()
+    const { solitude } = desk.parts
+    const other = { wake: () => undefined }
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    expect(solitude.begin(other)).toBe(false)
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    expect(solitude.begin(other)).toBe(false)
+  })
+
+  it('the next is recorded though others wait, if the one on record is there no more', () => {
+    const { attempts, live, permit, desk } = suspected()
+    live('a', 1)
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: { position: 1, instance: 'i' } } as never)
+    desk.parts.solitude.begin({ wake: () => undefined })
+    desk.tracks.clear(desk.tracks.get('a') as never)
+    attempts.pump()
+    expect([attempts.wanted, attempts.isTurnedAway]).toEqual([{ position: 2, instance: 'i' }, false])
   })
 
   it('others in the process have their turn before the next of them', async () => {
@@ -524,7 +569,7 @@ describe('after a death', () => {
   })
 
   it('others in the process go on when the last of them is through', async () => {
-    const { attempts, live, permit, turn, calls, desk } = suspected()
+    const { attempts, live, permit, turn, called, calls, desk } = suspected()
     live('a', 1)
     live('c', 3)
     permit(9)
@@ -534,9 +579,12 @@ describe('after a death', () => {
     await turn()
     calls[0]?.end()
     await turn()
+    // Until the store has that it is over, nothing runs beside it, not even of its own handler.
+    expect([called(), attempts.isTurnedAway]).toEqual([['a-1'], true])
     attempts.committed({ endedTrials: [1] } as never)
     attempts.pump()
     await turn()
+    expect(called()).toEqual(['a-1', 'c-3'])
     expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
   })
 
@@ -605,6 +653,7 @@ describe('after a death', () => {
       expect(attempts.isAccusing).toBe(false)
       expect([called(), desk.partition.held.get('a')?.status]).toEqual([[], 'parked'])
       expect(desk.ledger.take().held).toMatchObject([{ failure: { rule: 'crash' } }])
+      expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
     })
 
     it('is to be tried, and recorded first, when they live', async () => {
