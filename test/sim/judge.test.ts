@@ -122,6 +122,8 @@ describe('what people decided', () => {
       [mendedAway],
     ],
     ['it was mended, and that was taken back before it was applied', [revise, unrevise, applied], {}, []],
+    ['it was mended, and that was taken back in another version', [revise, applied, unrevise], {}, []],
+    ['it was mended, and that was not taken back', [revise, applied, { ...unrevise, error: 'away' }], {}, [mendedAway]],
     ['it was mended, and somebody began anew', [revise, applied, reset], {}, []],
     ['it was mended, and left out in another version after that', [revise, applied, seenTo], { leftOut: true }, []],
     ['it was mended, left out after that, and is back', [revise, applied, discarded], {}, [back]],

@@ -127,7 +127,10 @@ export function judgeDecisions(history: History, { leftOut, mended }: Decided, i
     if (subscription !== 'walks' || !isDone) return
     const steps = revised.get(position) ?? []
     if (what.startsWith('letters.revise')) revised.set(position, [...steps, stepOf(body as string)])
-    else if (what.startsWith('letters.unrevise')) revised.set(position, steps.slice(0, -1))
+    if (!what.startsWith('letters.unrevise')) return
+    revised.set(position, steps.slice(0, -1))
+    // It is held in another version by now, and somebody thought better of it.
+    applied.delete(position)
   }
 }
 

@@ -1,5 +1,5 @@
 // npm run -s sim -- --seeds 20000 --json            so many seeds, in as many processes as there are cores
-// npm run -s sim -- --seeds 1000000 --record file    hours of them, which may be cut off and go on later
+// npm run -s sim -- --seeds 1000000 --record file    hours of them, which may be cut off and go on later; what had failed is run again then
 // npm run -s sim -- --seed 7 --trace                 one of them, with everything that happened
 // npm run -s sim -- --seed 7 --shrink --keep name    what it takes to fail as it does, kept in test/sim/found
 import { type ChildProcess, fork } from 'node:child_process'
@@ -12,7 +12,7 @@ import { LongRun } from '../long-run.ts'
 import { counterNames } from './counters.ts'
 import { simulateSwarm } from './run.ts'
 import { simplerSwarms, swarmOf } from './swarm.ts'
-import { add, noTally, runSeed, type Tally, traceOf } from './tally.ts'
+import { add, noTally, reconsider, runSeed, type Tally, traceOf } from './tally.ts'
 
 const { values } = parseArgs({
   options: {
@@ -84,6 +84,7 @@ async function one(seed: number): Promise<void> {
 
 async function all(): Promise<void> {
   const run = new LongRun(values.record, { seeds, from }, noTally)
+  if (run.progress.failed.length > 0) run.keep(await reconsider(run.progress))
   const isOver = () => run.progress.seeds >= seeds || (values.bail && run.progress.failed.length > 0)
   const workers = Array.from({ length: Math.min(jobs, Math.ceil(seeds / chunk)) }, () =>
     fork(fileURLToPath(import.meta.url), ['--worker'], {

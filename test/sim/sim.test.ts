@@ -5,7 +5,7 @@ import { drawPlan } from '../../src/testing/simulation/plan.ts'
 import { shrink } from '../../src/testing/simulation/shrink.ts'
 import { simulateSwarm } from './run.ts'
 import { type Swarm, simplerSwarms, swarmOf } from './swarm.ts'
-import { runSeed } from './tally.ts'
+import { noTally, reconsider, runSeed } from './tally.ts'
 
 // The short form of `npm run sim`. HOLDFAST_SEED for other seeds.
 const from = Number(process.env.HOLDFAST_SEED ?? 1)
@@ -32,6 +32,20 @@ describe('the simulated world', () => {
     expect(one.run.history.hash).toBe(again.run.history.hash)
     expect(divergence(one.run.history, other.run.history)).toMatch(/^step \d+: /)
     expect(one.run.history.hash).not.toBe(other.run.history.hash)
+  })
+})
+
+describe('a long run that goes on', () => {
+  it('runs again what had failed, and tells what was mended since from what was not', async () => {
+    const failed = [3, 4, 5].map((seed) => ({ seed, violations: [`I1 of ${seed}`] }))
+    const still = { seed: 4, violations: ['I2 of 4'] }
+    const run = async (seed: number) => ({ ...noTally, seeds: 1, failed: seed === 4 ? [still] : [] })
+    const before = { ...noTally, seeds: 1_000, failed, mended: [{ seed: 1, violations: [] }] }
+    expect(await reconsider(before, run)).toEqual({
+      ...before,
+      failed: [still],
+      mended: [...before.mended, failed[0], failed[2]],
+    })
   })
 })
 

@@ -3,10 +3,17 @@ import { type Outcome, simulateSwarm } from './run.ts'
 import { type Swarm, swarmOf } from './swarm.ts'
 import { divergence, lineOf } from '../../src/testing/simulation/history.ts'
 
+export interface Failed {
+  readonly seed: number
+  readonly violations: readonly string[]
+}
+
 /** What came of some seeds. */
 export interface Tally {
   readonly seeds: number
-  readonly failed: readonly { readonly seed: number; readonly violations: readonly string[] }[]
+  readonly failed: readonly Failed[]
+  /** Those that failed on an earlier commit of a long run, and don't any more. */
+  readonly mended: readonly Failed[]
   readonly counters: Counters
   readonly ioCalls: number
   readonly steps: number
@@ -19,6 +26,7 @@ const twiceShare = 100
 export const noTally: Tally = {
   seeds: 0,
   failed: [],
+  mended: [],
   counters: Object.fromEntries(counterNames.map((name) => [name, 0])) as Counters,
   ioCalls: 0,
   steps: 0,
@@ -30,6 +38,7 @@ export function add(one: Tally, other: Tally): Tally {
   return {
     seeds: one.seeds + other.seeds,
     failed: [...one.failed, ...other.failed],
+    mended: [...one.mended, ...other.mended],
     counters: Object.fromEntries(counters) as Counters,
     ioCalls: one.ioCalls + other.ioCalls,
     steps: one.steps + other.steps,
@@ -45,11 +54,20 @@ export async function runSeed(seed: number): Promise<Tally> {
   return {
     seeds: 1,
     failed: violations.length > 0 ? [{ seed, violations }] : [],
+    mended: [],
     counters: outcome.counters,
     ioCalls: outcome.run.network.calls,
     steps: outcome.run.steps,
     virtualMs: outcome.run.virtualMs,
   }
+}
+
+/** A long run goes on: whether what had failed does so with the code as it is now. */
+export async function reconsider(tally: Tally, run = runSeed): Promise<Tally> {
+  const failed: Failed[] = []
+  for (const { seed } of tally.failed) failed.push(...(await run(seed)).failed)
+  const isMended = ({ seed }: Failed) => !failed.some((other) => other.seed === seed)
+  return { ...tally, failed, mended: [...tally.mended, ...tally.failed.filter(isMended)] }
 }
 
 /** I19: the same seed is the same run. */
