@@ -146,7 +146,7 @@ export function createDeskOf(setup: DeskSetup = {}) {
     wake: () => told.wake++,
     logger,
     emitter,
-    solitude: new Solitude(),
+    solitude: new Solitude(runtime.clock),
     watchdog: undefined,
     // As long as nobody says otherwise, the partition is ours.
     tenure: { pause: undefined, lease: {}, isCurrent: () => script.isOwner },

@@ -3,8 +3,9 @@ import type { PartitionState, Trial } from '../subscription/subscription-store.t
 import { Caution } from './caution.ts'
 import { Solitude } from './solitude.ts'
 
-function cautious(trials: readonly Trial[], { isInherited = true, suspects = 2, solitude = new Solitude() } = {}) {
-  const calls = { woken: 0 }
+function cautious(trials: readonly Trial[], { isInherited = true, suspects = 2 } = {}) {
+  const calls = { woken: 0, ms: 0 }
+  const solitude = new Solitude({ now: () => 0, mono: () => calls.ms })
   const parts = {
     state: { trials } as unknown as PartitionState,
     isInherited,
@@ -64,13 +65,43 @@ describe('after deaths over what was recorded', () => {
     expect([caution.isAlone, caution.admit()]).toEqual([true, false])
     solitude.end()
     expect(caution.admit()).toBe(true)
-    expect(caution.trialOf(5)).toEqual(trial(5, 'me'))
+    expect([caution.onTrial, caution.trialOf(5), caution.onTrial]).toEqual([[], trial(5, 'me'), [5]])
+    // The store may have it, though nobody knows.
+    caution.dismiss()
+    expect(solitude.begin(stranger)).toBe(false)
     caution.committed({ trial: trial(5, 'me') })
+    expect(caution.onTrial).toEqual([5])
     caution.dismiss()
     expect(solitude.begin(stranger)).toBe(false)
     caution.committed({ endedTrials: caution.endedWith(5) })
     caution.dismiss()
     expect(solitude.begin(stranger)).toBe(true)
+  })
+
+  it('goes on with the next at once where they are quick, and lets others have their turn before the next where not', () => {
+    const { caution, solitude, calls } = cautious([trial(0)])
+    caution.admit()
+    expect(solitude.begin(stranger)).toBe(false)
+    caution.dismiss(true)
+    expect(solitude.begin(stranger)).toBe(false)
+    calls.ms = 250
+    caution.dismiss(true)
+    expect([caution.admit(), solitude.begin(stranger)]).toEqual([false, true])
+    solitude.leave(stranger)
+    solitude.end()
+    expect(caution.admit()).toBe(true)
+    caution.dismiss()
+    expect(solitude.begin(stranger)).toBe(true)
+  })
+
+  it('keeps no place once it has begun', () => {
+    const { caution, solitude } = cautious([])
+    solitude.enter(stranger)
+    expect(caution.admit()).toBe(false)
+    solitude.leave(stranger)
+    expect(caution.admit()).toBe(true)
+    caution.dismiss()
+    expect(solitude.enter(stranger)).toBe(true)
   })
 
   it('is over when as many have their outcome as are suspects', () => {

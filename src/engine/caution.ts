@@ -21,6 +21,8 @@ export class Caution {
   readonly #asking: Asking
   #suspects: number
   #isBeside = false
+  /** What the store was asked to have on trial, and has not said whether it does. */
+  #asked: number | undefined
 
   constructor({ state, isInherited, settings, solitude, wake }: CautionParts, maxDeaths: number, suspects: number) {
     this.#suspicion = new Suspicion(state.trials, isInherited, settings.instance, maxDeaths)
@@ -46,13 +48,22 @@ export class Caution {
   admit(): boolean {
     if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
     this.#isBeside = this.#solitude.begin(this.#asking)
+    if (this.#isBeside) this.#solitude.leave(this.#asking)
     return this.#isBeside
   }
 
-  dismiss(): void {
+  /** The user's code runs no more. With `isNext` there is more to try, and where that is quick it goes on at once. */
+  dismiss(isNext = false): void {
     if (this.#isBeside) this.#solitude.end()
     this.#isBeside = false
-    if (this.#suspicion.trying === undefined) this.#solitude.leave(this.#asking)
+    if (this.onTrial.length > 0) return
+    if (!isNext || !this.#suspicion.isAlone || !this.#solitude.hasTime(this.#asking)) this.#solitude.leave(this.#asking)
+  }
+
+  /** What the store has on trial, or may have. Until that is over, a death would be laid at its door, so it is alone. */
+  get onTrial(): readonly number[] {
+    const positions = [this.#suspicion.trying, this.#asked]
+    return positions.filter((position) => position !== undefined)
   }
 
   /** It does not go on, or not soon: nobody waits for it. */
@@ -79,7 +90,9 @@ export class Caution {
 
   /** What has to be in the store before an event, or the page that it begins, may be tried. */
   trialOf(position: number): Trial | undefined {
-    return this.#suspicion.trialOf(position)
+    const trial = this.#suspicion.trialOf(position)
+    if (trial && this.#suspicion.isAlone) this.#asked = trial.position
+    return trial
   }
 
   /** The trials that are over with a commit that has the outcome of an event, or of so many that it begins. */
@@ -94,6 +107,8 @@ export class Caution {
   }
 
   committed(commit: Pick<Commit, 'trial' | 'endedTrials'>, events = 1): void {
+    const said = [commit.trial?.position, ...(commit.endedTrials ?? [])]
+    if (said.includes(this.#asked)) this.#asked = undefined
     if (this.#suspicion.isOver) return
     this.#suspicion.committed(commit)
     if (commit.trial) return

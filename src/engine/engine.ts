@@ -126,7 +126,7 @@ export function createEngine(options: EngineOptions): Engine {
     onStoreError: (breaker, error) =>
       logger.warn({ breaker, error }, 'a breaker works by itself: the store can not be used'),
   })
-  const solitude = new Solitude()
+  const solitude = new Solitude(runtime.clock)
   const runners = new Map<string, Runner>()
   for (const declared of options.subscriptions) {
     const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)

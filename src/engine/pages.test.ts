@@ -18,7 +18,7 @@ import { logSource } from '../source/source.ts'
 import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
 import { at, claimed, commitOf, letter } from '../testing/contracts/fixtures.ts'
 import { createScriptedSource } from '../testing/source.ts'
-import { PageLoop, type PageLoopParts } from './pages.ts'
+import { PageLoop, type PageLoopParts, suspectsOf } from './pages.ts'
 import type { Partition } from './partition.ts'
 import { RowCache } from './rows.ts'
 import { Solitude } from './solitude.ts'
@@ -39,10 +39,12 @@ interface Kind {
   readonly end?: number
 }
 
+const stoppedClock = { now: () => 0, mono: () => 0 }
+
 /** A loop over the log of a real store, step by step, by a clock that only moves when it is told to. */
 async function looping(options: Kind = {}) {
   const { consumer = balances, source, share = { partition: 0, of: 1 }, pageEvents = 10, only } = options
-  const { isInherited = false, solitude = new Solitude() } = options
+  const { isInherited = false } = options
   const world = await createWorld()
   const { runtime } = world
   const { name, table, version } = consumer
@@ -52,6 +54,7 @@ async function looping(options: Kind = {}) {
   const lease = claimed(await world.store.subscriptions.claim(claim))
   let elapsed = 0
   const clock = { now: () => runtime.clock.now() + elapsed, mono: () => runtime.clock.mono() + elapsed }
+  const { solitude = new Solitude(clock) } = options
   const told: unknown[] = []
   const working: boolean[] = []
   const seen = { loads: 0, changed: 0, woken: 0, commits: [] as Commit[], reads: [] as number[] }
@@ -402,7 +405,7 @@ describe('what is in memory', () => {
   })
 
   it('goes when it is abandoned, and nobody waits for it', async () => {
-    const solitude = new Solitude()
+    const solitude = new Solitude(stoppedClock)
     await using setup = await looping({ solitude })
     setup.loop.abandon()
     await setup.loop.finish()
@@ -435,7 +438,7 @@ describe('what is in memory', () => {
 
 describe('who may not go on', () => {
   it('because it is paused does nothing, and lets the others be alone', async () => {
-    const solitude = new Solitude()
+    const solitude = new Solitude(stoppedClock)
     await using setup = await looping({ solitude })
     await setup.log.append('a', many(3))
     setup.tenure.pause = { reason: 'x', at: 1 }
@@ -447,7 +450,7 @@ describe('who may not go on', () => {
   })
 
   it('because somebody else is alone is not live, and is woken', async () => {
-    const solitude = new Solitude()
+    const solitude = new Solitude(stoppedClock)
     const other = { wake: () => undefined }
     await using setup = await looping({ solitude })
     await setup.log.append('a', many(3))
@@ -958,24 +961,82 @@ describe('after a death', () => {
       abandoned: async (_setup: Setup, loop: PageLoop) => loop.abandon(),
     }
     for (const end of ['paused', 'abandoned'] as const) {
-      const solitude = new Solitude()
+      const solitude = new Solitude(stoppedClock)
       const other = { wake: () => undefined }
       await using setup = await looping({ isInherited: true, solitude })
       await setup.log.append('a', many(3))
       const loop = await died(setup, 0)
-      setup.next.commit = () => {
-        setup.next.commit = () => {
-          throw away()
-        }
-        return setup.world.store.subscriptions.commit(setup.seen.commits.at(-1) as Commit) as unknown as CommitOutcome
-      }
+      // The trial gets through, and then nothing any more: neither the page, nor that it is on trial no more.
+      trialAnd(setup, away, away)
       await expect(loop.step()).rejects.toThrow('took the store away')
       expect(solitude.begin(other)).toBe(false)
+      solitude.leave(other)
       await ends[end](setup, loop)
       expect(solitude.begin(other)).toBe(true)
+      // Who gives up takes it back by itself.
+      const own = (await setup.stored()).trials.filter(({ instance }) => instance === 'me')
+      expect(own).toHaveLength(end === 'paused' ? 0 : 1)
     }
   })
+
+  it('lets others have their turn when its page fails, and is on trial no more until it is tried again', async () => {
+    const solitude = new Solitude(stoppedClock)
+    const other = { wake: () => undefined }
+    await using setup = await looping({ isInherited: true, solitude })
+    await setup.log.append('a', many(3))
+    const loop = await died(setup, 0)
+    trialAnd(setup, away)
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    expect([solitude.begin(other), (await setup.stored()).trials]).toEqual([true, [dead]])
+    expect(await loop.step()).toBe('idle')
+    solitude.end()
+    solitude.leave(other)
+    await setup.settle(loop)
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
+  })
+
+  it('lets others have their turn when what is on trial is there no more', async () => {
+    const solitude = new Solitude(stoppedClock)
+    const other = { wake: () => undefined }
+    const hidden = { isHidden: false }
+    await using setup = await looping({ isInherited: true, solitude })
+    await setup.log.append('a', many(3))
+    const { source } = setup.parts
+    const read: Source['read'] = (after, ...rest) =>
+      hidden.isHidden ? Promise.resolve({ events: [], through: after, isEnd: false }) : source.read(after, ...rest)
+    Object.assign(setup.parts, { source: { ...source, read } })
+    const loop = await died(setup, 0)
+    trialAnd(setup, away, away)
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    hidden.isHidden = true
+    expect([solitude.begin(other), await loop.step(), solitude.begin(other)]).toEqual([false, 'idle', true])
+    expect((await setup.stored()).trials).toEqual([dead])
+  })
 })
+
+it('suspects as many as come up before those that the dead had at hand, within reason', () => {
+  const found = [suspectsOf(7, 0), suspectsOf(1, 1), suspectsOf(1, 3), suspectsOf(10, 40), suspectsOf(10, 60)]
+  expect([...found, suspectsOf(600, 5)]).toEqual([7, 2, 6, 800, 1_000, 1_200])
+})
+
+/** What `died` leaves behind. */
+const dead = { position: 0, instance: 'dead-0' }
+
+/** The next commit is made, those after it end like this. */
+function trialAnd({ next, world, seen }: Setup, ...ends: readonly (() => Error)[]): void {
+  const { subscriptions } = world.store
+  const fail = ([end, ...rest]: readonly (() => Error)[]) => {
+    if (!end) return
+    next.commit = () => {
+      fail(rest)
+      throw end()
+    }
+  }
+  next.commit = () => {
+    fail(ends)
+    return subscriptions.commit(seen.commits.at(-1) as Commit) as unknown as CommitOutcome
+  }
+}
 
 it('what people decided in the live version holds for one that is built beside it', async () => {
   await using setup = await looping()

@@ -35,6 +35,8 @@ export interface PageLoopParts extends WorkerParts {
 const lettersPerCommit = 1_000
 /** A checkpoint that only passed events of other partitions is worth a commit now and then, not for every page. */
 const quietCommitMs = 1_000
+/** One at a time takes its time: suspecting everything for ever would be worse than one death more. */
+const mostInTurn = 1_000
 
 /**
  * Takes a projection through its source, a page at a time:
@@ -70,9 +72,7 @@ export class PageLoop implements Loop {
     this.#tenure = parts.tenure
     const { source, share, subscription, stopping } = parts
     this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
-    // Whoever died had a page at hand, or as many letters.
-    const suspects = parts.settings.pageEvents * (loaded.held.size > 0 ? 2 : 1)
-    this.#caution = new Caution(parts, maxDeaths, suspects)
+    this.#caution = new Caution(parts, maxDeaths, suspectsOf(parts.settings.pageEvents, loaded.held.size))
     this.#releases = new Releases(parts)
     this.#adopt(loaded)
   }
@@ -156,21 +156,36 @@ export class PageLoop implements Loop {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
     if (this.#tenure.pause) {
+      const refused = await this.#standDown()
+      if (refused) return refused
       this.#caution.release()
       return 'paused'
     }
     this.#isWaiting = !this.#caution.admit()
     if (this.#isWaiting) return 'idle'
+    let isNext = false
     try {
       const batch = this.#turn === 'lanes' ? await this.#nextLanes(partition) : undefined
       const done = await (batch ? this.#takeLanes(partition, batch) : this.#takePage(partition))
       // Whatever was refused is tried again before anything else, or what is known about it would be lost.
       if (done !== 'refused') this.#turn = batch ? 'page' : 'lanes'
-      return done === 'idle' && this.#releases.isDueNow(partition.held) ? 'worked' : done
+      isNext = done === 'worked' || (done === 'idle' && this.#releases.isDueNow(partition.held))
+      if (done !== 'idle') return done
+      return isNext ? 'worked' : ((await this.#standDown()) ?? 'idle')
+    } catch (error) {
+      // It is tried again, but nobody knows when. Where the store itself is away, that can't be said, and it stays alone.
+      await this.#standDown().catch(() => undefined)
+      throw error
     } finally {
       this.#trying = undefined
-      this.#caution.dismiss()
+      this.#caution.dismiss(isNext)
     }
+  }
+
+  /** Nothing is tried for now: what the store has on trial, or may have, is over, or everybody else would wait for it. */
+  async #standDown(): Promise<Step | undefined> {
+    const { onTrial } = this.#caution
+    return onTrial.length === 0 ? undefined : this.#write({ endedTrials: onTrial, evenPaused: true })
   }
 
   #nextLanes(partition: Partition): Promise<LaneBatch | undefined> {
@@ -267,12 +282,12 @@ export class PageLoop implements Loop {
   }
 
   /** A commit of nothing but this. Gives how the step ends if there is none. */
-  async #write(aside: Pick<Commit, 'trial' | 'endedTrials'>): Promise<Step | undefined> {
+  async #write(aside: Pick<Commit, 'trial' | 'endedTrials' | 'evenPaused'>): Promise<Step | undefined> {
     const commit = this.#tenure.commitOf(emptyOutcome, this.#destination(undefined), aside)
     const result = await this.#tenure.commit(commit)
     if (result.outcome !== 'committed') return this.#tenure.refuse(result)
     this.#tenure.accept(commit)
-    this.#caution.committed(aside)
+    this.#caution.committed(aside, 0)
     return undefined
   }
 
@@ -476,6 +491,15 @@ export class PageLoop implements Loop {
     this.#reading.forget()
     return 'refused'
   }
+}
+
+/**
+ * Whoever died had a page at hand, or as many letters. Before these come up again every lane that is held may have its turn, and a page
+ * after each.
+ */
+export function suspectsOf(pageEvents: number, heldLanes: number): number {
+  if (heldLanes === 0) return pageEvents
+  return Math.max(2 * pageEvents, Math.min(2 * pageEvents * heldLanes, mostInTurn))
 }
 
 export const emptyOutcome: Outcome = {

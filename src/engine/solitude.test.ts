@@ -6,14 +6,20 @@ function asking() {
   return calls
 }
 
+function quiet() {
+  const time = { ms: 0 }
+  const solitude = new Solitude({ now: () => 0, mono: () => time.ms })
+  return { solitude, time }
+}
+
 describe('solitude', () => {
   it('lets any number run beside each other', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     expect([asking(), asking(), asking()].map((one) => solitude.begin(one))).toEqual([true, true, true])
   })
 
   it('lets nobody begin while somebody wants to be alone, and wakes it when the last has ended', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [running, alone, other] = [asking(), asking(), asking()]
     solitude.begin(running)
     solitude.begin(running)
@@ -33,7 +39,7 @@ describe('solitude', () => {
   })
 
   it('has one alone at a time, and the next when that one leaves', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [first, second] = [asking(), asking()]
     expect([solitude.enter(first), solitude.enter(second)]).toEqual([true, false])
     solitude.leave(first)
@@ -42,7 +48,7 @@ describe('solitude', () => {
   })
 
   it('goes on when somebody wants to be alone no more', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [running, fickle, other] = [asking(), asking(), asking()]
     solitude.begin(running)
     expect([solitude.enter(fickle), solitude.begin(other)]).toEqual([false, false])
@@ -53,7 +59,7 @@ describe('solitude', () => {
   })
 
   it('lets in those that want to be alone in the order in which they came', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [first, second, third] = [asking(), asking(), asking()]
     solitude.enter(first)
     expect([solitude.enter(second), solitude.enter(third)]).toEqual([false, false])
@@ -67,16 +73,19 @@ describe('solitude', () => {
   })
 
   it('lets those begin that came before the next who wants to be alone, though two of these take turns', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [first, second, beside, alsoBeside] = [asking(), asking(), asking(), asking()]
     solitude.enter(first)
     expect([solitude.begin(beside), solitude.enter(second), solitude.begin(alsoBeside)]).toEqual([false, false, false])
     solitude.leave(first)
     expect([beside.woken, second.woken, alsoBeside.woken]).toEqual([1, 0, 0])
     expect([solitude.enter(first), solitude.enter(second)]).toEqual([false, false])
-    expect([solitude.begin(alsoBeside), solitude.begin(beside)]).toEqual([false, true])
+    expect([solitude.begin(alsoBeside), solitude.begin(beside), solitude.begin(beside)]).toEqual([false, true, true])
+    solitude.leave(beside)
     // It had its turn as well.
     expect(solitude.begin(beside)).toBe(false)
+    solitude.end()
+    expect(second.woken).toBe(0)
     solitude.end()
     expect([second.woken, solitude.enter(second)]).toEqual([1, true])
     solitude.leave(second)
@@ -84,7 +93,7 @@ describe('solitude', () => {
   })
 
   it('wakes whoever is next when somebody gives its place up', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [holder, beside, alone, last] = [asking(), asking(), asking(), asking()]
     solitude.enter(holder)
     expect([solitude.begin(beside), solitude.enter(alone), solitude.begin(last)]).toEqual([false, false, false])
@@ -96,7 +105,7 @@ describe('solitude', () => {
   })
 
   it('keeps the place of who changes its mind about what it waits for', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [holder, fickle, last] = [asking(), asking(), asking()]
     solitude.enter(holder)
     expect([solitude.enter(fickle), solitude.enter(last), solitude.begin(fickle)]).toEqual([false, false, false])
@@ -105,7 +114,7 @@ describe('solitude', () => {
   })
 
   it('takes who begins beside others for alone no more', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [holder, alone] = [asking(), asking()]
     solitude.enter(holder)
     expect(solitude.begin(holder)).toBe(true)
@@ -116,7 +125,7 @@ describe('solitude', () => {
   })
 
   it('wakes all that run beside each other, and lets them begin in any order, and others with them', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [holder, first, second, stranger] = [asking(), asking(), asking(), asking()]
     solitude.enter(holder)
     expect([solitude.begin(first), solitude.begin(second)]).toEqual([false, false])
@@ -126,7 +135,7 @@ describe('solitude', () => {
   })
 
   it('is not ended by one that waits and gives up, and nobody is woken by that', () => {
-    const solitude = new Solitude()
+    const { solitude } = quiet()
     const [holder, fickle, beside] = [asking(), asking(), asking()]
     solitude.enter(holder)
     expect([solitude.enter(fickle), solitude.begin(beside)]).toEqual([false, false])
@@ -134,16 +143,58 @@ describe('solitude', () => {
     expect([beside.woken, solitude.begin(beside), solitude.enter(holder)]).toEqual([0, false, true])
   })
 
-  it('is awaited by others, and not by whoever waited for it and has it', () => {
-    const solitude = new Solitude()
-    const [first, second, third] = [asking(), asking(), asking()]
-    solitude.enter(first)
-    expect(solitude.isAwaited).toBe(false)
-    solitude.enter(second)
-    expect(solitude.isAwaited).toBe(true)
-    solitude.leave(first)
-    expect([solitude.enter(second), solitude.isAwaited]).toEqual([true, false])
-    solitude.begin(third)
-    expect(solitude.isAwaited).toBe(true)
+  it('has time for the next, if it was quick', () => {
+    const { solitude, time } = quiet()
+    const [holder, other] = [asking(), asking()]
+    expect(solitude.hasTime(holder)).toBe(false)
+    solitude.enter(holder)
+    time.ms = 249
+    expect([solitude.hasTime(holder), solitude.hasTime(other)]).toEqual([true, false])
+    solitude.enter(holder)
+    time.ms = 250
+    expect(solitude.hasTime(holder)).toBe(false)
+    solitude.leave(holder)
+    solitude.enter(holder)
+    expect(solitude.hasTime(holder)).toBe(true)
+  })
+
+  it('does not wait for one that was called and does not come', () => {
+    const { solitude, time } = quiet()
+    const [holder, away, next, last] = [asking(), asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.begin(away), solitude.enter(next), solitude.begin(last)]).toEqual([false, false, false])
+    // It is not called yet.
+    time.ms = 60_000
+    solitude.leave(holder)
+    expect([away.woken, next.woken, solitude.enter(next)]).toEqual([1, 0, false])
+    time.ms = 65_000
+    expect(solitude.enter(next)).toBe(false)
+    time.ms = 65_001
+    expect([solitude.begin(last), next.woken]).toEqual([false, 1])
+    expect([solitude.enter(next), solitude.begin(away)]).toEqual([true, false])
+    solitude.leave(next)
+    expect([away.woken, last.woken]).toEqual([2, 1])
+  })
+
+  it('lets in one that comes late, if nobody has asked meanwhile', () => {
+    const { solitude, time } = quiet()
+    const [holder, late, next] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.enter(late), solitude.enter(next)]).toEqual([false, false])
+    solitude.leave(holder)
+    time.ms = 60_000
+    expect([solitude.enter(late), solitude.enter(next)]).toEqual([true, false])
+  })
+
+  it('calls each once for its turn, however many end meanwhile', () => {
+    const { solitude } = quiet()
+    const [running, first, second] = [asking(), asking(), asking()]
+    solitude.enter(running)
+    expect([solitude.begin(first), solitude.begin(second)]).toEqual([false, false])
+    solitude.leave(running)
+    expect([solitude.begin(running), solitude.begin(running)]).toEqual([true, true])
+    solitude.end()
+    solitude.end()
+    expect([first.woken, second.woken]).toEqual([1, 1])
   })
 })

@@ -1,3 +1,10 @@
+import type { Clock } from '../runtime/ports.ts'
+
+/** Who has so little to do that it may be alone again goes on for as long: a hundred quick events, and nobody else notices. */
+const sliceMs = 250
+/** Who is called and does not come for as long has lost its place: its store or its source keeps it waiting, and nobody waits for that. */
+const graceMs = 5_000
+
 /**
  * Whoever is tried alone must be alone in the whole process, not only in its partition: anything else that runs might be what kills
  * it, and the one on trial would be blamed. So everything that runs the user's code asks here first:
@@ -8,73 +15,93 @@
  * in which they came: of several that are tried alone again and again, one would always be there to go before all others.
  */
 export class Solitude {
-  readonly #waiting = new Map<Asking, 'beside' | 'alone'>()
+  readonly #clock: Clock
+  readonly #waiting = new Map<Asking, Place>()
   #running = 0
-  #holder: Asking | undefined
+  #holder: { readonly asking: Asking; readonly since: number } | undefined
 
-  /** Whether anybody waits for its turn. */
-  get isAwaited(): boolean {
-    return this.#waiting.size > 0
+  constructor(clock: Clock) {
+    this.#clock = clock
   }
 
-  /** Runs beside others from now until `end`, and is alone no more if it was. False: not now. */
+  /**
+   * Runs beside others from now until `end`, and is alone no more if it was. False: not now. Whoever had to wait for its turn begins as
+   * much as it can until it leaves.
+   */
   begin(asking: Asking): boolean {
-    if (this.#holder === asking) this.leave(asking)
+    if (this.#holder?.asking === asking) this.leave(asking)
     if (this.#holder || this.#isBehind(asking, 'alone')) return this.#turnAway(asking, 'beside')
-    this.#waiting.delete(asking)
     this.#running++
     return true
   }
 
   end(): void {
     this.#running--
-    this.#wake()
+    this.#call()
   }
 
-  /** Is alone from now until `leave`. False: not yet, but nobody begins any more who comes after it. */
+  /** Is alone from now until it leaves. False: not yet, but nobody begins any more who comes after it. */
   enter(asking: Asking): boolean {
-    if (this.#holder === asking) return true
+    if (this.#holder?.asking === asking) return true
     if (this.#holder || this.#running > 0 || this.#isBehind(asking)) return this.#turnAway(asking, 'alone')
     this.#waiting.delete(asking)
-    this.#holder = asking
+    this.#holder = { asking, since: this.#clock.mono() }
     return true
   }
 
-  /** It is not alone any more, and waits for nothing. Whoever has a place and does not ask again has to say so: others are behind it. */
+  /** Whether it is alone, and may go on with the next at once. */
+  hasTime(asking: Asking): boolean {
+    return this.#holder?.asking === asking && this.#clock.mono() - this.#holder.since < sliceMs
+  }
+
+  /** It is not alone any more, and waits for nothing. */
   leave(asking: Asking): void {
-    const isHolder = this.#holder === asking
+    const isHolder = this.#holder?.asking === asking
     if (!this.#waiting.delete(asking) && !isHolder) return
     if (isHolder) this.#holder = undefined
-    this.#wake()
+    this.#call()
   }
 
   /** Who is there already keeps its place. */
-  #turnAway(asking: Asking, until: 'beside' | 'alone'): false {
-    this.#waiting.set(asking, until)
+  #turnAway(asking: Asking, until: Place['until']): false {
+    this.#waiting.set(asking, { until, calledAt: undefined })
     return false
   }
 
   /** Whether somebody waits before it, of those that wait for this. */
   #isBehind(asking: Asking, what?: 'alone'): boolean {
     if (this.#waiting.size === 0) return false
-    for (const [other, until] of this.#waiting) {
+    const now = this.#clock.mono()
+    for (const [other, { until, calledAt = now }] of this.#waiting) {
       if (other === asking) return false
-      if (what === undefined || until === what) return true
+      if (now - calledAt > graceMs) this.leave(other)
+      else if (what === undefined || until === what) return true
     }
     return false
   }
 
-  /** Those whose turn it is. */
-  #wake(): void {
+  /** Wakes those whose turn it is. */
+  #call(): void {
     if (this.#holder || this.#waiting.size === 0) return
     const waiting = [...this.#waiting]
-    const firstAlone = waiting.findIndex(([, until]) => until === 'alone')
+    const firstAlone = waiting.findIndex(([, { until }]) => until === 'alone')
     if (firstAlone === 0 && this.#running > 0) return
-    for (const [{ wake }] of firstAlone === -1 ? waiting : waiting.slice(0, Math.max(1, firstAlone))) wake()
+    const next = firstAlone === -1 ? waiting : waiting.slice(0, Math.max(1, firstAlone))
+    for (const [asking, { until, calledAt }] of next) {
+      if (calledAt !== undefined) continue
+      this.#waiting.set(asking, { until, calledAt: this.#clock.mono() })
+      asking.wake()
+    }
   }
 }
 
 /** Who asks, and how it is told to ask again. */
 export interface Asking {
   readonly wake: () => void
+}
+
+interface Place {
+  readonly until: 'beside' | 'alone'
+  /** When it was woken because it is its turn. */
+  readonly calledAt: number | undefined
 }

@@ -67,6 +67,13 @@ describe('suspicion', () => {
     expect([one.deathsOver(5), one.trials]).toEqual([undefined, [0, 0]])
   })
 
+  it('counts no more what was taken back since of what was tried as a whole', () => {
+    const one = new Suspicion([trial(0, 'alive'), trial(0), trial(5)], true, 'me', 4)
+    expect(one.deathsOver(5)).toBe(4)
+    one.recall(5, [trial(0), trial(5)])
+    expect([one.deathsOver(5), one.isAlone, one.trials]).toEqual([undefined, true, [0, 0, 5]])
+  })
+
   it('blames the one that was tried alone for the third death', () => {
     const third = new Suspicion([trial(0), trial(5)], true, 'me', 3)
     expect([third.deathsOver(5), third.deathsOver(6)]).toEqual([3, undefined])

@@ -56,10 +56,11 @@ export class Suspicion {
 
   /** About to blame an event: this is what the store has by now. Whoever lives, and lost its partition, may have taken its own back since. */
   recall(position: number, trials: readonly Trial[]): void {
-    const isThere = ({ instance }: Trial) =>
-      trials.some((trial) => trial.position === position && trial.instance === instance)
+    const isThere = (one: Trial) =>
+      trials.some((trial) => trial.position === one.position && trial.instance === one.instance)
     // Of other events it may have ended some itself, and they count all the same.
-    this.#trials = this.#trials.filter((trial) => trial.position !== position || isThere(trial))
+    const isElsewhere = (one: Trial) => one.position !== position && one.position !== everything
+    this.#trials = this.#trials.filter((trial) => isElsewhere(trial) || isThere(trial))
   }
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */

@@ -210,6 +210,9 @@ export class Worker {
     const loaded = await this.#untilStoreWorks(() => this.#load(lease, now))
     if (!loaded) return undefined
     const { state, known, end } = loaded
+    // It had the partition before, lost it, and could not say since that it lives: a death would be laid at the door of what it tried then.
+    const isAccused = state.trials.some(({ instance }) => instance === settings.instance)
+    if (isAccused) await this.#untilStoreWorks(() => store.subscriptions.acquit(name, partition, settings.instance))
     this.#enter({ state: 'catching-up' })
     const { position } = state.checkpoint
     emitter.emit('partition.claimed', { subscription: name, partition, epoch: lease.epoch, position })

@@ -40,6 +40,18 @@ class World {
     this.#commits(who, { trial: { position, instance: who } })
   }
 
+  /** Without a word, and over that. */
+  dies(who: string, position: number): void {
+    const number = this.#history.happenings.length
+    const about = { subscription: 'calls', id: `event-${position}`, number }
+    this.#history.add(number, who, 'begin', '', about)
+    this.#history.add(number, who, 'end', '', { ...about, how: 'died' })
+  }
+
+  learns(who: string, redrive: string, position: number): void {
+    this.#effect(who, 'redrives.due', ['calls', 1, 10], { value: [{ redrive, lane: `lane-${position}`, position }] })
+  }
+
   acquits(who: string, outcome: object = { value: undefined }): void {
     this.#effect(who, 'subscriptions.acquit', ['calls', 1], outcome)
   }
@@ -107,4 +119,20 @@ describe('who judges the deaths of processes', () => {
     world.blames('judge', 7)
     expect(world.problems).toEqual([])
   })
+
+  it.for([
+    ['the same wish', 'first', ['P9 event-7 has killed 5 processes, and is not parked']],
+    ['another one', 'second', []],
+  ] as const)(
+    'begins anew where an event is let go by another wish, and not by the same: %s',
+    ([, redrive, problems]) => {
+      const world = new World()
+      world.claims('one')
+      for (let deaths = 0; deaths < 5; deaths++) {
+        world.learns('one', deaths < 3 ? 'first' : redrive, 7)
+        world.dies('one', 7)
+      }
+      expect(world.problems).toEqual(problems)
+    },
+  )
 })

@@ -1,4 +1,5 @@
 import type { Failure } from '../../src/failure/failure.ts'
+import type { RedriveTask } from '../../src/redrive/redrive.ts'
 import type { ClaimOutcome, Commit } from '../../src/subscription/subscription-store.ts'
 import { maxDeaths, type Tried } from './steps.ts'
 import type { Begun, Known, Tenure, Watcher } from './walk.ts'
@@ -46,6 +47,14 @@ export class Deaths implements Watcher {
 
   taken(tenure: Tenure): void {
     this.#found.set(tenure, this.#loaded.get(tenure) ?? [])
+  }
+
+  /** What is let go by another person's wish was mended, or so they think: it begins anew, though it may kill before anything is committed. */
+  asked(tasks: readonly RedriveTask[]): void {
+    for (const { lane, redrive } of tasks) {
+      if (this.#redrives.get(lane) !== redrive) this.#forget((event) => event.lane === lane)
+      this.#redrives.set(lane, redrive)
+    }
   }
 
   acquitted(who: string, partition: number): void {

@@ -1,4 +1,5 @@
 import type { Store } from 'holdfast'
+import type { RedriveTask } from '../../src/redrive/redrive.ts'
 import { slotOf } from '../../src/source/share.ts'
 import type { ClaimOutcome, Commit, Lease, PartitionState } from '../../src/subscription/subscription-store.ts'
 import { inOrder, isAccepted, type StoreEffect } from '../../src/testing/simulation/checks.ts'
@@ -41,6 +42,8 @@ export interface Watcher {
   committed?(commit: Commit, tenure: Tenure, atMs: number): void
   /** It lives, and says so. */
   acquitted?(who: string, partition: number): void
+  /** It learns what people want to be tried again. */
+  asked?(tasks: readonly RedriveTask[]): void
   saved?(who: string, breaker: { readonly name: string; readonly record: string }): void
   begun?(begun: Begun): void
   ended?(begun: Begun, tried: Tried, atMs: number): void
@@ -96,6 +99,8 @@ export function walk(
       for (const watcher of watchers) watcher.loaded?.(owned)
     // Nobody else asks for the lanes, and nobody asks before it has the rest.
     if (owned && what === 'letters.heldLanes') for (const watcher of watchers) watcher.taken?.(owned)
+    if (owned && what === 'redrives.due')
+      for (const watcher of watchers) watcher.asked?.((value ?? []) as readonly RedriveTask[])
     // One that the store refused took nothing back.
     if (what === 'subscriptions.acquit' && asked === subscription && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number)

@@ -139,6 +139,49 @@ describe('who is turned away', () => {
     expect(solitude.enter(another)).toBe(true)
   })
 
+  it('spends nothing of what retries may cost on asking for its turn', async () => {
+    const { attempts, live, permit, turn, called, desk, runtime } = trying({
+      definition: {
+        failure: definePolicy({
+          transient: retry({ attempts: 3, backoff: fixed('2s') }),
+          budget: { retries: 1, per: '10s' },
+          outage: false,
+        }),
+      },
+    })
+    const { solitude } = desk.parts
+    const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
+    solitude.enter(one)
+    for (const entry of live('a', 1)) entry.tries = 1
+    permit(1)
+    attempts.pump()
+    solitude.enter(another)
+    await runtime.advance(1_000)
+    solitude.leave(one)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1'])
+  })
+
+  it('runs beside nobody when it may not begin yet after all', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying({
+      definition: {
+        failure: definePolicy({
+          transient: retry({ attempts: 3, backoff: fixed('2s') }),
+          budget: { retries: 1, per: '10s' },
+          outage: false,
+        }),
+      },
+    })
+    for (const entry of [...live('a', 1), ...live('b', 2)]) entry.tries = 1
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1'])
+    attempts.abandon()
+    expect(desk.parts.solitude.enter({ wake: () => undefined })).toBe(true)
+  })
+
   it.for(['it is paused', 'there is nothing left to begin'] as const)('has none any more when %s', async (why) => {
     const { attempts, live, permit, desk } = trying()
     const { solitude } = desk.parts
@@ -501,7 +544,7 @@ describe('after a death', () => {
     expect(desk.parts.solitude.begin(other)).toBe(false)
   })
 
-  it('it keeps its place, though something else is committed meanwhile', () => {
+  it('who waits keeps its place, though something else is committed meanwhile', () => {
     const { attempts, live, permit, desk } = suspected()
     const { solitude } = desk.parts
     const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
@@ -517,7 +560,7 @@ describe('after a death', () => {
     expect(attempts.wanted).toEqual({ position: 1, instance: 'i' })
   })
 
-  it('it stays alone when that is recorded, whoever waits for it', () => {
+  it('whoever is alone stays so when that is recorded, whoever waits for it', () => {
     const { attempts, live, permit, desk } = suspected()
     const { solitude } = desk.parts
     const other = { wake: () => undefined }
@@ -543,7 +586,7 @@ describe('after a death', () => {
   })
 
   it('others in the process have their turn before the next of them', async () => {
-    const { attempts, live, permit, turn, called, calls, desk, told } = suspected()
+    const { attempts, live, permit, turn, called, calls, desk, told, runtime } = suspected()
     const { solitude } = desk.parts
     const other = { wake: () => undefined }
     live('a', 1)
@@ -554,12 +597,15 @@ describe('after a death', () => {
     attempts.pump()
     await turn()
     expect(solitude.begin(other)).toBe(false)
+    // A quick one would be followed by the next at once.
+    await runtime.advance(250)
     calls[0]?.end()
     await turn()
     expect([attempts.wanted, attempts.isTurnedAway]).toEqual([undefined, true])
     attempts.committed({ endedTrials: [1] } as never)
     attempts.pump()
     expect([attempts.wanted, attempts.isTurnedAway, solitude.begin(other)]).toEqual([undefined, true, true])
+    solitude.leave(other)
     const before = told.wake
     solitude.end()
     expect(told.wake).toBe(before + 1)

@@ -96,33 +96,32 @@ export class Attempts {
     this.#isBarred = false
     this.#isTurnedAway = false
     if (this.#isHalted) return this.#comeForth()
-    let isSuspect = false
     while (this.room > 0) {
       const track = this.#next()
       const entry = track?.entries[0]
       if (!track || !entry) break
-      isSuspect = this.#isSuspect(entry)
+      const isSuspect = this.#isSuspect(entry)
       if (!this.#mayBegin(entry, isSuspect)) break
+      const isBeside = !isSuspect || !suspicion.isAlone
+      // Beside one on trial nothing begins; when the store has that it is over, this is asked again.
+      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
+      if (this.#isTurnedAway) break
       const waitMs = this.#waitMs(entry)
       if (waitMs > 0) {
+        if (isBeside) parts.solitude.end()
         if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
         tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
         continue
       }
-      if (!isSuspect || !suspicion.isAlone) {
-        // Beside one on trial nothing begins; when the store has that it is over, this is asked again.
-        this.#isTurnedAway = suspicion.trying !== undefined || !parts.solitude.begin(this.#asking)
-        if (this.#isTurnedAway) break
-        this.#beside.add(entry)
-      }
+      if (isBeside) this.#beside.add(entry)
       track.entries.shift()
       tracks.begin(track)
       const attempt = new Attempt()
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
-    // Who is turned away keeps its place.
-    if (!isSuspect && !this.#isTurnedAway) this.#comeForth()
+    // Who is turned away keeps its place, and so does who has to ask the store.
+    if (!this.#isTurnedAway && !this.isAccusing) this.#comeForth()
   }
 
   /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */
@@ -154,10 +153,10 @@ export class Attempts {
     return this.#desk.isOver || tenure.pause !== undefined || !tenure.isCurrent()
   }
 
-  /** Nothing is to begin, so that others may go on, unless somebody is on trial. */
+  /** Nothing is to begin, so that others may go on, unless somebody is on trial, or will be as soon as the store says so. */
   #comeForth(): void {
     const { suspicion, parts } = this.#desk
-    if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)
+    if (suspicion.trying === undefined && this.#wanted === undefined) parts.solitude.leave(this.#asking)
   }
 
   #free(entry: Entry): void {
@@ -205,9 +204,9 @@ export class Attempts {
     this.#accused = isAccused ? record.position : undefined
     if (isAccused) return false
     const trial = isSuspect ? suspicion.trialOf(record.position) : undefined
-    // The next may begin with the commit that ends the last, but not while others wait for their turn: there may always be a next.
+    // The next may begin with the commit that ends the last, but not for ever: others have their turn, and there may always be a next.
     const isAnother = trial !== undefined && suspicion.trying !== undefined && !ledger.isEmpty
-    this.#isTurnedAway = isAnother && parts.solitude.isAwaited
+    this.#isTurnedAway = isAnother && !parts.solitude.hasTime(this.#asking)
     this.#wanted = this.#isTurnedAway ? undefined : trial
     return trial === undefined
   }

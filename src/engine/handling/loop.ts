@@ -111,15 +111,29 @@ export class HandlerLoop implements Loop {
     this.#commitsAt = undefined
     await tenure.keep()
     if (!tenure.lease) return 'lost'
+    // Also where it is paused: only then it is known whether somebody is on trial.
+    const settled = await this.#commits.resolve()
+    if (settled !== 'worked') return settled
     if (tenure.pause) {
       this.#attempts.suspend()
       return this.#keep()
     }
-    const settled = await this.#commits.resolve()
-    if (settled !== 'worked') return settled
     await this.#beginnings.take()
     await this.#drains.takeUp()
-    if (!this.#isLettingFlow) await this.#intake.read()
+    const read = this.#isLettingFlow ? Promise.resolve() : this.#intake.read()
+    const failed = await read.then(
+      () => undefined,
+      (error: unknown) => ({ error }),
+    )
+    const done = await this.#takeOn(failed !== undefined)
+    // What was done is kept, though its source is away, and nobody waits for the end of a trial that is over.
+    if (failed && (done === 'worked' || done === 'idle')) throw failed.error
+    return done
+  }
+
+  /** Begins what may be begun, and keeps what was done. */
+  async #takeOn(isUrgent: boolean): Promise<Step> {
+    const { parts } = this.#desk
     this.#attempts.pump()
     await this.#attempts.recall()
     await this.#drains.finish()
@@ -128,7 +142,7 @@ export class HandlerLoop implements Loop {
       this.#see()
       return 'idle'
     }
-    if (this.#canWait()) return 'idle'
+    if (!isUrgent && this.#canWait()) return 'idle'
     const done = await this.#commits.commit(this.#attempts.wanted)
     if (done !== 'worked') return done
     parts.enter(this.standing())

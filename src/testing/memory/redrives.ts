@@ -27,7 +27,10 @@ export function memoryRedrives(connection: Connection): RedriveStore {
           connection.transact('redrives.advance', (tx) => advanceAll(tx, subscription)),
         )
       }
-      return connection.query('redrives.due', () => dueOf(server.state, subscription, partition, limit))
+      return connection.query('redrives.due', () => dueOf(server.state, subscription, partition, limit), [
+        subscription,
+        partition,
+      ])
     },
     cancel: async (id, deed) => {
       checkDeed(deed)

@@ -14,7 +14,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'one-trial-after-the-other',
     tells: 'As long as one partition has events to try alone after a death, nothing else in the process goes on.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    this.#isTurnedAway = isAnother && parts.solitude.isAwaited
+    find: `    this.#isTurnedAway = isAnother && !parts.solitude.hasTime(this.#asking)
 `,
     replace: `    this.#isTurnedAway = false && isAnother
 `,
@@ -24,8 +24,8 @@ export const deathBugs: readonly Bug[] = [
     name: 'turned-away-without-a-place',
     tells: 'A healthy handler stands still for as long as others in its process are tried alone by turns.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    if (!isSuspect && !this.#isTurnedAway) this.#comeForth()`,
-    replace: `    if (!isSuspect) this.#comeForth()`,
+    find: `    if (!this.#isTurnedAway && !this.isAccusing) this.#comeForth()`,
+    replace: `    if (!this.isAccusing) this.#comeForth()`,
     suite: ['src/engine/handling/attempts.test.ts'],
   },
   {
@@ -36,6 +36,105 @@ export const deathBugs: readonly Bug[] = [
     find: `    if (!this.#waiting.delete(asking) && !isHolder) return`,
     replace: `    if (!isHolder) return`,
     suite: ['src/engine/solitude.test.ts'],
+  },
+  {
+    name: 'called-and-never-comes',
+    tells:
+      'Where the source of one handler does not answer, everything else in the process may wait for it after a death.',
+    file: 'src/engine/solitude.ts',
+    find: `      if (now - calledAt > graceMs) this.leave(other)
+      else if`,
+    replace: `      if`,
+    suite: ['src/engine/solitude.test.ts'],
+  },
+  {
+    name: 'no-time-for-the-next',
+    tells:
+      'Hundreds of quick events that may have killed a process have to wait for the slow ones of others, each of them.',
+    file: 'src/engine/solitude.ts',
+    find: `this.#clock.mono() - this.#holder.since < sliceMs`,
+    replace: `this.#clock.mono() < this.#holder.since`,
+    suite: ['src/engine/turns.test.ts'],
+  },
+  {
+    name: 'tried-alone-for-ever',
+    tells:
+      'While somebody’s service hangs for hours, what calls it is tried alone by turns, and everything else in the process goes slowly.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `    if (tried && hasToWait && !suspicion.isOver) suspects.clear(entry)
+`,
+    replace: ``,
+    suite: ['src/engine/turns.test.ts'],
+  },
+  {
+    name: 'token-before-its-turn',
+    tells: 'A retry that may begin only now and then spends that on asking for its turn, and never begins.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
+      if (this.#isTurnedAway) break
+      const waitMs = this.#waitMs(entry)
+`,
+    replace: `      const waitMs = this.#waitMs(entry)
+      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
+      if (this.#isTurnedAway) break
+`,
+    suite: ['src/engine/handling/attempts.test.ts', 'src/engine/turns.test.ts'],
+  },
+  {
+    name: 'not-alone-while-nobody-knows',
+    tells:
+      'An event of a projection is blamed for a death that another one caused, because the answer of the store got lost.',
+    file: 'src/engine/caution.ts',
+    find: `    const positions = [this.#suspicion.trying, this.#asked]`,
+    replace: `    const positions = [this.#suspicion.trying]`,
+    suite: ['src/engine/turns.test.ts', 'src/engine/caution.test.ts'],
+  },
+  {
+    name: 'suspended-before-it-is-known',
+    tells:
+      'An event is blamed for a death that another one caused, because it was paused while the answer of the store got lost.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    if (suspicion.trying === undefined && this.#wanted === undefined) parts.solitude.leave(this.#asking)`,
+    replace: `    if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)`,
+    suite: ['src/engine/handling/attempts.test.ts', 'src/engine/turns.test.ts'],
+  },
+  {
+    name: 'nothing-kept-while-the-source-is-away',
+    tells:
+      'What a handler did is not kept while its source is away, and everything else in the process waits for that after a death.',
+    file: 'src/engine/handling/loop.ts',
+    find: `    const done = await this.#takeOn(failed !== undefined)
+`,
+    replace: `    if (failed) throw failed.error
+    const done = await this.#takeOn(false)
+`,
+    suite: ['src/engine/turns.test.ts'],
+  },
+  {
+    name: 'on-trial-though-nothing-is-left',
+    tells: 'Somebody discards an event that is on trial, and everything else in the process waits for it for ever.',
+    file: 'src/engine/pages.ts',
+    find: `      return isNext ? 'worked' : ((await this.#standDown()) ?? 'idle')`,
+    replace: `      return isNext ? 'worked' : 'idle'`,
+    suite: ['src/engine/pages.test.ts'],
+  },
+  {
+    name: 'too-few-suspects-in-turn',
+    tells:
+      'A letter that kills whoever lets it go kills more processes than it should, because others have their turn before it.',
+    file: 'src/engine/pages.ts',
+    find: `Math.min(2 * pageEvents * heldLanes, mostInTurn)`,
+    replace: `Math.min(2 * pageEvents, mostInTurn)`,
+    suite: ['src/engine/pages.test.ts'],
+  },
+  {
+    name: 'own-word-from-before',
+    tells:
+      'A process that gets a partition back dies of something else, and an event that it had tried alone long before is blamed.',
+    file: 'src/engine/worker.ts',
+    find: `    if (isAccused) await`,
+    replace: `    if (isAccused && !this.#wasClaimed) await`,
+    suite: ['test/sim/sim.test.ts'],
   },
   {
     name: 'postponed-stays-on-trial',
@@ -70,7 +169,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'blamed-though-it-was-taken-back',
     tells: 'An event is parked for the death of a process that lives, and had said so before.',
     file: 'src/engine/suspicion.ts',
-    find: `    this.#trials = this.#trials.filter((trial) => trial.position !== position || isThere(trial))`,
+    find: `    this.#trials = this.#trials.filter((trial) => isElsewhere(trial) || isThere(trial))`,
     replace: `    if (!this.#trials.some(isThere)) return`,
     suite: ['src/engine/page-deaths.test.ts'],
   },
@@ -83,11 +182,20 @@ export const deathBugs: readonly Bug[] = [
     suite: ['src/engine/page-deaths.test.ts', 'src/engine/handling/attempts.test.ts'],
   },
   {
+    name: 'words-about-everything-never-taken-back',
+    tells:
+      'An event is parked one death too early, because a process that had tried everything with it was only stopped for a while.',
+    file: 'src/engine/suspicion.ts',
+    find: `one.position !== position && one.position !== everything`,
+    replace: `one.position !== position`,
+    suite: ['src/engine/suspicion.test.ts'],
+  },
+  {
     name: 'own-ends-taken-for-somebody-elses',
     tells:
       'An event is parked for one death although another event killed a process too, because that one went through meanwhile.',
     file: 'src/engine/suspicion.ts',
-    find: `    this.#trials = this.#trials.filter((trial) => trial.position !== position || isThere(trial))`,
+    find: `    this.#trials = this.#trials.filter((trial) => isElsewhere(trial) || isThere(trial))`,
     replace: `    this.#trials = this.#trials.filter((trial) => trials.some((one) => one.position === trial.position))`,
     suite: ['src/engine/suspicion.test.ts'],
   },

@@ -1,0 +1,245 @@
+import { describe, expect, it } from 'vitest'
+import { bank, countsOf, createWorld, credited, type World } from '../../test/fixtures.ts'
+import { createMortal, type Mortal } from '../../test/mortal.ts'
+import {
+  createLog,
+  defineHandler,
+  definePolicy,
+  defineProjection,
+  defineSubscription,
+  type Duration,
+  type EngineOptions,
+  fixed,
+  park,
+  retry,
+  type Source,
+  type Store,
+  StoreError,
+} from '../index.ts'
+import { createScriptedSource } from '../testing/source.ts'
+
+// After deaths, what may have killed is tried alone in its process. This is about everybody else in it.
+
+const leaseMs = 10_000
+const never = () => new Promise<never>(() => undefined)
+const plain = definePolicy({ outage: false })
+
+type Subscriptions = EngineOptions['subscriptions']
+
+/** Two processes that die over what they are given; then one that lives. A fold can't wait, so it is what says when they die. */
+async function afterDeaths(
+  world: World,
+  dying: (die: () => void) => Subscriptions,
+  living: Subscriptions,
+  store?: Store,
+): Promise<Mortal> {
+  for (let deaths = 0; deaths < 2; deaths++) {
+    const life: Mortal = createMortal(
+      world,
+      dying(() => life.die()),
+    )
+    await life.engine.start()
+    await world.runtime.advance(leaseMs + 3_000)
+    life.die()
+  }
+  const life = createMortal(world, living, store && { store })
+  await life.engine.start()
+  return life
+}
+
+/** Sums up what is credited. */
+function summing(source?: Source, during: () => void = () => undefined) {
+  const projection = defineProjection('sums', {
+    events: bank,
+    initial: () => ({ sum: 0 }),
+    on: {
+      Credited: ({ sum }, { data }) => {
+        during()
+        return { sum: sum + data.amount }
+      },
+    },
+  })
+  return defineSubscription(projection, source && { source })
+}
+
+/** Does something with each event, for as long as it takes. */
+function handling(act: () => Promise<void>, options: { readonly source?: Source; readonly partitions?: number } = {}) {
+  const handler = defineHandler('sums', { events: bank, failure: plain, timeout: '1h', on: { Credited: act } })
+  return defineSubscription(handler, options)
+}
+
+async function filled(keys: number, eventsEach = 1) {
+  const world = await createWorld()
+  const log = createLog({ store: world.store, events: bank })
+  for (let key = 0; key < keys; key++)
+    await log.append(
+      `key-${key}`,
+      Array.from({ length: eventsEach }, () => credited(1)),
+    )
+  return { world, log, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() }
+}
+
+/** A handler whose events never end by themselves. It is tried again and again, and stands still at each. */
+function hanging(timeout: Duration) {
+  const policy = definePolicy({
+    transient: retry({ attempts: 100_000, backoff: fixed('100ms') }).then(park),
+    outage: false,
+  })
+  const handler = defineHandler('notify', {
+    events: bank,
+    order: 'partition',
+    failure: policy,
+    timeout,
+    on: { Credited: never },
+  })
+  return defineSubscription(handler, { partitions: 3 })
+}
+
+describe('while events hang that may have killed', () => {
+  it('the others in the process go on as if nothing had happened, once it is clear that they don’t kill', async () => {
+    await using setup = await filled(6, 5)
+    const { world, log } = setup
+    let mailed = 0
+    const mail = defineHandler('mail', { events: bank, on: { Credited: () => void mailed++ } })
+    const { engine } = await afterDeaths(world, () => [hanging('1h')], [hanging('3s'), summing(), mail])
+    await world.runtime.advance(60_000)
+    for (let i = 0; i < 20; i++) await log.append('late', [credited(1)])
+    await world.runtime.advance(1_000)
+    expect([await countsOf(engine, 'sums'), mailed]).toMatchObject([{ applied: 50 }, 50])
+  })
+})
+
+describe('events that may have killed, and are quick', () => {
+  it.for([1, 8])('are through at once in %i partitions, however slow others in the process are', async (partitions) => {
+    await using setup = await filled(40, 5)
+    const { world } = setup
+    const { subscriptions } = world.store
+    const seen = { commits: 0, through: 0 }
+    const commit: typeof subscriptions.commit = (one) => {
+      if (one.lease.subscription === 'sums') seen.commits++
+      return subscriptions.commit(one)
+    }
+    const slow = defineHandler('slow', {
+      events: bank,
+      concurrency: 10,
+      on: { Credited: () => world.runtime.timers.sleep(2_000) },
+    })
+    const quick = handling(async () => void seen.through++, { partitions })
+    const store = { ...world.store, subscriptions: { ...subscriptions, commit } }
+    const { engine } = await afterDeaths(world, () => [handling(never, { partitions })], [quick, slow], store)
+    await world.runtime.advance(leaseMs + 20_000)
+    expect(seen.through).toBe(200)
+    // With the end of one the next begins.
+    expect(seen.commits).toBeLessThan(260)
+    expect((await countsOf(engine, 'slow'))?.applied).toBeGreaterThanOrEqual(60)
+  })
+
+  it('are through at once in a projection', async () => {
+    await using setup = await filled(40, 5)
+    const { world } = setup
+    const slow = defineHandler('slow', { events: bank, on: { Credited: () => world.runtime.timers.sleep(2_000) } })
+    const dying = (die: () => void) => [summing(undefined, die)]
+    const { engine } = await afterDeaths(world, dying, [summing(), slow])
+    await world.runtime.advance(leaseMs + 5_000)
+    expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 200 })
+  })
+})
+
+describe('whose source is away', () => {
+  function feed() {
+    const source = { ...createScriptedSource('feed'), versions: 'none' as const }
+    const state = { isAway: false }
+    const read: typeof source.read = (...args) =>
+      state.isAway ? Promise.reject(new Error('the source is away')) : source.read(...args)
+    const deliver = (key: string) => source.deliver({ key, type: 'Credited', data: { amount: 1 } })
+    return { state, deliver, source: { ...source, read } }
+  }
+
+  it('keeps nobody waiting behind it, and what it had read is handled', async () => {
+    await using setup = await filled(1, 5)
+    const { world } = setup
+    const { state, deliver, source } = feed()
+    const fed: string[] = []
+    const feeding = defineSubscription(
+      defineHandler('feeding', { events: bank, on: { Credited: ({ key }) => void fed.push(key) } }),
+      { source },
+    )
+    const slow = handling(() => world.runtime.timers.sleep(3_000))
+    const { engine } = await afterDeaths(world, () => [handling(never), feeding], [slow, feeding])
+    await world.runtime.advance(leaseMs + 1_000)
+    deliver('f')
+    await world.runtime.advance(500)
+    state.isAway = true
+    await world.runtime.advance(60_000)
+    expect([await countsOf(engine, 'sums'), fed]).toMatchObject([{ applied: 5 }, ['f']])
+  })
+
+  it('lets the others go on when its trial is over', async () => {
+    await using setup = await filled(0)
+    const { world, log } = setup
+    const { state, deliver, source } = feed()
+    for (const key of ['f', 'g', 'h']) deliver(key)
+    let archived = 0
+    const archive = defineHandler('archive', { events: bank, on: { Credited: () => void archived++ } })
+    const slow = handling(() => world.runtime.timers.sleep(3_000), { source })
+    const { engine } = await afterDeaths(world, () => [handling(never, { source })], [slow, archive])
+    await world.runtime.advance(leaseMs + 1_000)
+    state.isAway = true
+    await log.append('a', [credited(1)])
+    await world.runtime.advance(60_000)
+    // What was read is handled, and kept.
+    expect([await countsOf(engine, 'sums'), archived]).toMatchObject([{ applied: 3 }, 1])
+  })
+})
+
+describe('what the store has on trial', () => {
+  /** A store that once loses the answer to a trial of an event. */
+  function forgetful(world: World, lost: () => Promise<unknown>) {
+    const { subscriptions } = world.store
+    const state = { losses: 0 }
+    const commit: typeof subscriptions.commit = async (one) => {
+      const result = await subscriptions.commit(one)
+      if ((one.trial?.position ?? 0) === 0 || state.losses++ > 0) return result
+      await lost()
+      throw new StoreError('STORE_UNAVAILABLE', 'the answer is lost')
+    }
+    return { state, store: { ...world.store, subscriptions: { ...subscriptions, commit } } }
+  }
+
+  /** A handler that looks what else is on trial while it runs. */
+  function watching(world: World, name: string) {
+    const beside: number[] = []
+    const archive = defineHandler('archive', {
+      events: bank,
+      on: {
+        Credited: async () => {
+          const [state] = await world.store.subscriptions.partitions(name)
+          beside.push(...(state?.trials ?? []).map(({ position }) => position).filter((position) => position > 0))
+        },
+      },
+    })
+    return { beside, archive }
+  }
+
+  it.for(['a handler', 'a projection'])('is alone though nobody knows, also where it is paused: %s', async (kind) => {
+    await using setup = await filled(3)
+    const { world, log } = setup
+    let last: Mortal | undefined
+    const lost = async () => {
+      void last?.engine.pause('sums', 'a look')
+      await world.runtime.timers.sleep(20)
+    }
+    const { state, store } = forgetful(world, lost)
+    const { beside, archive } = watching(world, 'sums')
+    const isHandler = kind === 'a handler'
+    const dying = (die: () => void) => [isHandler ? handling(never) : summing(undefined, die)]
+    const living = isHandler ? handling(async () => undefined) : summing()
+    last = await afterDeaths(world, dying, [living, archive], store)
+    for (let i = 0; i < 150; i++) {
+      await log.append('z', [credited(1)])
+      await world.runtime.advance(100)
+    }
+    expect([state.losses > 0, beside]).toEqual([true, []])
+    expect((await countsOf(last.engine, 'archive'))?.applied).toBeGreaterThan(100)
+  })
+})
