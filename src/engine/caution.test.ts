@@ -65,12 +65,12 @@ describe('after deaths over what was recorded', () => {
     expect([caution.isAlone, caution.admit()]).toEqual([true, false])
     solitude.end()
     expect(caution.admit()).toBe(true)
-    expect([caution.onTrial, caution.trialOf(5), caution.onTrial]).toEqual([[], trial(5, 'me'), [5]])
+    expect([caution.isOnTrial, caution.trialOf(5)]).toEqual([false, trial(5, 'me')])
     // The store may have it, though nobody knows.
     caution.dismiss()
-    expect(solitude.begin(stranger)).toBe(false)
+    expect([caution.isOnTrial, caution.isInDoubt, solitude.begin(stranger)]).toEqual([true, true, false])
     caution.committed({ trial: trial(5, 'me') })
-    expect(caution.onTrial).toEqual([5])
+    expect([caution.isOnTrial, caution.isInDoubt]).toEqual([true, false])
     caution.dismiss()
     expect(solitude.begin(stranger)).toBe(false)
     caution.committed({ endedTrials: caution.endedWith(5) })
@@ -89,19 +89,23 @@ describe('after deaths over what was recorded', () => {
     expect([caution.admit(), solitude.begin(stranger)]).toEqual([false, true])
     solitude.leave(stranger)
     solitude.end()
+    expect(caution.admit()).toBe(false)
+    calls.ms = 500
     expect(caution.admit()).toBe(true)
     caution.dismiss()
     expect(solitude.begin(stranger)).toBe(true)
   })
 
-  it('keeps no place once it has begun', () => {
-    const { caution, solitude } = cautious([])
-    solitude.enter(stranger)
-    expect(caution.admit()).toBe(false)
-    solitude.leave(stranger)
-    expect(caution.admit()).toBe(true)
+  it.for(['in doubt', 'on record'])('is on trial no more when the store knows that it lives: %s', (how) => {
+    const { caution, solitude } = cautious([trial(0)])
+    caution.admit()
+    caution.trialOf(5)
+    if (how === 'on record') caution.committed({ trial: trial(5, 'me') })
+    caution.acquitted()
+    expect([caution.isOnTrial, caution.isInDoubt, caution.trialOf(5)]).toEqual([false, false, trial(5, 'me')])
+    caution.acquitted()
     caution.dismiss()
-    expect(solitude.enter(stranger)).toBe(true)
+    expect(solitude.begin(stranger)).toBe(true)
   })
 
   it('is over when as many have their outcome as are suspects', () => {

@@ -21,8 +21,8 @@ export class Caution {
   readonly #asking: Asking
   #suspects: number
   #isBeside = false
-  /** What the store was asked to have on trial, and has not said whether it does. */
-  #asked: number | undefined
+  /** The store was asked to have an event on trial, and has not said that it does. */
+  #isAsking = false
 
   constructor({ state, isInherited, settings, solitude, wake }: CautionParts, maxDeaths: number, suspects: number) {
     this.#suspicion = new Suspicion(state.trials, isInherited, settings.instance, maxDeaths)
@@ -48,7 +48,6 @@ export class Caution {
   admit(): boolean {
     if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
     this.#isBeside = this.#solitude.begin(this.#asking)
-    if (this.#isBeside) this.#solitude.leave(this.#asking)
     return this.#isBeside
   }
 
@@ -56,14 +55,24 @@ export class Caution {
   dismiss(isNext = false): void {
     if (this.#isBeside) this.#solitude.end()
     this.#isBeside = false
-    if (this.onTrial.length > 0) return
-    if (!isNext || !this.#suspicion.isAlone || !this.#solitude.hasTime(this.#asking)) this.#solitude.leave(this.#asking)
+    if (this.isOnTrial) return
+    if (!isNext || !this.#solitude.hasTime(this.#asking)) this.#solitude.leave(this.#asking)
   }
 
-  /** What the store has on trial, or may have. Until that is over, a death would be laid at its door, so it is alone. */
-  get onTrial(): readonly number[] {
-    const positions = [this.#suspicion.trying, this.#asked]
-    return positions.filter((position) => position !== undefined)
+  /** Whether the store has an event on trial, or may have. Until that is over a death would be laid at its door, so it is alone. */
+  get isOnTrial(): boolean {
+    return this.#suspicion.trying !== undefined || this.isInDoubt
+  }
+
+  /** Whether it is not known if the store has it; then it was not tried. */
+  get isInDoubt(): boolean {
+    return this.#isAsking
+  }
+
+  /** It is on trial no more, or never was. */
+  acquitted(): void {
+    this.#isAsking = false
+    this.#suspicion.acquitted()
   }
 
   /** It does not go on, or not soon: nobody waits for it. */
@@ -91,7 +100,7 @@ export class Caution {
   /** What has to be in the store before an event, or the page that it begins, may be tried. */
   trialOf(position: number): Trial | undefined {
     const trial = this.#suspicion.trialOf(position)
-    if (trial && this.#suspicion.isAlone) this.#asked = trial.position
+    this.#isAsking = trial !== undefined && this.#suspicion.isAlone
     return trial
   }
 
@@ -107,8 +116,7 @@ export class Caution {
   }
 
   committed(commit: Pick<Commit, 'trial' | 'endedTrials'>, events = 1): void {
-    const said = [commit.trial?.position, ...(commit.endedTrials ?? [])]
-    if (said.includes(this.#asked)) this.#asked = undefined
+    if (commit.trial) this.#isAsking = false
     if (this.#suspicion.isOver) return
     this.#suspicion.committed(commit)
     if (commit.trial) return

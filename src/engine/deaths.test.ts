@@ -3,6 +3,7 @@ import { bank, countsOf, createWorld, credited, heldOf, type World } from '../..
 import { createMortal, type Mortal } from '../../test/mortal.ts'
 import { redrive } from '../../test/redrive/asking.ts'
 import {
+  block,
   createBreaker,
   createLog,
   defineHandler,
@@ -195,6 +196,27 @@ describe('an event that killed its process, once the code is mended', () => {
   })
 })
 
+describe('an event that fails first, and kills when it is tried again', () => {
+  it('is parked after some deaths, where the policy stands still at it', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1)])
+    const tries = new Map<Mortal, number>()
+    const { untilOneLives } = livesOf(
+      world,
+      (_call, life) => {
+        tries.set(life, (tries.get(life) ?? 0) + 1)
+        if (tries.get(life) === 1) throw failure.transient('not yet')
+        life.die()
+        return new Promise(() => undefined)
+      },
+      definePolicy({ transient: block(fixed('1s')), outage: false }),
+    )
+    const { engine } = await untilOneLives(6)
+    expect(await heldOf(engine, 'notify')).toMatchObject([{ lane: 'a', status: 'parked' }])
+  })
+})
+
 describe('an event that kills its process, seen from elsewhere in it', () => {
   it('has nobody beside it when it is tried alone, so that nobody else is blamed', async () => {
     await using world = await createWorld()
@@ -235,6 +257,56 @@ describe('an event that kills its process, seen from elsewhere in it', () => {
 })
 
 describe('after deaths that were nobody’s fault', () => {
+  it('takes back first what it had on trial when it had the partition before, and could not say that it lives', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1)])
+    const { subscriptions } = world.store
+    const did: string[] = []
+    let own: string | undefined
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        claim: (request) => {
+          own = request.owner.replace('engine-', '')
+          return subscriptions.claim(request)
+        },
+        load: async (...whose) => {
+          const state = await subscriptions.load(...whose)
+          const left = did.includes('acquitted') ? [] : [{ position: 1, instance: own as string }]
+          return state && { ...state, trials: [...state.trials, ...left] }
+        },
+        acquit: async (...whose) => {
+          did.push(whose[2] === own ? 'acquitted' : 'somebody else')
+          await subscriptions.acquit(...whose)
+        },
+      },
+    }
+    const { live } = livesOf(world, () => did.push('called'), plain, { store })
+    await live(1_000)
+    expect(did).toEqual(['acquitted', 'called'])
+  })
+
+  it('stands still at the event at which it should, and tries no other', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    for (const key of ['a', 'b', 'c']) await log.append(key, [credited(1), credited(2)])
+    const { live, lives } = livesOf(
+      world,
+      ({ key }) => {
+        if (lives.length < 3) return new Promise(() => undefined)
+        if (key === 'a') throw failure.transient('not yet')
+        return undefined
+      },
+      definePolicy({ transient: block(fixed('1s')), outage: false }),
+    )
+    for (let deaths = 0; deaths < 2; deaths++) (await live(leaseMs + 3_000)).die()
+    await live(leaseMs + 10_000)
+    const called = lives[2]?.calls.map(({ key }) => key) ?? []
+    expect([new Set(called), called.length > 3]).toEqual([new Set(['a']), true])
+  })
+
   it('forgets nothing that was finished far above the checkpoint, however soon the next one dies', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })

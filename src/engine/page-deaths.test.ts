@@ -11,6 +11,7 @@ import {
   defineHandler,
   defineProjection,
   defineSubscription,
+  type EngineOptions,
   type Handler,
   type Policy,
   type Projection,
@@ -31,9 +32,10 @@ const deadly = 13
 type Consumer = Projection | SqlProjection | Subscription
 
 /** One row for each key, from the amounts it got. Only 13 is deadly. */
-function sums(life: () => Mortal): Projection {
+function sums(life: () => Mortal, maxDeaths = 3): Projection {
   return defineProjection('sums', {
     events: bank,
+    maxDeaths,
     initial: () => ({ amounts: '' }),
     on: {
       Credited: ({ amounts }, { data }) => {
@@ -60,12 +62,17 @@ function lines(life: () => Mortal): SqlProjection {
 }
 
 /** Starts one after the other until one lives on. */
-async function untilOneLives(world: World, consumersOf: (life: () => Mortal) => readonly Consumer[], most = 8) {
+async function untilOneLives(
+  world: World,
+  consumersOf: (life: () => Mortal) => readonly Consumer[],
+  most = 8,
+  options: Partial<EngineOptions> = {},
+) {
   for (let deaths = 0; deaths < most; deaths++) {
     const life: Mortal = createMortal(
       world,
       consumersOf(() => life),
-      { page: { events: 10 } },
+      { page: { events: 10 }, ...options },
     )
     await life.engine.start()
     await world.runtime.advance(leaseMs + 5_000)
@@ -348,6 +355,32 @@ describe('after deaths', () => {
     ])
     expect(await engine.verify('sums')).toMatchObject({ ok: true })
     expect(await trialsOf(world, 'sums')).toEqual([])
+  })
+
+  it('parks an event that kills, though the store fails in each life before it is tried', async () => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('bad', [credited(1)])
+    const first = world.engine([sums(() => never, 4)])
+    await world.settle(first)
+    await first.stop()
+    await log.append('bad', [credited(deadly)])
+    const { rows } = world.store
+    let isFirst = true
+    const load: typeof rows.load = (...args) => {
+      if (isFirst) {
+        isFirst = false
+        throw away()
+      }
+      return rows.load(...args)
+    }
+    const store = { ...world.store, rows: { ...rows, load } }
+    const begin = (life: () => Mortal) => {
+      isFirst = true
+      return [sums(life, 4)]
+    }
+    const { deaths } = await untilOneLives(world, begin, 8, { store })
+    expect(deaths).toBe(4)
   })
 
   it('blames nobody in another projection of the same process', async () => {

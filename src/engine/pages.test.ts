@@ -102,8 +102,10 @@ async function looping(options: Kind = {}) {
   const tenure = new Tenure(parts as unknown as PageLoopParts, forced.signal, () => undefined)
   tenure.lease = lease
   const watchesGaps = read.versions === 'unordered'
+  const loading = { isAway: false }
   const load = async (): Promise<Partition | undefined> => {
     seen.loads++
+    if (loading.isAway) throw away()
     const state = await subscriptions.load(name, share.partition)
     if (!state || state.epoch !== lease.epoch) return undefined
     tenure.load(state)
@@ -131,6 +133,7 @@ async function looping(options: Kind = {}) {
     log: createLog({ store: world.store, events: bank, ...runtime }),
     loop: await create(),
     create,
+    load: loading,
     tenure,
     parts,
     told,
@@ -966,8 +969,7 @@ describe('after a death', () => {
       await using setup = await looping({ isInherited: true, solitude })
       await setup.log.append('a', many(3))
       const loop = await died(setup, 0)
-      // The trial gets through, and then nothing any more: neither the page, nor that it is on trial no more.
-      trialAnd(setup, away, away)
+      trialAnd(setup, away)
       await expect(loop.step()).rejects.toThrow('took the store away')
       expect(solitude.begin(other)).toBe(false)
       solitude.leave(other)
@@ -979,18 +981,24 @@ describe('after a death', () => {
     }
   })
 
-  it('lets others have their turn when its page fails, and is on trial no more until it is tried again', async () => {
+  it('lets others have their turn when it is not known whether it is on trial, though its source is away', async () => {
     const solitude = new Solitude(stoppedClock)
     const other = { wake: () => undefined }
     await using setup = await looping({ isInherited: true, solitude })
     await setup.log.append('a', many(3))
     const loop = await died(setup, 0)
-    trialAnd(setup, away)
+    setup.next.commit = () => {
+      throw away()
+    }
     await expect(loop.step()).rejects.toThrow('took the store away')
-    expect([solitude.begin(other), (await setup.stored()).trials]).toEqual([true, [dead]])
-    expect(await loop.step()).toBe('idle')
+    expect(solitude.begin(other)).toBe(false)
+    const { load } = setup
+    setup.load.isAway = true
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    expect(solitude.begin(other)).toBe(true)
     solitude.end()
     solitude.leave(other)
+    load.isAway = false
     await setup.settle(loop)
     expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
   })
@@ -1006,7 +1014,7 @@ describe('after a death', () => {
       hidden.isHidden ? Promise.resolve({ events: [], through: after, isEnd: false }) : source.read(after, ...rest)
     Object.assign(setup.parts, { source: { ...source, read } })
     const loop = await died(setup, 0)
-    trialAnd(setup, away, away)
+    trialAnd(setup, away)
     await expect(loop.step()).rejects.toThrow('took the store away')
     hidden.isHidden = true
     expect([solitude.begin(other), await loop.step(), solitude.begin(other)]).toEqual([false, 'idle', true])
@@ -1022,18 +1030,13 @@ it('suspects as many as come up before those that the dead had at hand, within r
 /** What `died` leaves behind. */
 const dead = { position: 0, instance: 'dead-0' }
 
-/** The next commit is made, those after it end like this. */
-function trialAnd({ next, world, seen }: Setup, ...ends: readonly (() => Error)[]): void {
+/** The next commit is made, and the one after it ends like this. */
+function trialAnd({ next, world, seen }: Setup, end: () => Error): void {
   const { subscriptions } = world.store
-  const fail = ([end, ...rest]: readonly (() => Error)[]) => {
-    if (!end) return
+  next.commit = () => {
     next.commit = () => {
-      fail(rest)
       throw end()
     }
-  }
-  next.commit = () => {
-    fail(ends)
     return subscriptions.commit(seen.commits.at(-1) as Commit) as unknown as CommitOutcome
   }
 }

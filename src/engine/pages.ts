@@ -119,6 +119,11 @@ export class PageLoop implements Loop {
   }
 
   async step(): Promise<Step> {
+    // First of all, and whatever else can't be had: everybody waits for it.
+    if (this.#caution.isInDoubt) {
+      await this.#standDown()
+      this.#caution.release()
+    }
     // What was in memory when a step threw is worth nothing: it may have been committed, or not.
     const known = this.#partition ?? (await this.#reload())
     this.#partition = undefined
@@ -156,8 +161,7 @@ export class PageLoop implements Loop {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
     if (this.#tenure.pause) {
-      const refused = await this.#standDown()
-      if (refused) return refused
+      await this.#standDown()
       this.#caution.release()
       return 'paused'
     }
@@ -170,22 +174,20 @@ export class PageLoop implements Loop {
       // Whatever was refused is tried again before anything else, or what is known about it would be lost.
       if (done !== 'refused') this.#turn = batch ? 'page' : 'lanes'
       isNext = done === 'worked' || (done === 'idle' && this.#releases.isDueNow(partition.held))
-      if (done !== 'idle') return done
-      return isNext ? 'worked' : ((await this.#standDown()) ?? 'idle')
-    } catch (error) {
-      // It is tried again, but nobody knows when. Where the store itself is away, that can't be said, and it stays alone.
-      await this.#standDown().catch(() => undefined)
-      throw error
+      if (done === 'idle' && !isNext) await this.#standDown()
+      return isNext ? 'worked' : done
     } finally {
       this.#trying = undefined
       this.#caution.dismiss(isNext)
     }
   }
 
-  /** Nothing is tried for now: what the store has on trial, or may have, is over, or everybody else would wait for it. */
-  async #standDown(): Promise<Step | undefined> {
-    const { onTrial } = this.#caution
-    return onTrial.length === 0 ? undefined : this.#write({ endedTrials: onTrial, evenPaused: true })
+  /** Nothing is tried for now, and the store has to know, or everybody else would wait. What others have died over stays on record. */
+  async #standDown(): Promise<void> {
+    if (!this.#caution.isOnTrial) return
+    const { store, subscription, share, settings } = this.#parts
+    await store.subscriptions.acquit(subscription.name, share.partition, settings.instance)
+    this.#caution.acquitted()
   }
 
   #nextLanes(partition: Partition): Promise<LaneBatch | undefined> {
@@ -282,7 +284,7 @@ export class PageLoop implements Loop {
   }
 
   /** A commit of nothing but this. Gives how the step ends if there is none. */
-  async #write(aside: Pick<Commit, 'trial' | 'endedTrials' | 'evenPaused'>): Promise<Step | undefined> {
+  async #write(aside: Pick<Commit, 'trial' | 'endedTrials'>): Promise<Step | undefined> {
     const commit = this.#tenure.commitOf(emptyOutcome, this.#destination(undefined), aside)
     const result = await this.#tenure.commit(commit)
     if (result.outcome !== 'committed') return this.#tenure.refuse(result)

@@ -167,13 +167,45 @@ describe('solitude', () => {
     time.ms = 60_000
     solitude.leave(holder)
     expect([away.woken, next.woken, solitude.enter(next)]).toEqual([1, 0, false])
-    time.ms = 65_000
+    time.ms = 119_999
     expect(solitude.enter(next)).toBe(false)
-    time.ms = 65_001
+    time.ms = 120_000
     expect([solitude.begin(last), next.woken]).toEqual([false, 1])
     expect([solitude.enter(next), solitude.begin(away)]).toEqual([true, false])
     solitude.leave(next)
-    expect([away.woken, last.woken]).toEqual([2, 1])
+    expect([away.woken, last.woken]).toEqual([2, 2])
+  })
+
+  it('waits for one that was called for a while', () => {
+    const { solitude, time } = quiet()
+    const [holder, away, next] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.begin(away), solitude.enter(next)]).toEqual([false, false])
+    solitude.leave(holder)
+    time.ms = 5_000
+    expect(solitude.enter(next)).toBe(false)
+    time.ms = 5_001
+    expect(solitude.enter(next)).toBe(true)
+  })
+
+  it('is nobody’s for as long as it was somebody’s, where others waited to run', () => {
+    const { solitude, time } = quiet()
+    const [holder, next, beside] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.enter(next), solitude.begin(beside)]).toEqual([false, false])
+    time.ms = 3_000
+    solitude.leave(holder)
+    expect([next.woken, beside.woken]).toEqual([0, 1])
+    for (time.ms of [3_000, 5_999]) {
+      expect([solitude.begin(beside), solitude.enter(next)]).toEqual([true, false])
+      solitude.end()
+    }
+    time.ms = 6_000
+    expect([solitude.begin(beside), solitude.enter(next)]).toEqual([false, true])
+    solitude.leave(beside)
+    time.ms = 9_000
+    solitude.leave(next)
+    expect(solitude.enter(holder)).toBe(true)
   })
 
   it('lets in one that comes late, if nobody has asked meanwhile', () => {

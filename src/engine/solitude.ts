@@ -19,6 +19,8 @@ export class Solitude {
   readonly #waiting = new Map<Asking, Place>()
   #running = 0
   #holder: { readonly asking: Asking; readonly since: number } | undefined
+  /** Until then the others run: where one hangs they would begin one thing each, and wait for the next that hangs. */
+  #freeUntil = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock) {
     this.#clock = clock
@@ -30,7 +32,7 @@ export class Solitude {
    */
   begin(asking: Asking): boolean {
     if (this.#holder?.asking === asking) this.leave(asking)
-    if (this.#holder || this.#isBehind(asking, 'alone')) return this.#turnAway(asking, 'beside')
+    if (this.#holder || (!this.#isFree && this.#isBehind(asking, 'alone'))) return this.#turnAway(asking, 'beside')
     this.#running++
     return true
   }
@@ -43,7 +45,8 @@ export class Solitude {
   /** Is alone from now until it leaves. False: not yet, but nobody begins any more who comes after it. */
   enter(asking: Asking): boolean {
     if (this.#holder?.asking === asking) return true
-    if (this.#holder || this.#running > 0 || this.#isBehind(asking)) return this.#turnAway(asking, 'alone')
+    const isTaken = this.#holder !== undefined || this.#running > 0 || this.#isFree
+    if (isTaken || this.#isBehind(asking)) return this.#turnAway(asking, 'alone')
     this.#waiting.delete(asking)
     this.#holder = { asking, since: this.#clock.mono() }
     return true
@@ -56,10 +59,21 @@ export class Solitude {
 
   /** It is not alone any more, and waits for nothing. */
   leave(asking: Asking): void {
-    const isHolder = this.#holder?.asking === asking
-    if (!this.#waiting.delete(asking) && !isHolder) return
-    if (isHolder) this.#holder = undefined
+    const holder = this.#holder?.asking === asking ? this.#holder : undefined
+    if (!this.#waiting.delete(asking) && !holder) return
+    if (holder) this.#free(holder.since)
     this.#call()
+  }
+
+  get #isFree(): boolean {
+    return this.#clock.mono() < this.#freeUntil
+  }
+
+  /** Where somebody waits for that, nobody is alone for as long as the last one was. */
+  #free(since: number): void {
+    this.#holder = undefined
+    const now = this.#clock.mono()
+    for (const { until } of this.#waiting.values()) if (until === 'beside') this.#freeUntil = now + now - since
   }
 
   /** Who is there already keeps its place. */
@@ -80,14 +94,18 @@ export class Solitude {
     return false
   }
 
+  #next(): readonly (readonly [Asking, Place])[] {
+    const waiting = [...this.#waiting]
+    if (this.#isFree) return waiting.filter(([, { until }]) => until === 'beside')
+    const firstAlone = waiting.findIndex(([, { until }]) => until === 'alone')
+    if (firstAlone === 0) return this.#running > 0 ? [] : waiting.slice(0, 1)
+    return firstAlone === -1 ? waiting : waiting.slice(0, firstAlone)
+  }
+
   /** Wakes those whose turn it is. */
   #call(): void {
     if (this.#holder || this.#waiting.size === 0) return
-    const waiting = [...this.#waiting]
-    const firstAlone = waiting.findIndex(([, { until }]) => until === 'alone')
-    if (firstAlone === 0 && this.#running > 0) return
-    const next = firstAlone === -1 ? waiting : waiting.slice(0, Math.max(1, firstAlone))
-    for (const [asking, { until, calledAt }] of next) {
+    for (const [asking, { until, calledAt }] of this.#next()) {
       if (calledAt !== undefined) continue
       this.#waiting.set(asking, { until, calledAt: this.#clock.mono() })
       asking.wake()

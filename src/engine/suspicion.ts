@@ -78,6 +78,11 @@ export class Suspicion {
     if (trial) this.#trial = { position: trial.position, isOver: false }
   }
 
+  /** It has told the store that nothing is tried. */
+  acquitted(): void {
+    this.#trial = undefined
+  }
+
   /**
    * How many processes died over an event, if it is the one to blame. If one died alone over another event too, they may well die of
    * something else, whatever they try; then it takes two.

@@ -48,8 +48,10 @@ class World {
     this.#history.add(number, who, 'end', '', { ...about, how: 'died' })
   }
 
-  learns(who: string, redrive: string, position: number): void {
-    this.#effect(who, 'redrives.due', ['calls', 1, 10], { value: [{ redrive, lane: `lane-${position}`, position }] })
+  learns(who: string, redrive: string, position: number, act: string): void {
+    this.#effect(who, 'redrives.due', ['calls', 1, 10], {
+      value: [{ redrive, lane: `lane-${position}`, position, act }],
+    })
   }
 
   acquits(who: string, outcome: object = { value: undefined }): void {
@@ -121,15 +123,16 @@ describe('who judges the deaths of processes', () => {
   })
 
   it.for([
-    ['the same wish', 'first', ['P9 event-7 has killed 5 processes, and is not parked']],
-    ['another one', 'second', []],
+    ['the same wish', 'first', 'redrive', ['P9 event-7 has killed 5 processes, and is not parked']],
+    ['another one', 'second', 'redrive', []],
+    ['one to leave it out', 'second', 'discard', ['P9 event-7 has killed 5 processes, and is not parked']],
   ] as const)(
     'begins anew where an event is let go by another wish, and not by the same: %s',
-    ([, redrive, problems]) => {
+    ([, redrive, act, problems]) => {
       const world = new World()
       world.claims('one')
       for (let deaths = 0; deaths < 5; deaths++) {
-        world.learns('one', deaths < 3 ? 'first' : redrive, 7)
+        world.learns('one', deaths < 3 ? 'first' : redrive, 7, deaths < 3 ? 'redrive' : act)
         world.dies('one', 7)
       }
       expect(world.problems).toEqual(problems)

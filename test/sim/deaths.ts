@@ -51,7 +51,8 @@ export class Deaths implements Watcher {
 
   /** What is let go by another person's wish was mended, or so they think: it begins anew, though it may kill before anything is committed. */
   asked(tasks: readonly RedriveTask[]): void {
-    for (const { lane, redrive } of tasks) {
+    for (const { lane, redrive, act } of tasks) {
+      if (act !== 'redrive') continue
       if (this.#redrives.get(lane) !== redrive) this.#forget((event) => event.lane === lane)
       this.#redrives.set(lane, redrive)
     }

@@ -120,8 +120,8 @@ export class Attempts {
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
-    // Who is turned away keeps its place, and so does who has to ask the store.
-    if (!this.#isTurnedAway && !this.isAccusing) this.#comeForth()
+    // Who is turned away keeps its place.
+    if (!this.#isTurnedAway) this.#comeForth()
   }
 
   /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */

@@ -120,19 +120,24 @@ export class HandlerLoop implements Loop {
     }
     await this.#beginnings.take()
     await this.#drains.takeUp()
-    const read = this.#isLettingFlow ? Promise.resolve() : this.#intake.read()
+    const read = this.#canRead ? this.#intake.read() : Promise.resolve()
     const failed = await read.then(
       () => undefined,
       (error: unknown) => ({ error }),
     )
     const done = await this.#takeOn(failed !== undefined)
-    // What was done is kept, though its source is away, and nobody waits for the end of a trial that is over.
+    // What was done is kept, though its source is away.
     if (failed && (done === 'worked' || done === 'idle')) throw failed.error
     return done
   }
 
+  /** While somebody is on trial, or about to be, the whole process waits for it, and must not wait for a source as well. */
+  get #canRead(): boolean {
+    return !this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined
+  }
+
   /** Begins what may be begun, and keeps what was done. */
-  async #takeOn(isUrgent: boolean): Promise<Step> {
+  async #takeOn(isBlocked: boolean): Promise<Step> {
     const { parts } = this.#desk
     this.#attempts.pump()
     await this.#attempts.recall()
@@ -142,10 +147,10 @@ export class HandlerLoop implements Loop {
       this.#see()
       return 'idle'
     }
-    if (!isUrgent && this.#canWait()) return 'idle'
+    if (this.#canWait()) return 'idle'
     const done = await this.#commits.commit(this.#attempts.wanted)
     if (done !== 'worked') return done
-    parts.enter(this.standing())
+    if (!isBlocked) parts.enter(this.standing())
     this.#attempts.pump()
     await parts.runtime.timers.yield()
     return 'worked'

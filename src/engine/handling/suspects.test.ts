@@ -71,22 +71,3 @@ it('are over when all of them have their outcome', () => {
   window.finish(slot)
   expect(suspects.areOver(window, false)).toBe(true)
 })
-
-it('are not those any more that were tried and killed nobody, but what is behind them', () => {
-  const held = new Map([hold('x', 'waiting')])
-  const suspects = new Suspects(5, held, 100)
-  const behind = { ...letter('x'), record: { position: 2 } } as Entry
-  suspects.clear(letter('x'))
-  expect([suspects.has(letter('x')), suspects.has(behind), suspects.has(event(1)), suspects.has(event(5))]).toEqual([
-    false,
-    true,
-    false,
-    true,
-  ])
-  // It has to wait once more: that is no reason to forget the others.
-  held.delete('x')
-  suspects.clear(event(4))
-  suspects.wait(event(4))
-  held.set(...hold('x', 'waiting'))
-  expect([suspects.has(behind), suspects.areOver(new Window(5), true)]).toEqual([true, false])
-})

@@ -11,7 +11,6 @@ export class Suspects {
   readonly upTo: number
   readonly #held: ReadonlyMap<string, HeldLane>
   readonly #lanes: Set<string>
-  readonly #cleared = new Set<number>()
   readonly #at: number
 
   /** `at` is when they were taken over. */
@@ -23,21 +22,13 @@ export class Suspects {
     this.#lanes = new Set([...held.values()].filter((hold) => this.#wasTried(hold)).map(({ lane }) => lane))
   }
 
-  has(entry: Entry): boolean {
-    return this.#wasBegun(entry) && !this.#cleared.has(entry.record.position)
-  }
-
-  /**
-   * It was tried and killed nobody, and has to wait like one that is held for a time: whoever needs it may need hours, and it would be
-   * tried alone again and again meanwhile.
-   */
-  clear({ record }: Entry): void {
-    this.#cleared.add(record.position)
+  has({ record, lane, isLetter }: Entry): boolean {
+    return isLetter ? this.#hasLane(lane) : record.position <= this.upTo
   }
 
   /** Its lane has to wait for a breaker: what may have killed is in there, and is tried when that is over, however long it takes. */
   wait(entry: Entry): void {
-    if (this.#wasBegun(entry)) this.#lanes.add(entry.lane)
+    if (this.has(entry)) this.#lanes.add(entry.lane)
   }
 
   /** Whether all of them have their outcome. */
@@ -45,10 +36,6 @@ export class Suspects {
     if ((window.through < this.upTo && !isAtEnd) || window.hasUnfinished(this.upTo)) return false
     for (const lane of this.#lanes) if (this.#hasLane(lane)) return false
     return true
-  }
-
-  #wasBegun({ record, lane, isLetter }: Entry): boolean {
-    return isLetter ? this.#hasLane(lane) : record.position <= this.upTo
   }
 
   /** Until it flows, is parked, or is to be tried at a time of which nobody knew then. */

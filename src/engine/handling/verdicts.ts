@@ -67,13 +67,6 @@ export class Verdicts {
   }
 
   failed(track: Track<Entry>, entry: Entry, error: unknown, tried?: Tried): void {
-    this.#fail(track, entry, error, tried)
-    const { flow, suspects, suspicion } = this.#desk
-    const hasToWait = flow.standstill !== undefined || tried?.pass.entry === 'probe'
-    if (tried && hasToWait && !suspicion.isOver) suspects.clear(entry)
-  }
-
-  #fail(track: Track<Entry>, entry: Entry, error: unknown, tried: Tried | undefined): void {
     const { handler, partition, tracer, waits, flow, dedup, parts } = this.#desk
     const { rules, outage } = handler.failure
     const found = classify(error, rules, partition.now())

@@ -6,8 +6,8 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'Events that hang are tried alone after a death, one after the other, for ever, and another partition never gets its turn.',
     file: 'src/engine/solitude.ts',
-    find: `this.#running > 0 || this.#isBehind(asking)) return`,
-    replace: `this.#running > 0) return`,
+    find: `    if (isTaken || this.#isBehind(asking)) return`,
+    replace: `    if (isTaken) return`,
     suite: ['src/engine/solitude.test.ts'],
   },
   {
@@ -24,8 +24,8 @@ export const deathBugs: readonly Bug[] = [
     name: 'turned-away-without-a-place',
     tells: 'A healthy handler stands still for as long as others in its process are tried alone by turns.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    if (!this.#isTurnedAway && !this.isAccusing) this.#comeForth()`,
-    replace: `    if (!this.isAccusing) this.#comeForth()`,
+    find: `    if (!this.#isTurnedAway) this.#comeForth()`,
+    replace: `    this.#comeForth()`,
     suite: ['src/engine/handling/attempts.test.ts'],
   },
   {
@@ -33,8 +33,8 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'Whoever is paused or loses its partition while it waits for its turn keeps everybody behind it waiting for ever.',
     file: 'src/engine/solitude.ts',
-    find: `    if (!this.#waiting.delete(asking) && !isHolder) return`,
-    replace: `    if (!isHolder) return`,
+    find: `    if (!this.#waiting.delete(asking) && !holder) return`,
+    replace: `    if (!holder) return`,
     suite: ['src/engine/solitude.test.ts'],
   },
   {
@@ -57,14 +57,13 @@ export const deathBugs: readonly Bug[] = [
     suite: ['src/engine/turns.test.ts'],
   },
   {
-    name: 'tried-alone-for-ever',
+    name: 'one-thing-each-between-two-that-hang',
     tells:
-      'While somebody’s service hangs for hours, what calls it is tried alone by turns, and everything else in the process goes slowly.',
-    file: 'src/engine/handling/verdicts.ts',
-    find: `    if (tried && hasToWait && !suspicion.isOver) suspects.clear(entry)
-`,
-    replace: ``,
-    suite: ['src/engine/turns.test.ts'],
+      'While somebody’s service hangs for hours, everything else in the process begins one thing after each call that hangs.',
+    file: 'src/engine/solitude.ts',
+    find: `this.#freeUntil = now + now - since`,
+    replace: `this.#freeUntil = now`,
+    suite: ['src/engine/solitude.test.ts', 'src/engine/turns.test.ts'],
   },
   {
     name: 'token-before-its-turn',
@@ -85,8 +84,8 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'An event of a projection is blamed for a death that another one caused, because the answer of the store got lost.',
     file: 'src/engine/caution.ts',
-    find: `    const positions = [this.#suspicion.trying, this.#asked]`,
-    replace: `    const positions = [this.#suspicion.trying]`,
+    find: `this.#suspicion.trying !== undefined || this.isInDoubt`,
+    replace: `this.#suspicion.trying !== undefined`,
     suite: ['src/engine/turns.test.ts', 'src/engine/caution.test.ts'],
   },
   {
@@ -111,11 +110,30 @@ export const deathBugs: readonly Bug[] = [
     suite: ['src/engine/turns.test.ts'],
   },
   {
+    name: 'in-doubt-for-as-long-as-the-source-is-away',
+    tells:
+      'The answer of the store got lost and the source is away: everything else in the process waits until that comes back.',
+    file: 'src/engine/pages.ts',
+    find: `    if (this.#caution.isInDoubt) {`,
+    replace: `    if (this.#caution.isInDoubt && this.#partition) {`,
+    suite: ['src/engine/pages.test.ts'],
+  },
+  {
+    name: 'reads-while-somebody-is-on-trial',
+    tells:
+      'A source that does not answer keeps the end of a trial from the store, and everything else in the process waits for it.',
+    file: 'src/engine/handling/loop.ts',
+    find: `!this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined`,
+    replace: `!this.#isLettingFlow`,
+    suite: ['src/engine/turns.test.ts'],
+  },
+  {
     name: 'on-trial-though-nothing-is-left',
     tells: 'Somebody discards an event that is on trial, and everything else in the process waits for it for ever.',
     file: 'src/engine/pages.ts',
-    find: `      return isNext ? 'worked' : ((await this.#standDown()) ?? 'idle')`,
-    replace: `      return isNext ? 'worked' : 'idle'`,
+    find: `      if (done === 'idle' && !isNext) await this.#standDown()
+`,
+    replace: ``,
     suite: ['src/engine/pages.test.ts'],
   },
   {
@@ -134,7 +152,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/worker.ts',
     find: `    if (isAccused) await`,
     replace: `    if (isAccused && !this.#wasClaimed) await`,
-    suite: ['test/sim/sim.test.ts'],
+    suite: ['src/engine/deaths.test.ts'],
   },
   {
     name: 'postponed-stays-on-trial',

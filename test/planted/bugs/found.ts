@@ -87,8 +87,8 @@ export const foundBugs: readonly Bug[] = [
     tells:
       'What comes after a discarded event has its effect while the store still holds that one: who takes the discard back gets the two in the wrong order.',
     file: 'src/engine/handling/loop.ts',
-    find: `this.#isLettingFlow ? Promise.resolve() : this.#intake.read()`,
-    replace: `this.#intake.read()`,
+    find: `    return !this.#isLettingFlow && this.#desk`,
+    replace: `    return this.#desk`,
     suite: ['src/engine/handler-redrive.test.ts'],
   },
   {
