@@ -289,7 +289,7 @@ export class PageLoop implements Loop {
     const result = await this.#tenure.commit(commit)
     if (result.outcome !== 'committed') return this.#tenure.refuse(result)
     this.#tenure.accept(commit)
-    this.#caution.committed(aside, 0)
+    this.#caution.committed(aside)
     return undefined
   }
 

@@ -1,6 +1,6 @@
 import type { Clock } from '../runtime/ports.ts'
 
-/** Who has so little to do that it may be alone again goes on for as long: a hundred quick events, and nobody else notices. */
+/** As long as this one may be alone with one event after the other: a hundred quick ones fit, and nobody else notices. */
 const sliceMs = 250
 /** Who is called and does not come for as long has lost its place: its store or its source keeps it waiting, and nobody waits for that. */
 const graceMs = 5_000
@@ -73,7 +73,8 @@ export class Solitude {
   #free(since: number): void {
     this.#holder = undefined
     const now = this.#clock.mono()
-    for (const { until } of this.#waiting.values()) if (until === 'beside') this.#freeUntil = now + now - since
+    const isWaitedFor = [...this.#waiting.values()].some(({ until }) => until === 'beside')
+    if (isWaitedFor) this.#freeUntil = now + now - since
   }
 
   /** Who is there already keeps its place. */

@@ -132,7 +132,8 @@ describe('what people decided', () => {
     ['it was seen to elsewhere, and is back', [seenTo], {}, [back]],
   ] as const)('holds: %s', ([, effects, decided, problems]) => {
     const history = new History()
-    for (const about of effects) history.add(0, 'o', 'effect', about.what, { askedMs: 0, ...about })
+    for (const [atMs, about] of effects.entries())
+      history.add(atMs, 'o', 'effect', about.what, { askedMs: atMs, ...about })
     const { mended, leftOut = false } = decided as { mended?: number; leftOut?: boolean }
     const found = { leftOut: () => leftOut, mended: () => mended }
     expect(judgeDecisions(history, found, new Map([[1, 'key-0-7']]))).toEqual(problems)

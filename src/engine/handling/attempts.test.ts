@@ -13,6 +13,13 @@ import { Verdicts } from './verdicts.ts'
 
 const slow = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
 
+/** One retry in a while. */
+const scarce = definePolicy({
+  transient: retry({ attempts: 3, backoff: fixed('2s') }),
+  budget: { retries: 1, per: '10s' },
+  outage: false,
+})
+
 interface Call {
   readonly event: Event
   readonly ctx: HandlerContext
@@ -140,15 +147,7 @@ describe('who is turned away', () => {
   })
 
   it('spends nothing of what retries may cost on asking for its turn', async () => {
-    const { attempts, live, permit, turn, called, desk, runtime } = trying({
-      definition: {
-        failure: definePolicy({
-          transient: retry({ attempts: 3, backoff: fixed('2s') }),
-          budget: { retries: 1, per: '10s' },
-          outage: false,
-        }),
-      },
-    })
+    const { attempts, live, permit, turn, called, desk, runtime } = trying({ definition: { failure: scarce } })
     const { solitude } = desk.parts
     const [one, another] = [{ wake: () => undefined }, { wake: () => undefined }]
     solitude.enter(one)
@@ -164,15 +163,7 @@ describe('who is turned away', () => {
   })
 
   it('runs beside nobody when it may not begin yet after all', async () => {
-    const { attempts, live, permit, turn, called, desk } = trying({
-      definition: {
-        failure: definePolicy({
-          transient: retry({ attempts: 3, backoff: fixed('2s') }),
-          budget: { retries: 1, per: '10s' },
-          outage: false,
-        }),
-      },
-    })
+    const { attempts, live, permit, turn, called, desk } = trying({ definition: { failure: scarce } })
     for (const entry of [...live('a', 1), ...live('b', 2)]) entry.tries = 1
     permit(9)
     attempts.pump()
@@ -446,11 +437,7 @@ describe('a letter', () => {
     const { attempts, turn, called, desk, now } = trying({
       held: ['a', 'b', 'c'].map((lane) => heldLane(lane)),
       definition: {
-        failure: definePolicy({
-          transient: retry({ attempts: 3, backoff: fixed('2s') }),
-          budget: { retries: 1, per: '10s' },
-          outage: false,
-        }),
+        failure: scarce,
       },
     })
     asLetter(desk, 'a', 1, 1)
@@ -640,11 +627,7 @@ describe('after a death', () => {
   it('one that has to wait for its turn in the budget is on trial no more, and others go on', async () => {
     const { attempts, live, permit, turn, called, calls, desk } = suspected({
       definition: {
-        failure: definePolicy({
-          transient: retry({ attempts: 3, backoff: fixed('2s') }),
-          budget: { retries: 1, per: '10s' },
-          outage: false,
-        }),
+        failure: scarce,
       },
     })
     for (const entry of [...live('a', 1), ...live('b', 2)]) entry.tries = 1
