@@ -197,6 +197,78 @@ describe('an event that killed its process, once the code is mended', () => {
 })
 
 describe('an event that fails first, and kills when it is tried again', () => {
+  /** Fails first, and then kills. */
+  function fickle() {
+    const failedIn = new Set<Mortal>()
+    return (life: Mortal): unknown => {
+      if (failedIn.has(life)) return die(life)
+      failedIn.add(life)
+      throw failure.transient('not yet')
+    }
+  }
+
+  it('is parked after three deaths, however patient its policy is', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad', 'b'], 3)
+    const tryIt = fickle()
+    const { untilOneLives, callsOf } = livesOf(
+      world,
+      ({ key, amount }, life) => (key === 'bad' && amount === 2 ? tryIt(life) : undefined),
+      retrying,
+    )
+    const { engine, deaths } = await untilOneLives()
+    expect(deaths).toBe(3)
+    expect((await heldOf(engine, 'notify')).map(({ lane, sequence, status }) => [lane, sequence, status])).toEqual([
+      ['bad', 2, 'parked'],
+      ['bad', 3, 'queued'],
+    ])
+    expect(callsOf('bad').filter((amount) => amount === 2)).toHaveLength(6)
+    expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 7, held: 2 })
+    expect(await trialsOf(world)).toEqual([])
+    expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('is parked as soon when others have the partition in between, and hand it on before it is due', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad'], 2)
+    const tryIt = fickle()
+    const patient = definePolicy({
+      transient: retry({ attempts: 100, backoff: fixed('1m') }).then(park),
+      outage: false,
+    })
+    const { live } = livesOf(world, ({ key }, life) => (key === 'bad' ? tryIt(life) : undefined), patient)
+    let deaths = 0
+    for (; (await live(leaseMs + 130_000)).isDead; deaths++) {
+      const visitor = await live(leaseMs + 20_000)
+      expect(visitor.isDead).toBe(false)
+      await visitor.engine.stop()
+      expect(deaths).toBeLessThan(6)
+    }
+    expect(deaths).toBe(3)
+  })
+
+  it('is parked also where it stands behind one that fails now and then', async () => {
+    await using world = await createWorld()
+    await fill(world, ['bad'], 3)
+    const failedIn = new Set<Mortal>()
+    const { untilOneLives } = livesOf(
+      world,
+      ({ amount }, life) => {
+        if (amount === 2) return die(life)
+        const isFirst = !failedIn.has(life)
+        failedIn.add(life)
+        if (isFirst) throw failure.transient('not yet')
+      },
+      retrying,
+    )
+    const { engine, deaths } = await untilOneLives()
+    expect(deaths).toBe(3)
+    expect((await heldOf(engine, 'notify')).map(({ sequence, status }) => [sequence, status])).toEqual([
+      [2, 'parked'],
+      [3, 'queued'],
+    ])
+  })
+
   it('is parked after some deaths, where the policy stands still at it', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })
@@ -395,6 +467,28 @@ describe('after deaths that were nobody’s fault', () => {
     const { engine } = await untilOneLives()
     expect(await heldOf(engine, 'notify')).toEqual([])
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 2 })
+  })
+
+  it('blames nobody who fails for long, whenever processes die', async () => {
+    await using world = await createWorld()
+    await fill(world, ['slow'], 1)
+    const { lives, live } = livesOf(
+      world,
+      async () => {
+        await world.runtime.timers.sleep(2_000)
+        throw failure.transient('not yet')
+      },
+      retrying,
+    )
+    // Each of them dies in the middle of an attempt, of something else.
+    for (let i = 0; i < 8; i++) {
+      const life = await live(leaseMs + 20_000)
+      while ((lives.at(-1)?.calls.length ?? 0) % 2 === 0) await world.runtime.advance(500)
+      life.die()
+    }
+    const last = await live(leaseMs + 20_000)
+    expect((await heldOf(last.engine, 'notify')).map(({ status }) => status)).toEqual(['retrying'])
+    expect(await trialsOf(world)).toEqual([])
   })
 
   it('blames nobody when one of the dead was only stopped, and found the store away when it came back', async () => {

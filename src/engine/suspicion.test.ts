@@ -29,7 +29,7 @@ describe('suspicion', () => {
     expect(alone.trialOf(5)).toEqual(trial(5, 'me'))
     alone.committed({ trial: trial(5, 'me') })
     expect([alone.trying, alone.trialOf(5), alone.trials]).toEqual([5, undefined, [0, 0, 5]])
-    // It has to wait: the next try is recorded anew.
+    // The next try is recorded anew.
     expect(alone.over(5)).toEqual([5])
     expect([alone.trying, alone.trialOf(5)]).toEqual([5, trial(5, 'me')])
     alone.committed({ endedTrials: [4] })
@@ -38,6 +38,21 @@ describe('suspicion', () => {
     expect(alone.trying).toBe(6)
     alone.committed({ endedTrials: [6] })
     expect([alone.trying, alone.trials]).toEqual([undefined, [0, 0]])
+  })
+
+  it('takes its own word back when an event has to wait, and nobody else’s', () => {
+    const alone = new Suspicion([trial(0), trial(5)], true, 'me', 9)
+    expect(alone.putOff(5)).toBeUndefined()
+    alone.committed({ trial: trial(5, 'me') })
+    expect([alone.putOff(6), alone.trialOf(5)]).toEqual([undefined, undefined])
+    expect([alone.putOff(5), alone.trying, alone.trialOf(5)]).toEqual(['me', 5, trial(5, 'me')])
+    alone.committed({ acquitted: 'me' })
+    expect([alone.trying, alone.trials]).toEqual([undefined, [0, 0, 5]])
+    alone.committed({ acquitted: 'me', trial: trial(6, 'me') })
+    expect(alone.trying).toBe(6)
+    const watched = new Suspicion([], true, 'me', 3)
+    watched.committed({ trial: trial(0, 'me') })
+    expect([watched.putOff(0), watched.putOff(5), watched.trialOf(5)]).toEqual([undefined, undefined, undefined])
   })
 
   it('tries alone at once where two deaths are enough', () => {

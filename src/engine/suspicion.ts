@@ -73,8 +73,8 @@ export class Suspicion {
   }
 
   /** It is in the store: trials that are over, and then one that begins. */
-  committed({ trial, endedTrials = [] }: Pick<Commit, 'trial' | 'endedTrials'>): void {
-    if (this.#trial && endedTrials.includes(this.#trial.position)) this.#trial = undefined
+  committed({ trial, endedTrials = [], acquitted }: Pick<Commit, 'trial' | 'endedTrials' | 'acquitted'>): void {
+    if (this.#trial && (acquitted !== undefined || endedTrials.includes(this.#trial.position))) this.#trial = undefined
     if (trial) this.#trial = { position: trial.position, isOver: false }
   }
 
@@ -102,13 +102,23 @@ export class Suspicion {
   }
 
   /**
-   * An event that was tried alone has its outcome, or has to wait for another try. Gives the trials that are over; those of one that
-   * is to blame are kept until the end, because they count when it comes to others.
+   * An event that was tried alone has its outcome. Gives the trials that are over; those of one that is to blame are kept until the end,
+   * because they count when it comes to others.
    */
   over(position: number): readonly number[] {
     if (this.#mode !== 'alone' || this.deathsOver(position) !== undefined) return []
     if (this.#trial?.position === position) this.#trial.isOver = true
     return [position]
+  }
+
+  /**
+   * An event that was tried alone, or was about to be, has to wait for another try. Gives the process whose word is taken back, if there
+   * is one: that others died over the event still counts, or one that fails now and then could kill for ever.
+   */
+  putOff(position: number): string | undefined {
+    if (this.#mode !== 'alone' || this.#trial?.position !== position) return undefined
+    this.#trial.isOver = true
+    return this.#instance
   }
 
   /** Whether the store has any. */

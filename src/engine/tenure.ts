@@ -40,7 +40,7 @@ export interface Loop {
 
 /** What a commit writes beside the checkpoint. */
 export type Written = Pick<Commit, 'counts' | 'rows' | 'lanes' | 'held' | 'letters'>
-export type Aside = Pick<Commit, 'marks' | 'tried' | 'trial' | 'endedTrials' | 'inbox' | 'redriven'>
+export type Aside = Pick<Commit, 'marks' | 'tried' | 'trial' | 'endedTrials' | 'acquitted' | 'inbox' | 'redriven'>
 export type Destination = Commit['to']
 
 /**

@@ -15,6 +15,8 @@ export interface Writes extends LetterWrites {
   readonly trials: readonly Trial[]
   /** Positions whose trials are over. */
   readonly ended: readonly number[]
+  /** Whose own trials are over. */
+  readonly acquitted: readonly string[]
   readonly inbox: readonly InboxMark[]
   readonly redriven: readonly RedriveProgress[]
   /** What letters come with that somebody had revised before. */
@@ -35,13 +37,14 @@ const parts: readonly Part[] = [
   'gone',
   'trials',
   'ended',
+  'acquitted',
   'inbox',
   'redriven',
   'revised',
 ]
 
 export function writesOf(commit: Commit): Writes {
-  const { held, letters, lanes, at, trial, endedTrials = [], inbox = [], redriven = [] } = commit
+  const { held, letters, lanes, at, trial, endedTrials = [], acquitted, inbox = [], redriven = [] } = commit
   const written = lastOf(lanes, ({ lane }) => lane)
   return {
     ...letterWrites(held, letters, at),
@@ -49,6 +52,7 @@ export function writesOf(commit: Commit): Writes {
     gone: written.filter(isGone),
     trials: trial ? [trial] : [],
     ended: endedTrials,
+    acquitted: acquitted === undefined ? [] : [acquitted],
     // In the same order for all, or two commits with the same marks might wait for each other.
     inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
     redriven: foldProgress(redriven),
@@ -95,10 +99,10 @@ export function partValues(writes: Writes): unknown[] {
         return [writes.gone.map(({ lane }) => lane)]
       case 'trials':
         return arraysOf(trialColumns, writes.trials)
-      case 'ended': {
-        const [begun] = writes.trials
-        return [numberArray(writes.ended), begun?.position, begun?.instance]
-      }
+      case 'ended':
+        return [numberArray(writes.ended), ...begunOf(writes)]
+      case 'acquitted':
+        return [writes.acquitted, ...begunOf(writes)]
       case 'inbox':
         return arraysOf(markColumns, writes.inbox)
       case 'redriven':
@@ -109,6 +113,10 @@ export function partValues(writes: Writes): unknown[] {
         return part satisfies never
     }
   })
+}
+
+function begunOf({ trials: [begun] }: Writes): unknown[] {
+  return [begun?.position, begun?.instance]
 }
 
 /** What there is and what comes, without the last bracket. */
@@ -127,6 +135,14 @@ export function partSql(
     const arrays = columns.map(({ type }, i) => `$${first + i}::${type}[]`)
     return `unnest(${arrays.join(', ')}) AS r (${namesOf(columns)})`
   }
+  // Not one that is begun again in the same statement: which of the two would come first, nobody could tell.
+  const overSql = (which: string) => ({
+    parameters: 3,
+    sql: `
+      DELETE FROM ${trials} AS t USING c
+      WHERE t.subscription = $1::text AND t.partition = $2::integer AND ${which}
+        AND (t.position, t.instance) IS DISTINCT FROM ($${first + 1}::bigint, $${first + 2}::text)`,
+  })
   switch (part) {
     case 'queued':
       return {
@@ -189,14 +205,9 @@ export function partSql(
           SELECT $1::text, $2::integer, r.* FROM c, ${from(trialColumns)} ON CONFLICT DO NOTHING`,
       }
     case 'ended':
-      // Not one that is begun again in the same statement: which of the two would come first, nobody could tell.
-      return {
-        parameters: 3,
-        sql: `
-          DELETE FROM ${trials} AS t USING c
-          WHERE t.subscription = $1::text AND t.partition = $2::integer AND t.position = ANY ($${first}::bigint[])
-            AND (t.position, t.instance) IS DISTINCT FROM ($${first + 1}::bigint, $${first + 2}::text)`,
-      }
+      return overSql(`t.position = ANY ($${first}::bigint[])`)
+    case 'acquitted':
+      return overSql(`t.instance = ANY ($${first}::text[])`)
     case 'inbox':
       return {
         parameters: markColumns.length,

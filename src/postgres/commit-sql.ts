@@ -37,7 +37,7 @@ export function checkpointValues(
 }
 
 // What is inserted goes by the only index there is; what is looked for has a choice.
-const looking: readonly Part[] = ['updates', 'gone', 'ended', 'redriven']
+const looking: readonly Part[] = ['updates', 'gone', 'ended', 'acquitted', 'redriven']
 
 /**
  * The one rule, in one statement. All parts hang on the first: if the checkpoint is not where and whose it must be, it gives no

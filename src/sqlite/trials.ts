@@ -10,8 +10,9 @@ const beginSql = `
 export function writeTrials(
   db: Database,
   { subscription, partition }: Lease,
-  { trial, endedTrials = [] }: Commit,
+  { trial, endedTrials = [], acquitted }: Commit,
 ): void {
+  if (acquitted !== undefined) acquit(db, subscription, partition, acquitted)
   for (const position of endedTrials) db.run(endSql, subscription, partition, position)
   if (trial) db.run(beginSql, subscription, partition, trial.position, trial.instance)
 }

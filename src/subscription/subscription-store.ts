@@ -193,6 +193,8 @@ export interface Commit {
   readonly trial?: Trial | undefined
   /** Positions whose trials are over, whoever began them. */
   readonly endedTrials?: readonly number[] | undefined
+  /** The process whose own trials are over, as by `acquit`: what it tried has no outcome yet, and what others died over stays. */
+  readonly acquitted?: string | undefined
   /** What must not be done again, however it comes. */
   readonly inbox?: readonly InboxMark[] | undefined
   /** What became of lanes that were to be redriven. */

@@ -32,6 +32,7 @@ export async function pageOf(knowledge: Knowledge, side: Side, lease: Lease): Pr
     tried: knowledge.oneIn(4) ? target + 5 : undefined,
     trial: knowledge.oneIn(4) ? { position: target + 1, instance: knowledge.pick(['p1', 'p2']) } : undefined,
     endedTrials: knowledge.oneIn(4) ? [target, target + 1] : undefined,
+    acquitted: knowledge.oneIn(4) ? knowledge.pick(['p1', 'p2']) : undefined,
     inbox: knowledge.oneIn(4)
       ? [
           {

@@ -26,8 +26,10 @@ export class Deaths implements Watcher {
   /** What an owner has ended itself: it is not in the store any more, and counts all the same. */
   readonly #ended = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
-  /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane had to wait for a time of its own. */
+  /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane was let off. */
   readonly #deaths = new Map<number, number>()
+  /** How often something of a lane has failed in one process, which lived. */
+  readonly #lived = new Map<string, { readonly tenure: Tenure; readonly times: number }>()
   readonly #redrives = new Map<string, string | undefined>()
 
   constructor(known: readonly Known[]) {
@@ -82,25 +84,35 @@ export class Deaths implements Watcher {
   }
 
   ended({ number, event, tenure }: Begun, { how }: Tried): void {
-    if (tenure) this.#running.get(tenure.who)?.delete(number)
+    if (!tenure) return
+    this.#running.get(tenure.who)?.delete(number)
+    if (how === 'transient') this.#failed(event, tenure)
     if (how !== 'died') return
     const deaths = (this.#deaths.get(event.position) ?? 0) + 1
     this.#deaths.set(event.position, deaths)
     if (deaths > mostDeaths) this.problems.push(`P9 ${event.id} has killed ${deaths} processes, and is not parked`)
   }
 
+  /** As many failures without a death as it would take deaths: its lane is let off. */
+  #failed({ lane }: Known, tenure: Tenure): void {
+    const before = this.#lived.get(lane)
+    const times = before?.tenure === tenure ? before.times + 1 : 1
+    this.#lived.set(lane, { tenure, times })
+    if (times >= maxDeaths) this.#forget((event) => event.lane === lane)
+  }
+
   committed(commit: Commit, tenure: Tenure): void {
-    const { held, letters, lanes, trial, endedTrials = [] } = commit
+    const { held, letters, lanes, trial, endedTrials = [], acquitted } = commit
     for (const { event, failure } of held) this.#judge(event.position, failure, tenure)
     for (const change of letters) if (change.change === 'failed') this.#judge(change.position, change.failure, tenure)
     for (const { lane, hold } of lanes) {
       const isLetGo = hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane)
-      // Who has to wait for a time of its own is not tried for now, and nobody behind it is suspected meanwhile.
-      if (isLetGo || hold?.dueAt !== undefined) this.#forget((event) => event.lane === lane)
+      if (isLetGo) this.#forget((event) => event.lane === lane)
       this.#redrives.set(lane, hold?.redrive)
     }
     const open = this.#openIn(tenure.partition)
-    const left = open.filter(({ position }) => !endedTrials.includes(position))
+    const isTakenBack = ({ who }: Open) => acquitted !== undefined && who === tenure.who
+    const left = open.filter((one) => !endedTrials.includes(one.position) && !isTakenBack(one))
     const ended = open.filter((one) => !left.includes(one) && one.who !== tenure.who)
     this.#ended.set(tenure, [...(this.#ended.get(tenure) ?? []), ...ended])
     const own = trial ? [{ position: trial.position, who: tenure.who }] : []

@@ -22,8 +22,21 @@ import type { Plan } from '../../src/testing/simulation/plan.ts'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
 import { Arrivals } from './arrivals.ts'
 
-/** What is wrong with an event until the code is mended. One that is needless is passed over by its handler now and then. */
-export type Flaw = 'none' | 'fold' | 'sql' | 'permanent' | 'transient' | 'deadly' | 'hangs' | 'needless' | 'fatal'
+/**
+ * What is wrong with an event until the code is mended. One that is needless is passed over by its handler now and then; one that is
+ * fickle fails in every process first, and kills it when it is tried again.
+ */
+export type Flaw =
+  | 'none'
+  | 'fold'
+  | 'sql'
+  | 'permanent'
+  | 'transient'
+  | 'deadly'
+  | 'hangs'
+  | 'needless'
+  | 'fatal'
+  | 'fickle'
 
 export interface Step {
   readonly n: number
@@ -172,7 +185,7 @@ export class StepsApp implements App {
     if (!settles) return undefined
     // Several that fail alike are an outage, and some open a breaker: both end when one of them goes through.
     const mayFailAlike = breaker || keys >= outageLanes
-    const hasPoison = flaws.includes('transient') || flaws.includes('hangs')
+    const hasPoison = (['transient', 'hangs', 'fickle'] as const).some((flaw) => flaws.includes(flaw))
     const isStanding = stops !== 'never' || order !== 'key' || (mayFailAlike && hasPoison)
     const standing = [
       ...(rebuilds ? ['walks'] : []),
@@ -256,6 +269,7 @@ export class StepsApp implements App {
       pause: pause({ failures: pausedAfter, for: '2s', before: again }),
     }
     const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
+    const failedHere = new Set<string>()
     const walks = this.#walks(this.#versionOf(outside.name))
     const calls = defineHandler('calls', {
       events: steps,
@@ -264,11 +278,14 @@ export class StepsApp implements App {
           const n = data.n % mendedBy
           const end = this.#begin('calls', `${key}-${n}`, note)
           const isNeedless = isFlawed(data, 'needless') && this.#whims.is(0.5)
+          const isFickle = isFlawed(data, 'fickle')
+          const isFirst = isFickle && !failedHere.has(`${key}-${n}`)
+          if (isFirst) failedHere.add(`${key}-${n}`)
           try {
             if (isFlawed(data, 'permanent')) throw failure.permanent('a bug')
             if (isNeedless) throw failure.skip('not needed')
-            if (isFlawed(data, 'transient')) throw failure.transient('not yet')
-            if (isFlawed(data, 'deadly')) {
+            if (isFlawed(data, 'transient') || isFirst) throw failure.transient('not yet')
+            if (isFlawed(data, 'deadly') || isFickle) {
               end('died')
               await outside.die()
             }

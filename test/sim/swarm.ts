@@ -59,7 +59,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
 
 function stepsOf(chance: Chance): StepsSettings {
   const between = (least: number, most: number) => least + chance.below(most - least + 1)
-  return {
+  const drawn: StepsSettings = {
     keys: between(1, 8),
     events: between(10, 60),
     partitions: between(1, 3),
@@ -80,4 +80,6 @@ function stepsOf(chance: Chance): StepsSettings {
     settles: chance.is(0.5),
     debates: chance.is(0.5),
   }
+  // Where there are few tries, one that fails now and then is parked for that before it has killed often.
+  return chance.is(0.2) ? { ...drawn, flaws: [...drawn.flaws, 'fickle'], attempts: chance.pick([3, 12]) } : drawn
 }

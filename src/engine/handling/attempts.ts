@@ -109,7 +109,7 @@ export class Attempts {
       const waitMs = this.#waitMs(entry)
       if (waitMs > 0) {
         if (isBeside) parts.solitude.end()
-        if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
+        if (isSuspect) ledger.acquit(suspicion.putOff(entry.record.position))
         tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
         continue
       }
@@ -128,7 +128,7 @@ export class Attempts {
   suspend(): void {
     const { suspicion, running, ledger } = this.#desk
     const { trying } = suspicion
-    if (trying !== undefined && running.size === 0) ledger.endTrials(suspicion.over(trying))
+    if (trying !== undefined && running.size === 0) ledger.acquit(suspicion.putOff(trying))
     this.#wanted = undefined
     this.#comeForth()
   }

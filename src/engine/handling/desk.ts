@@ -75,7 +75,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     waits: new BreakerWaits(handler, breakers, lanes()),
     dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, storeClock),
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
-    suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, partition.now()),
+    suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, failure.maxDeaths),
     budget: failure.budget && createBudget(failure.budget),
     tracer: new Tracer(parts),
     running: new Map(),

@@ -60,6 +60,7 @@ describe('a ledger', () => {
       letters: [],
       inbox: [mark],
       endedTrials: [],
+      acquitted: undefined,
       applied: [record(1), record(2)],
       stopped: [],
       released: [],
@@ -79,6 +80,16 @@ describe('a ledger', () => {
     expect(book.isEmpty).toBe(false)
     expect(book.take().endedTrials).toEqual([3, 4])
     expect(book.take().endedTrials).toEqual([])
+  })
+
+  it('is not empty when a word is to be taken back', () => {
+    const { ledger: book } = ledger()
+    book.acquit(undefined)
+    expect(book.isEmpty).toBe(true)
+    book.acquit('me')
+    book.acquit(undefined)
+    expect(book.isEmpty).toBe(false)
+    expect([book.take().acquitted, book.isEmpty, book.take().acquitted]).toEqual(['me', true, undefined])
   })
 
   it('keeps what is behind a held lane, and what is passed over', () => {

@@ -29,6 +29,7 @@ export interface Held {
 export interface Group extends Written {
   readonly inbox: readonly InboxMark[]
   readonly endedTrials: readonly number[]
+  readonly acquitted: string | undefined
   readonly applied: readonly RecordedEvent[]
   readonly stopped: readonly StoppedLane[]
   readonly released: readonly string[]
@@ -52,6 +53,7 @@ export class Ledger {
   #changes: LetterChange[] = []
   #inbox: InboxMark[] = []
   #endedTrials: number[] = []
+  #acquitted: string | undefined
   #applied: RecordedEvent[] = []
   #stopped: StoppedLane[] = []
   #released: string[] = []
@@ -84,7 +86,8 @@ export class Ledger {
     return (
       totalOf(this.#counts) === 0 &&
       this.#letters.length + this.#changes.length + this.#endedTrials.length + this.#lanes.size === 0 &&
-      this.#redriven.size === 0
+      this.#redriven.size === 0 &&
+      this.#acquitted === undefined
     )
   }
 
@@ -234,6 +237,11 @@ export class Ledger {
     this.#endedTrials.push(...positions)
   }
 
+  /** What this process tried is to be tried again: it takes its word back. */
+  acquit(instance: string | undefined): void {
+    this.#acquitted = instance ?? this.#acquitted
+  }
+
   /** Everything so far; from here on it collects anew. */
   take(): Group {
     const lanes = Array.from(this.#lanes, (lane): LaneWrite => ({ lane, hold: this.#held.get(lane), done: undefined }))
@@ -245,6 +253,7 @@ export class Ledger {
       letters: this.#changes,
       inbox: this.#inbox,
       endedTrials: this.#endedTrials,
+      acquitted: this.#acquitted,
       applied: this.#applied,
       stopped: this.#stopped,
       released: this.#released,
@@ -259,6 +268,7 @@ export class Ledger {
     this.#changes = []
     this.#inbox = []
     this.#endedTrials = []
+    this.#acquitted = undefined
     this.#applied = []
     this.#stopped = []
     this.#released = []

@@ -431,19 +431,45 @@ describe('a trial', () => {
   it.for([
     ['success', (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.succeeded(...at, triedOf(at[1]), 1)],
     ['a park', (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.failed(...at, failure.permanent('no'))],
-    ['a retry in place', (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.failed(...at, not('now'))],
     ['a repeat', (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.repeated(...at, null)],
   ] as const)('is over with %s', ([, act]) => {
     const one = judging({ definition: { failure: quick } }, alone(99))
     act(one, ...one.live('a', 1))
-    expect(one.desk.ledger.take().endedTrials).toEqual([1])
+    expect(one.desk.ledger.take()).toMatchObject({ endedTrials: [1], acquitted: undefined })
   })
 
-  it('is over for a letter that steps aside', async () => {
-    const one = judging({ held: [heldLane('h')], definition: { failure: shy } }, alone(99))
+  const begun = () => {
+    const suspicion = alone(1)
+    suspicion.committed({ trial: { position: 1, instance: 'i' } })
+    return suspicion
+  }
+
+  it.for([
+    [
+      'a retry in place',
+      quick,
+      (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.failed(...at, not('now')),
+    ],
+    ['a retry', slow, (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.failed(...at, not('now'))],
+    ['a breaker', slow, (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.defer(...at, 'notify:a', 5)],
+    ['a stop', slow, (one: ReturnType<typeof judging>, ...at: Trying) => one.verdicts.putOff(...at)],
+  ] as const)('is taken back with %s, and what others died over stays', ([, policy, act]) => {
+    const one = judging({ definition: { failure: policy } }, begun())
+    act(one, ...one.live('a', 1))
+    expect(one.desk.ledger.take()).toMatchObject({ endedTrials: [], acquitted: 'i' })
+  })
+
+  it('is taken back for a letter that steps aside', async () => {
+    const one = judging({ held: [heldLane('h')], definition: { failure: shy } }, begun())
     one.desk.flow.stand('outage', undefined, fixed('1s'), 2, 0)
     one.verdicts.failed(...one.held('h', 1), not('down'))
-    expect(one.desk.ledger.take().endedTrials).toEqual([1])
+    expect(one.desk.ledger.take()).toMatchObject({ endedTrials: [], acquitted: 'i' })
+  })
+
+  it('that the store does not have is not taken back', () => {
+    const one = judging({ definition: { failure: quick } }, alone(99))
+    one.verdicts.failed(...one.live('a', 1), not('now'))
+    expect(one.desk.ledger.isEmpty).toBe(true)
   })
 
   it('of one that is to blame is kept, and it is blamed once', () => {

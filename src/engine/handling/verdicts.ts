@@ -122,9 +122,8 @@ export class Verdicts {
 
   /** Its breaker is open: it waits, and nothing else about it changes. */
   defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
-    const { handler, flow, waits, parts, suspects } = this.#desk
+    const { handler, flow, waits, parts } = this.#desk
     if (breaker !== undefined && handler.order !== 'partition') {
-      suspects.wait(entry)
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
       return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)
     }
@@ -252,7 +251,7 @@ export class Verdicts {
   /** It is tried again, in its own turn; nothing counts. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
     const { suspicion, ledger, tracks } = this.#desk
-    ledger.endTrials(suspicion.over(entry.record.position))
+    ledger.acquit(suspicion.putOff(entry.record.position))
     track.entries.unshift(entry)
     tracks.end(track, readyAt)
   }
@@ -261,16 +260,20 @@ export class Verdicts {
   #stepAside(track: Track<Entry>, entry: Entry): void {
     const { flow, tracks, draining, due, parts, ledger, suspicion } = this.#desk
     if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
-    ledger.endTrials(suspicion.over(entry.record.position))
+    ledger.acquit(suspicion.putOff(entry.record.position))
     tracks.clear(track)
     draining.delete(entry.lane)
     due.add(entry.lane, parts.runtime.clock.mono())
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, ledger, tracks, draining, due, waits, window, parts, partition } = this.#desk
+    const { suspicion, suspects, ledger, tracks, draining, due, waits, window, parts, partition } = this.#desk
     const { clock } = parts.runtime
-    ledger.endTrials(suspicion.over(entry.record.position))
+    const { position } = entry.record
+    if (holding.status === 'parked') ledger.endTrials(suspicion.over(position))
+    else ledger.acquit(suspicion.putOff(position))
+    if (holding.status === 'waiting') suspects.wait(entry)
+    if (holding.status === 'retrying') suspects.failed(entry)
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
     if (entry.isLetter) {

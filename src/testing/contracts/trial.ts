@@ -137,6 +137,25 @@ export const trialCases: Record<string, Case> = {
     assert.deepEqual((await store.subscriptions.load('t', 0))?.trials, [{ position: 7, instance: 'p1' }])
   },
 
+  'acquits a process with a commit, and not of what it begins with it': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const [own, again, dead] = [
+      { position: 5, instance: 'p1' },
+      { position: 6, instance: 'p1' },
+      { position: 5, instance: 'p2' },
+    ]
+    for (const trial of [own, again, dead]) await store.subscriptions.commit({ ...commitOf(lease), trial })
+    const fenced = await store.subscriptions.commit({ ...commitOf(lease), from: 2, to: at(3), acquitted: 'p1' })
+    assert.equal(fenced.outcome, 'fenced')
+    assert.deepEqual((await kept(store)).trials, [own, dead, again])
+    await store.subscriptions.commit({ ...commitOf(lease), acquitted: 'p1', trial: again })
+    assert.deepEqual((await kept(store)).trials, [dead, again])
+    await store.subscriptions.commit({ ...commitOf(lease), acquitted: 'p1', endedTrials: [6] })
+    assert.deepEqual((await kept(store)).trials, [dead])
+    await store.subscriptions.commit({ ...commitOf(lease), acquitted: 'nobody', trial: own })
+    assert.deepEqual((await kept(store)).trials, [own, dead])
+  },
+
   'writes no mark, no trial and nothing into the inbox for an owner of the past': async (store, { elapse }) => {
     const past = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(past), trial: { position: 5, instance: 'p1' } })

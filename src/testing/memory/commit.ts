@@ -151,7 +151,7 @@ function write({ state, clock }: Server, session: Session, page: Commit, writes:
     subscribed.lanes.set(lane, laneOf(lane, known?.partition ?? row.partition, hold, done))
   }
   for (const { lane } of writes.gone) subscribed.lanes.delete(lane)
-  row.trials = trialsAfter(row.trials, writes.trials[0], writes.ended)
+  row.trials = trialsAfter(row.trials, writes)
   for (const mark of writes.inbox) subscribed.inbox.set(mark.key, { ...mark })
   for (const { redrive, lane, letters, state: next } of writes.redriven) {
     const kept = findKept(state, redrive)?.[1]
@@ -201,10 +201,11 @@ export function laneOf(lane: string, partition: number, hold: Lane['hold'], done
 }
 
 /** One that is over and begun again at once is not over. */
-function trialsAfter(trials: readonly Trial[], begun: Trial | undefined, ended: readonly number[]): readonly Trial[] {
-  if (!begun && ended.length === 0) return trials
+function trialsAfter(trials: readonly Trial[], { trials: [begun], ended, acquitted }: Writes): readonly Trial[] {
+  if (!begun && ended.length + acquitted.length === 0) return trials
   const isBegun = (one: Trial) => one.position === begun?.position && one.instance === begun.instance
-  const left = trials.filter((one) => isBegun(one) || !ended.includes(one.position))
+  const isOver = ({ position, instance }: Trial) => ended.includes(position) || acquitted.includes(instance)
+  const left = trials.filter((one) => isBegun(one) || !isOver(one))
   if (begun && !left.some(isBegun)) left.push({ position: begun.position, instance: begun.instance })
   return left.toSorted((a, b) => a.position - b.position || compareText(a.instance, b.instance))
 }
