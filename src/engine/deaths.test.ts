@@ -207,22 +207,22 @@ describe('an event that fails first, and kills when it is tried again', () => {
     }
   }
 
-  it('is parked after three deaths, however patient its policy is', async () => {
+  it.for([3, 5])('is parked after %s deaths, however patient its policy is', async (maxDeaths) => {
     await using world = await createWorld()
     await fill(world, ['a', 'bad', 'b'], 3)
     const tryIt = fickle()
     const { untilOneLives, callsOf } = livesOf(
       world,
       ({ key, amount }, life) => (key === 'bad' && amount === 2 ? tryIt(life) : undefined),
-      retrying,
+      definePolicy({ transient: retry({ attempts: 100, backoff: fixed('1s') }).then(park), outage: false, maxDeaths }),
     )
     const { engine, deaths } = await untilOneLives()
-    expect(deaths).toBe(3)
+    expect(deaths).toBe(maxDeaths)
     expect((await heldOf(engine, 'notify')).map(({ lane, sequence, status }) => [lane, sequence, status])).toEqual([
       ['bad', 2, 'parked'],
       ['bad', 3, 'queued'],
     ])
-    expect(callsOf('bad').filter((amount) => amount === 2)).toHaveLength(6)
+    expect(callsOf('bad').filter((amount) => amount === 2)).toHaveLength(2 * maxDeaths)
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 7, held: 2 })
     expect(await trialsOf(world)).toEqual([])
     expect(await engine.verify('notify')).toMatchObject({ ok: true })

@@ -42,10 +42,24 @@ class World {
 
   /** Without a word, and over that. */
   dies(who: string, position: number): void {
+    this.#ends(who, position, 'died')
+  }
+
+  /** And lives. */
+  fails(who: string, position: number): void {
+    this.#ends(who, position, 'transient')
+  }
+
+  /** And takes back that it was tried alone. */
+  putsOff(who: string): void {
+    this.#commits(who, { acquitted: 'its instance' })
+  }
+
+  #ends(who: string, position: number, how: string): void {
     const number = this.#history.happenings.length
     const about = { subscription: 'calls', id: `event-${position}`, number }
     this.#history.add(number, who, 'begin', '', about)
-    this.#history.add(number, who, 'end', '', { ...about, how: 'died' })
+    this.#history.add(number, who, 'end', '', { ...about, how })
   }
 
   learns(who: string, redrive: string, position: number, act: string): void {
@@ -120,6 +134,30 @@ describe('who judges the deaths of processes', () => {
     world.loads('judge')
     world.blames('judge', 7)
     expect(world.problems).toEqual([])
+  })
+
+  it('counts one who put off what it had tried for the living', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.putsOff('second')
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual(['P9 event-7 is blamed for deaths that were not its own'])
+  })
+
+  it.for([
+    [2, ['P9 event-7 has killed 5 processes, and is not parked']],
+    [3, []],
+  ] as const)('begins anew where an event failed %s times in a row in one process', ([failures, problems]) => {
+    const world = new World()
+    for (let deaths = 0; deaths < 5; deaths++) {
+      world.claims(`process-${deaths}`)
+      for (let i = 0; i < failures; i++) world.fails(`process-${deaths}`, 7)
+      world.dies(`process-${deaths}`, 7)
+    }
+    expect(world.problems).toEqual(problems)
   })
 
   it.for([

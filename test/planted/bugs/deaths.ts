@@ -159,7 +159,7 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'An event that has to wait for its turn after a death is tried alone in name for as long, and nothing else goes on.',
     file: 'src/engine/handling/attempts.ts',
-    find: `        if (isSuspect) ledger.endTrials(suspicion.over(entry.record.position))
+    find: `        if (isSuspect) ledger.acquit(suspicion.putOff(entry.record.position))
 `,
     replace: ``,
     suite: ['src/engine/handling/attempts.test.ts', 'src/engine/deaths.test.ts', 'src/engine/handling/loop.test.ts'],
@@ -281,8 +281,9 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'An event that has killed its process and has to wait for its breaker is forgotten as a suspect, and kills more processes than it should.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `      suspects.wait(entry)`,
-    replace: `      if (failure) suspects.wait(entry)`,
+    find: `    if (holding.status === 'waiting') suspects.wait(entry)
+`,
+    replace: ``,
     suite: ['src/engine/deaths.test.ts'],
   },
   {
@@ -293,5 +294,52 @@ export const deathBugs: readonly Bug[] = [
     find: `    this.#suspects = suspects`,
     replace: `    this.#suspects = this.#suspicion.isAlone ? suspects : 1`,
     suite: ['src/engine/page-deaths.test.ts'],
+  },
+  {
+    name: 'failure-makes-up-for-deaths',
+    tells: 'An event that fails now and then, and kills otherwise, takes one process after the other with it.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `    else ledger.acquit(suspicion.putOff(position))`,
+    replace: `    else ledger.endTrials(suspicion.over(position))`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'who-fails-is-no-suspect',
+    tells: 'An event that fails first, and kills when it is tried again, kills for as long as its policy is patient.',
+    file: 'src/engine/handling/suspects.ts',
+    find: `    if (failures < this.#mostFailures) this.#lanes`,
+    replace: `    if (failures < 1) this.#lanes`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'who-is-due-later-is-no-suspect',
+    tells:
+      'An event that has killed, and is to be tried again later, is forgotten as a suspect when its partition is handed on.',
+    file: 'src/engine/handling/suspects.ts',
+    find: `    for (const { lane } of held.values()) if (this.#isTriedAgain(lane)) this.#lanes.set(lane, 0)`,
+    replace: `    for (const { lane, dueAt } of held.values())
+      if (this.#isTriedAgain(lane) && dueAt === undefined) this.#lanes.set(lane, 0)`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'suspected-for-ever',
+    tells: 'An event that fails for days is parked for the death of processes that something else has killed.',
+    file: 'src/engine/handling/suspects.ts',
+    find: `    else this.#lanes.delete(entry.lane)
+  }`,
+    replace: `  }`,
+    suite: ['src/engine/deaths.test.ts', 'src/engine/handling/suspects.test.ts'],
+  },
+  {
+    name: 'acquitted-of-what-it-begins',
+    tells: 'What is tried alone next is not on record where the last had to be put off, so it can kill for ever.',
+    file: 'src/sqlite/trials.ts',
+    find: `  if (acquitted !== undefined) acquit(db, subscription, partition, acquitted)
+  for (const position of endedTrials) db.run(endSql, subscription, partition, position)
+  if (trial) db.run(beginSql, subscription, partition, trial.position, trial.instance)`,
+    replace: `  for (const position of endedTrials) db.run(endSql, subscription, partition, position)
+  if (trial) db.run(beginSql, subscription, partition, trial.position, trial.instance)
+  if (acquitted !== undefined) acquit(db, subscription, partition, acquitted)`,
+    suite: ['src/sqlite/contract.test.ts'],
   },
 ]
