@@ -60,7 +60,7 @@ describe('after a death', () => {
 
 describe('after deaths over what was recorded', () => {
   it('tries one at a time, alone, and stays so while it is on trial', () => {
-    const { caution, solitude } = cautious([trial(0)])
+    const { caution, solitude, calls } = cautious([trial(0)])
     solitude.begin(stranger)
     expect([caution.isAlone, caution.admit()]).toEqual([true, false])
     solitude.end()
@@ -68,10 +68,11 @@ describe('after deaths over what was recorded', () => {
     expect([caution.isOnTrial, caution.trialOf(5)]).toEqual([false, trial(5, 'me')])
     // The store may have it, though nobody knows.
     caution.dismiss()
-    expect([caution.isOnTrial, caution.isInDoubt, solitude.begin(stranger)]).toEqual([true, true, false])
+    expect([caution.isOnTrial, solitude.begin(stranger)]).toEqual([true, false])
     caution.committed({ trial: trial(5, 'me') })
-    expect([caution.isOnTrial, caution.isInDoubt]).toEqual([true, false])
-    caution.dismiss()
+    expect(caution.isOnTrial).toBe(true)
+    caution.dismiss(true)
+    calls.ms = 60_000
     expect(solitude.begin(stranger)).toBe(false)
     caution.committed({ endedTrials: caution.endedWith(5) })
     caution.dismiss()
@@ -84,6 +85,8 @@ describe('after deaths over what was recorded', () => {
     expect(solitude.begin(stranger)).toBe(false)
     caution.dismiss(true)
     expect(solitude.begin(stranger)).toBe(false)
+    calls.ms = 249
+    expect(caution.admit()).toBe(true)
     calls.ms = 250
     caution.dismiss(true)
     expect([caution.admit(), solitude.begin(stranger)]).toEqual([false, true])
@@ -96,13 +99,23 @@ describe('after deaths over what was recorded', () => {
     expect(solitude.begin(stranger)).toBe(true)
   })
 
+  it('is not waited for without end between two of them', () => {
+    const { caution, solitude, calls } = cautious([trial(0)])
+    caution.admit()
+    caution.dismiss(true)
+    calls.ms = 5_000
+    expect(solitude.begin(stranger)).toBe(false)
+    calls.ms = 5_001
+    expect([solitude.begin(stranger), caution.admit()]).toEqual([true, false])
+  })
+
   it.for(['in doubt', 'on record'])('is on trial no more when the store knows that it lives: %s', (how) => {
     const { caution, solitude } = cautious([trial(0)])
     caution.admit()
     caution.trialOf(5)
     if (how === 'on record') caution.committed({ trial: trial(5, 'me') })
     caution.acquitted()
-    expect([caution.isOnTrial, caution.isInDoubt, caution.trialOf(5)]).toEqual([false, false, trial(5, 'me')])
+    expect([caution.isOnTrial, caution.trialOf(5)]).toEqual([false, trial(5, 'me')])
     caution.acquitted()
     caution.dismiss()
     expect(solitude.begin(stranger)).toBe(true)

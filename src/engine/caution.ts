@@ -56,17 +56,13 @@ export class Caution {
     if (this.#isBeside) this.#solitude.end()
     this.#isBeside = false
     if (this.isOnTrial) return
-    if (!isNext || !this.#solitude.hasTime(this.#asking)) this.#solitude.leave(this.#asking)
+    if (isNext) this.#solitude.stepOut(this.#asking)
+    else this.#solitude.leave(this.#asking)
   }
 
   /** Whether the store has an event on trial, or may have. Until that is over a death would be laid at its door, so it is alone. */
   get isOnTrial(): boolean {
-    return this.#suspicion.trying !== undefined || this.isInDoubt
-  }
-
-  /** Whether it is not known if the store has it; then it was not tried. */
-  get isInDoubt(): boolean {
-    return this.#isAsking
+    return this.#suspicion.trying !== undefined || this.#isAsking
   }
 
   /** It is on trial no more, or never was. */

@@ -458,13 +458,47 @@ describe('who may not go on', () => {
     await using setup = await looping({ solitude })
     await setup.log.append('a', many(3))
     solitude.enter(other)
-    expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['idle', { state: 'catching-up' }])
-    expect(setup.seen.reads).toEqual([])
+    for (let i = 0; i < 2; i++)
+      expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['idle', { state: 'catching-up' }])
     // Something may be due; but it is woken when it may begin.
     expect(setup.loop.restMs()).toBe(leaseMs / 3)
     solitude.leave(other)
     expect(setup.seen.woken).toBe(1)
     expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['worked', { state: 'live' }])
+    // What it had read was at hand when it was its turn.
+    expect(setup.seen.reads).toEqual([0])
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
+  })
+
+  it('because somebody else is alone is not kept from seeing that there is nothing to do', async () => {
+    const solitude = new Solitude(stoppedClock)
+    await using setup = await looping({ solitude, isInherited: true })
+    solitude.enter({ wake: () => undefined })
+    expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['idle', { state: 'live' }])
+    expect(setup.loop.isSuspect).toBe(false)
+  })
+
+  it('because somebody else is alone has its lanes and its page in the same order after that', async () => {
+    const { bug, consumer } = buggy()
+    const solitude = new Solitude(stoppedClock)
+    const other = { wake: () => undefined }
+    await using setup = await looping({ consumer, solitude })
+    await setup.log.append('a', [debited(1), debited(1)])
+    await setup.settle(setup.loop)
+    bug.isBad = false
+    await ask(setup.world.store, 'bug')
+    await setup.log.append('a', [credited(1)])
+    setup.loop.redriven()
+    solitude.enter(other)
+    const { length: commits } = setup.seen.commits
+    for (let i = 0; i < 2; i++) expect(await setup.loop.step()).toBe('idle')
+    expect([setup.seen.commits.length, setup.loop.restMs()]).toEqual([commits, leaseMs / 3])
+    solitude.leave(other)
+    await setup.settle(setup.loop)
+    expect(await setup.held()).toEqual([])
+    expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3, held: 0 } })
+    const [first, second] = setup.seen.commits.slice(commits)
+    expect([first?.letters.length, second?.to.position]).toEqual([2, 3])
   })
 })
 
@@ -981,26 +1015,73 @@ describe('after a death', () => {
     }
   })
 
-  it('lets others have their turn when it is not known whether it is on trial, though its source is away', async () => {
+  it.for(['while it waits to be alone', 'between two events'])(
+    'lets the others go on when it is paused: %s',
+    async (when) => {
+      const solitude = new Solitude(stoppedClock)
+      const [running, other] = [{ wake: () => undefined }, { wake: () => undefined }]
+      await using setup = await looping({ isInherited: true, solitude })
+      await setup.log.append('a', many(3))
+      const loop = await died(setup, 0)
+      const isWaiting = when === 'while it waits to be alone'
+      if (isWaiting) solitude.begin(running)
+      expect([await loop.step(), solitude.begin(other)]).toEqual([isWaiting ? 'idle' : 'worked', false])
+      setup.tenure.pause = { reason: 'x', at: 1 }
+      expect([await loop.step(), solitude.begin(other)]).toEqual(['paused', true])
+    },
+  )
+
+  it.for([
+    ['it is not known whether it is on trial', 0],
+    ['the answer to what was tried is lost', 1],
+  ] as const)('lets others have their turn when %s, though its source is away', async ([, commits]) => {
     const solitude = new Solitude(stoppedClock)
     const other = { wake: () => undefined }
     await using setup = await looping({ isInherited: true, solitude })
     await setup.log.append('a', many(3))
     const loop = await died(setup, 0)
-    setup.next.commit = () => {
+    const lost = () => {
       throw away()
     }
+    if (commits === 0) setup.next.commit = lost
+    else trialAnd(setup, lost)
     await expect(loop.step()).rejects.toThrow('took the store away')
     expect(solitude.begin(other)).toBe(false)
     const { load } = setup
     setup.load.isAway = true
     await expect(loop.step()).rejects.toThrow('took the store away')
-    expect(solitude.begin(other)).toBe(true)
+    expect([solitude.begin(other), (await setup.stored()).trials]).toEqual([true, [dead]])
     solitude.end()
     solitude.leave(other)
     load.isAway = false
     await setup.settle(loop)
     expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
+  })
+
+  it('holds one whose row the database refuses for that, though others have their turn before it is held', async () => {
+    const begun: unknown[] = []
+    const solitude = new Solitude(stoppedClock)
+    const other = { wake: () => void begun.push(solitude.begin(other)) }
+    await using setup = await looping({ consumer: sums, isInherited: true, solitude })
+    limitSums(setup.world.store.file, 'sums')
+    await setup.log.append('a', [credited(1), credited(60), credited(1)])
+    await setup.log.append('b', [credited(1)])
+    const loop = await died(setup, 0)
+    expect([await loop.step(), solitude.begin(other)]).toEqual(['worked', false])
+    expect([await loop.step(), begun]).toEqual(['refused', []])
+    // It has taken its trial back before it asks for anything else.
+    setup.load.isAway = true
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    expect([begun, (await setup.stored()).trials]).toEqual([[true], [dead]])
+    setup.load.isAway = false
+    expect(await loop.step()).toBe('idle')
+    solitude.end()
+    solitude.leave(other)
+    await setup.settle(loop)
+    expect(await setup.held()).toEqual(['a parked 2', 'a queued 3'])
+    const [parked] = await setup.world.store.letters.list({ subscription: 'sums' })
+    expect(parked?.failure?.rule).toBe('row')
+    expect(await setup.stored()).toMatchObject({ trials: [], checkpoint: { counts: { applied: 2, held: 2 } } })
   })
 
   it('lets others have their turn when what is on trial is there no more', async () => {
@@ -1019,6 +1100,36 @@ describe('after a death', () => {
     hidden.isHidden = true
     expect([solitude.begin(other), await loop.step(), solitude.begin(other)]).toEqual([false, 'idle', true])
     expect((await setup.stored()).trials).toEqual([dead])
+  })
+})
+
+describe('a source that does not answer, after a death', () => {
+  /** One that has tried its first event alone, quickly, and is about to read the next. */
+  async function between(answer: () => Promise<never>) {
+    const setup = await looping({ isInherited: true })
+    await setup.log.append('a', many(3))
+    const { source, solitude } = setup.parts
+    const read: Source['read'] = (after, ...rest) => (after === 0 ? source.read(after, ...rest) : answer())
+    Object.assign(setup.parts, { source: { ...source, read } })
+    const loop = await died(setup, 0)
+    const other = { wake: () => undefined }
+    expect([await loop.step(), solitude.begin(other)]).toEqual(['worked', false])
+    return { setup, loop, asks: () => solitude.begin(other), [Symbol.asyncDispose]: setup[Symbol.asyncDispose] }
+  }
+
+  it('is not waited for when it says so', async () => {
+    await using one = await between(() => Promise.reject(away()))
+    await expect(one.loop.step()).rejects.toThrow('took the store away')
+    expect(one.asks()).toBe(true)
+  })
+
+  it('is waited for a while when it does not', async () => {
+    await using one = await between(() => new Promise(() => undefined))
+    void one.loop.step()
+    one.setup.elapse(5_000)
+    expect(one.asks()).toBe(false)
+    one.setup.elapse(1)
+    expect(one.asks()).toBe(true)
   })
 })
 

@@ -120,10 +120,7 @@ export class PageLoop implements Loop {
 
   async step(): Promise<Step> {
     // First of all, and whatever else can't be had: everybody waits for it.
-    if (this.#caution.isInDoubt) {
-      await this.#standDown()
-      this.#caution.release()
-    }
+    if (this.#caution.isOnTrial) await this.#standDown()
     // What was in memory when a step threw is worth nothing: it may have been committed, or not.
     const known = this.#partition ?? (await this.#reload())
     this.#partition = undefined
@@ -161,33 +158,41 @@ export class PageLoop implements Loop {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
     if (this.#tenure.pause) {
-      await this.#standDown()
       this.#caution.release()
       return 'paused'
     }
-    this.#isWaiting = !this.#caution.admit()
-    if (this.#isWaiting) return 'idle'
+    this.#isWaiting = false
     let isNext = false
     try {
       const batch = this.#turn === 'lanes' ? await this.#nextLanes(partition) : undefined
       const done = await (batch ? this.#takeLanes(partition, batch) : this.#takePage(partition))
+      if (this.#isWaiting) return done
       // Whatever was refused is tried again before anything else, or what is known about it would be lost.
       if (done !== 'refused') this.#turn = batch ? 'page' : 'lanes'
       isNext = done === 'worked' || (done === 'idle' && this.#releases.isDueNow(partition.held))
-      if (done === 'idle' && !isNext) await this.#standDown()
       return isNext ? 'worked' : done
     } finally {
       this.#trying = undefined
-      this.#caution.dismiss(isNext)
+      // Who is turned away keeps its place.
+      if (!this.#isWaiting) this.#caution.dismiss(isNext)
     }
   }
 
-  /** Nothing is tried for now, and the store has to know, or everybody else would wait. What others have died over stays on record. */
+  /**
+   * Nothing is tried now: the step before was refused, or threw. The store has to know, or everybody else would wait. What others have
+   * died over stays on record.
+   */
   async #standDown(): Promise<void> {
-    if (!this.#caution.isOnTrial) return
     const { store, subscription, share, settings } = this.#parts
     await store.subscriptions.acquit(subscription.name, share.partition, settings.instance)
     this.#caution.acquitted()
+    this.#caution.release()
+  }
+
+  /** Asked when what is next is at hand: while a source does not answer, nobody may have to wait for that. */
+  #isAdmitted(): boolean {
+    this.#isWaiting = !this.#caution.admit()
+    return !this.#isWaiting
   }
 
   #nextLanes(partition: Partition): Promise<LaneBatch | undefined> {
@@ -198,6 +203,7 @@ export class PageLoop implements Loop {
   }
 
   async #takeLanes(partition: Partition, batch: LaneBatch): Promise<Step> {
+    if (!this.#isAdmitted()) return 'idle'
     const { clock } = this.#parts.runtime
     const begun = clock.mono()
     const heads = new Map(batch.lanes.map((lane) => [lane, partition.held.get(lane)?.headPosition]))
@@ -232,10 +238,15 @@ export class PageLoop implements Loop {
     const { clock } = this.#parts.runtime
     if (this.#parts.settings.only === 'letters') return 'idle'
     const begun = clock.mono()
-    const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
+    const after = this.#tenure.seen as number
+    const page = await this.#reading.read(after, this.#limits())
     const { events: records } = page
     const [first] = records
     if (!first) return this.#pass(partition, page)
+    if (!this.#isAdmitted()) {
+      this.#reading.putBack(after, page)
+      return 'idle'
+    }
     partition.decided = await this.#decisionsOn(page)
     const refused = await this.#tryFrom(first.position)
     if (refused) return refused

@@ -90,6 +90,26 @@ describe('reading', () => {
     expect(asked).toEqual([2, 2, 2, 2])
   })
 
+  it('has a page that was put back, and does not take it for the end any more', async () => {
+    const { source, asked } = countedPages([page(1, 2), page(3)])
+    const reading = new Reading(source, whole, false, signal)
+    const first = await reading.read(0, limits)
+    for (let i = 0; i < 2; i++) {
+      reading.putBack(0, { ...first, isEnd: true })
+      expect(await reading.read(0, limits)).toEqual(first)
+    }
+    expect(asked).toEqual([0])
+    reading.putBack(0, first)
+    expect(positionsOf(await reading.read(2, limits))).toEqual([3])
+    reading.putBack(0, first)
+    reading.forget()
+    await reading.read(0, limits)
+    reading.putBack(0, first)
+    reading.endBefore(2)
+    expect(positionsOf(await reading.read(0, limits))).toEqual([1])
+    expect(asked).toEqual([0, 2, 0, 0])
+  })
+
   it('asks again, in its own turn, what failed ahead', async () => {
     let calls = 0
     const read = async () => {

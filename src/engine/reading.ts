@@ -43,6 +43,11 @@ export class Reading {
     this.#ahead = { after: through, page }
   }
 
+  /** A page that could not be taken yet. It is the end no more: what is announced meanwhile is not in it. */
+  putBack(after: number, { events, through }: SourcePage): void {
+    this.#ahead = { after, page: Promise.resolve({ events, through }) }
+  }
+
   /** Where the next page must end, so that it is clear which of its events is to blame for something. */
   endBefore(position: number | undefined): void {
     this.#end = position

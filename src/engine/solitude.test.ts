@@ -158,6 +158,69 @@ describe('solitude', () => {
     expect(solitude.hasTime(holder)).toBe(true)
   })
 
+  it('is kept for one that goes for its next, with what is left of its time', () => {
+    const { solitude, time } = quiet()
+    const [holder, alone, beside] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    time.ms = 100
+    solitude.stepOut(holder)
+    expect([solitude.enter(alone), solitude.begin(beside), alone.woken, beside.woken]).toEqual([false, false, 0, 0])
+    time.ms = 200
+    expect(solitude.enter(holder)).toBe(true)
+    // It is in, and does not lose its place any more.
+    time.ms = 6_000
+    expect([solitude.enter(alone), solitude.begin(beside), solitude.hasTime(holder)]).toEqual([false, false, false])
+    solitude.stepOut(holder)
+    expect([alone.woken, solitude.enter(holder), solitude.enter(alone)]).toEqual([0, false, false])
+    // For as long as it was alone, from when it first came.
+    time.ms = 11_999
+    expect(solitude.enter(alone)).toBe(false)
+    solitude.leave(beside)
+    time.ms = 12_000
+    expect(solitude.enter(alone)).toBe(true)
+  })
+
+  it.for(['alone', 'beside'] as const)('does not wait without end for one that went for its next: %s', (how) => {
+    const { solitude, time } = quiet()
+    const [holder, next] = [asking(), asking()]
+    const ask = () => (how === 'alone' ? solitude.enter(next) : solitude.begin(next))
+    solitude.enter(holder)
+    time.ms = 200
+    solitude.stepOut(holder)
+    time.ms = 5_200
+    expect(ask()).toBe(false)
+    time.ms = 5_201
+    expect([ask(), solitude.enter(holder)]).toEqual([true, false])
+  })
+
+  it('lets one in that comes back late, if nobody has asked meanwhile', () => {
+    const { solitude, time } = quiet()
+    const [holder, next] = [asking(), asking()]
+    solitude.enter(holder)
+    solitude.stepOut(holder)
+    time.ms = 60_000
+    expect([solitude.enter(holder), solitude.enter(next)]).toEqual([true, false])
+  })
+
+  it('is left by one that goes for its next and had its time, or was not alone', () => {
+    const { solitude, time } = quiet()
+    const [holder, waiting, next] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    expect([solitude.enter(waiting), solitude.enter(next)]).toEqual([false, false])
+    solitude.stepOut(waiting)
+    time.ms = 250
+    solitude.stepOut(holder)
+    expect([waiting.woken, next.woken, solitude.enter(next)]).toEqual([0, 1, true])
+  })
+
+  it('is left by one that goes for its next, and then begins beside others', () => {
+    const { solitude } = quiet()
+    const [holder, other] = [asking(), asking()]
+    solitude.enter(holder)
+    solitude.stepOut(holder)
+    expect([solitude.begin(holder), solitude.begin(other)]).toEqual([true, true])
+  })
+
   it('does not wait for one that was called and does not come', () => {
     const { solitude, time } = quiet()
     const [holder, away, next, last] = [asking(), asking(), asking(), asking()]

@@ -2,7 +2,7 @@ import type { Clock } from '../runtime/ports.ts'
 
 /** As long as this one may be alone with one event after the other: a hundred quick ones fit, and nobody else notices. */
 const sliceMs = 250
-/** Who is called and does not come for as long has lost its place: its store or its source keeps it waiting, and nobody waits for that. */
+/** Who is expected and does not come for as long has lost its place: its store or its source keeps it waiting, and nobody waits for that. */
 const graceMs = 5_000
 
 /**
@@ -18,7 +18,7 @@ export class Solitude {
   readonly #clock: Clock
   readonly #waiting = new Map<Asking, Place>()
   #running = 0
-  #holder: { readonly asking: Asking; readonly since: number } | undefined
+  #holder: Holder | undefined
   /** Until then the others run: where one hangs they would begin one thing each, and wait for the next that hangs. */
   #freeUntil = Number.NEGATIVE_INFINITY
 
@@ -32,7 +32,7 @@ export class Solitude {
    */
   begin(asking: Asking): boolean {
     if (this.#holder?.asking === asking) this.leave(asking)
-    if (this.#holder || (!this.#isFree && this.#isBehind(asking, 'alone'))) return this.#turnAway(asking, 'beside')
+    if (this.#isHeld() || (!this.#isFree && this.#isBehind(asking, 'alone'))) return this.#turnAway(asking, 'beside')
     this.#running++
     return true
   }
@@ -44,17 +44,23 @@ export class Solitude {
 
   /** Is alone from now until it leaves. False: not yet, but nobody begins any more who comes after it. */
   enter(asking: Asking): boolean {
-    if (this.#holder?.asking === asking) return true
-    const isTaken = this.#holder !== undefined || this.#running > 0 || this.#isFree
+    if (this.#holder?.asking === asking) return this.#hold(asking, this.#holder.since)
+    const isTaken = this.#isHeld() || this.#running > 0 || this.#isFree
     if (isTaken || this.#isBehind(asking)) return this.#turnAway(asking, 'alone')
     this.#waiting.delete(asking)
-    this.#holder = { asking, since: this.#clock.mono() }
-    return true
+    return this.#hold(asking, this.#clock.mono())
   }
 
   /** Whether it is alone, and may go on with the next at once. */
   hasTime(asking: Asking): boolean {
     return this.#holder?.asking === asking && this.#clock.mono() - this.#holder.since < sliceMs
+  }
+
+  /** Goes for its next, if it has time for that: the others wait until it enters again, but not without end. */
+  stepOut(asking: Asking): void {
+    const holder = this.#holder
+    if (holder && this.hasTime(asking)) this.#holder = { ...holder, outSince: this.#clock.mono() }
+    else this.leave(asking)
   }
 
   /** It is not alone any more, and waits for nothing. */
@@ -63,6 +69,20 @@ export class Solitude {
     if (!this.#waiting.delete(asking) && !holder) return
     if (holder) this.#free(holder.since)
     this.#call()
+  }
+
+  #hold(asking: Asking, since: number): true {
+    this.#holder = { asking, since, outSince: undefined }
+    return true
+  }
+
+  /** Whether somebody is alone, or comes back to be. */
+  #isHeld(): boolean {
+    if (!this.#holder) return false
+    const now = this.#clock.mono()
+    const { asking, outSince = now } = this.#holder
+    if (now - outSince > graceMs) this.leave(asking)
+    return this.#holder !== undefined
   }
 
   get #isFree(): boolean {
@@ -117,6 +137,13 @@ export class Solitude {
 /** Who asks, and how it is told to ask again. */
 export interface Asking {
   readonly wake: () => void
+}
+
+interface Holder {
+  readonly asking: Asking
+  readonly since: number
+  /** When it went for its next, if it did. */
+  readonly outSince: number | undefined
 }
 
 interface Place {

@@ -151,12 +151,21 @@ describe('whose source is away', () => {
   function feed() {
     const source = { ...createScriptedSource('feed'), versions: 'none' as const }
     const state = { isAway: false, isSilent: false }
-    const read: typeof source.read = (...args) => {
+    const asked = <T>(answer: () => Promise<T>): Promise<T> => {
       if (state.isSilent) return never()
-      return state.isAway ? Promise.reject(new Error('the source is away')) : source.read(...args)
+      return state.isAway ? Promise.reject(new Error('the source is away')) : answer()
     }
+    const read: typeof source.read = (...args) => asked(() => source.read(...args))
+    const head = () => asked(() => source.head())
     const deliver = (key: string) => source.deliver({ key, type: 'Credited', data: { amount: 1 } })
-    return { state, deliver, source: { ...source, read } }
+    return { state, deliver, source: { ...source, read, head } }
+  }
+
+  /** Something else in the process, with one thing to do. */
+  function archiving() {
+    const done = { archived: 0 }
+    const archive = defineHandler('archive', { events: bank, on: { Credited: () => void done.archived++ } })
+    return { done, archive }
   }
 
   it('keeps nobody waiting behind it, and what it had read is handled', async () => {
@@ -216,6 +225,94 @@ describe('whose source is away', () => {
     // What was on trial is kept.
     expect((await countsOf(engine, 'sums'))?.applied).toBeGreaterThanOrEqual(2)
   })
+
+  it('keeps nobody from being tried alone, in a projection that reads', async () => {
+    await using setup = await filled(1, 5)
+    const { world } = setup
+    const { state, source } = feed()
+    const reading = defineProjection('reading', {
+      events: bank,
+      initial: () => ({ sum: 0 }),
+      on: { Credited: (row) => row },
+    })
+    const quick = handling(async () => undefined)
+    const living = [quick, defineSubscription(reading, { source })]
+    const { engine } = await afterDeaths(world, () => [handling(never)], living)
+    await world.runtime.advance(1_000)
+    state.isSilent = true
+    await world.runtime.advance(leaseMs + 30_000)
+    expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 5 })
+  })
+
+  it.for(['isAway', 'isSilent'] as const)(
+    'keeps nobody waiting for a projection that is suspected: %s',
+    async (how) => {
+      await using setup = await filled(0)
+      const { world, log } = setup
+      const { state, deliver, source } = feed()
+      const { done, archive } = archiving()
+      for (const key of ['f', 'g', 'h']) deliver(key)
+      const fed = (during?: () => void) => defineSubscription(summing(during), { source })
+      const { engine } = await afterDeaths(world, (die) => [fed(die)], [fed(), archive])
+      const { read } = source
+      // It is the owner by then, and about to read.
+      source.read = (...args) => {
+        state[how] = true
+        return read(...args)
+      }
+      await world.runtime.advance(leaseMs + 5_000)
+      await log.append('a', [credited(1)])
+      await world.runtime.advance(1_000)
+      expect([done.archived, await countsOf(engine, 'sums')]).toMatchObject([1, { applied: 0 }])
+    },
+  )
+
+  it.for(['isAway', 'isSilent'] as const)('keeps nobody waiting between two events that are quick: %s', async (how) => {
+    await using setup = await filled(0)
+    const { world, log } = setup
+    const { state, deliver, source } = feed()
+    const { done, archive } = archiving()
+    for (const key of ['f', 'g', 'h', 'i']) deliver(key)
+    const fed = (during?: () => void) => defineSubscription(summing(during), { source })
+    let tried = 0
+    const living = () => {
+      if (++tried === 2) state[how] = true
+    }
+    const { engine } = await afterDeaths(world, (die) => [fed(die)], [fed(living), archive])
+    await world.runtime.advance(leaseMs)
+    await log.append('a', [credited(1)])
+    await world.runtime.advance(10_000)
+    expect([done.archived, await countsOf(engine, 'sums')]).toMatchObject([1, { applied: 2 }])
+  })
+
+  it.for(['isAway', 'isSilent'] as const)(
+    'keeps nobody waiting when the answer to its page is lost: %s',
+    async (how) => {
+      await using setup = await filled(0)
+      const { world, log } = setup
+      const { state, deliver, source } = feed()
+      const { done, archive } = archiving()
+      for (const key of ['f', 'g', 'h']) deliver(key)
+      const { subscriptions } = world.store
+      const commit: typeof subscriptions.commit = async (one) => {
+        const result = await subscriptions.commit(one)
+        if (one.lease.subscription !== 'sums' || one.to.position !== 2 || one.trial) return result
+        state[how] = true
+        throw new StoreError('STORE_UNAVAILABLE', 'the answer is lost')
+      }
+      const store = { ...world.store, subscriptions: { ...subscriptions, commit } }
+      const fed = (during?: () => void) => defineSubscription(summing(during), { source })
+      const { engine } = await afterDeaths(world, (die) => [fed(die)], [fed(), archive], store)
+      await world.runtime.advance(leaseMs + 1_000)
+      expect([state[how], await countsOf(engine, 'sums')]).toMatchObject([true, { applied: 2 }])
+      await log.append('a', [credited(1)])
+      await world.runtime.advance(1_000)
+      expect(done.archived).toBe(1)
+      const [stored] = await subscriptions.partitions('sums')
+      // What others have died over stays on record.
+      expect(stored?.trials.map(({ position }) => position)).toEqual([0])
+    },
+  )
 })
 
 describe('what the store has on trial', () => {

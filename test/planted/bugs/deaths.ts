@@ -84,7 +84,7 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'An event of a projection is blamed for a death that another one caused, because the answer of the store got lost.',
     file: 'src/engine/caution.ts',
-    find: `this.#suspicion.trying !== undefined || this.isInDoubt`,
+    find: `this.#suspicion.trying !== undefined || this.#isAsking`,
     replace: `this.#suspicion.trying !== undefined`,
     suite: ['src/engine/turns.test.ts', 'src/engine/caution.test.ts'],
   },
@@ -114,9 +114,9 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'The answer of the store got lost and the source is away: everything else in the process waits until that comes back.',
     file: 'src/engine/pages.ts',
-    find: `    if (this.#caution.isInDoubt) {`,
-    replace: `    if (this.#caution.isInDoubt && this.#partition) {`,
-    suite: ['src/engine/pages.test.ts'],
+    find: `    if (this.#caution.isOnTrial) await`,
+    replace: `    if (this.#caution.isOnTrial && this.#partition) await`,
+    suite: ['src/engine/pages.test.ts', 'src/engine/turns.test.ts'],
   },
   {
     name: 'reads-while-somebody-is-on-trial',
@@ -131,9 +131,50 @@ export const deathBugs: readonly Bug[] = [
     name: 'on-trial-though-nothing-is-left',
     tells: 'Somebody discards an event that is on trial, and everything else in the process waits for it for ever.',
     file: 'src/engine/pages.ts',
-    find: `      if (done === 'idle' && !isNext) await this.#standDown()
+    find: `    if (this.#caution.isOnTrial) await this.#standDown()
 `,
     replace: ``,
+    suite: ['src/engine/pages.test.ts'],
+  },
+  {
+    name: 'runs-while-it-reads',
+    tells:
+      'A projection whose source never answers counts as running, and nothing in its process can be tried alone after a death.',
+    file: 'src/engine/pages.ts',
+    find: `    const after = this.#tenure.seen as number
+    const page = await this.#reading.read(after, this.#limits())
+    const { events: records } = page
+    const [first] = records
+    if (!first) return this.#pass(partition, page)
+    if (!this.#isAdmitted()) {
+      this.#reading.putBack(after, page)
+      return 'idle'
+    }
+`,
+    replace: `    if (!this.#isAdmitted()) return 'idle'
+    const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
+    const { events: records } = page
+    const [first] = records
+    if (!first) return this.#pass(partition, page)
+`,
+    suite: ['src/engine/turns.test.ts'],
+  },
+  {
+    name: 'alone-between-two-events',
+    tells:
+      'A source that does not answer after a quick event that was tried alone keeps everything else in the process waiting for ever.',
+    file: 'src/engine/solitude.ts',
+    find: `this.#holder = { ...holder, outSince: this.#clock.mono() }`,
+    replace: `this.#holder = holder`,
+    suite: ['src/engine/solitude.test.ts', 'src/engine/turns.test.ts'],
+  },
+  {
+    name: 'projection-turned-away-without-a-place',
+    tells:
+      'A healthy projection is not told when it may begin, and is behind all others that are tried alone by turns.',
+    file: 'src/engine/pages.ts',
+    find: `      if (!this.#isWaiting) this.#caution.dismiss(isNext)`,
+    replace: `      this.#caution.dismiss(isNext)`,
     suite: ['src/engine/pages.test.ts'],
   },
   {
@@ -166,7 +207,8 @@ export const deathBugs: readonly Bug[] = [
   },
   {
     name: 'paused-projection-stays-alone',
-    tells: 'A projection that somebody pauses after a death keeps everything else in its process from going on.',
+    tells:
+      'A projection that somebody pauses while it waits to be alone after a death keeps everything else in its process from going on.',
     file: 'src/engine/pages.ts',
     find: `      this.#caution.release()
       return 'paused'`,
