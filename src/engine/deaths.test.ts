@@ -258,6 +258,7 @@ describe('an event that fails first, and kills when it is tried again', () => {
         const isFirst = !failedIn.has(life)
         failedIn.add(life)
         if (isFirst) throw failure.transient('not yet')
+        return undefined
       },
       retrying,
     )

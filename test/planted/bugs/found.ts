@@ -113,8 +113,8 @@ export const foundBugs: readonly Bug[] = [
     name: 'page-forgotten-behind-a-gap',
     tells: 'The same of a projection: whoever can not see the page that killed the others forgets that they died.',
     file: 'src/engine/pages.ts',
-    find: `this.#releases.isDue || !this.#isRead`,
-    replace: `this.#releases.isDue`,
+    find: ` || !this.#isRead(tenure.seen)`,
+    replace: ``,
     suite: ['src/engine/pages.test.ts'],
   },
 ]
