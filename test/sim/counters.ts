@@ -23,6 +23,7 @@ export const counterNames = [
   'cancelled',
   'repeatedEffects',
   'trims',
+  'silences',
   'switches',
   'resets',
   'concluded',
@@ -68,6 +69,7 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     concluded: moves.filter(({ move, isLast }) => move === 'switch' && isLast).length,
     resets: moves.filter(({ move }) => move === 'reset').length,
     trims: history.happenings.filter(({ about }) => isTrimmed(about as Partial<StoreEffect> | undefined)).length,
+    silences: app.arrivals?.silences ?? 0,
     repeatedEffects: app.effects.length - new Set(app.effects.map(({ key, n }) => `${key}/${n}`)).size,
   }
 }

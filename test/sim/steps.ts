@@ -20,7 +20,7 @@ import type { App, Note, Outside, PlannedAppend, Rebuilt } from '../../src/testi
 import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
 import type { Plan } from '../../src/testing/simulation/plan.ts'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
-import { Arrivals } from './arrivals.ts'
+import { Arrivals, never } from './arrivals.ts'
 
 /**
  * What is wrong with an event until the code is mended. One that is needless is passed over by its handler now and then; one that is
@@ -93,6 +93,8 @@ export interface StepsSettings {
   readonly corrects?: boolean
   /** Whether people decide about events when the last version of the fold is built, and not the live one yet. */
   readonly debates?: boolean
+  /** Whether the bad source does not answer now and then. */
+  readonly silences?: boolean
   /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
   readonly settles?: boolean
 }
@@ -170,7 +172,12 @@ export class StepsApp implements App {
         isDebated: settings.debates === true,
       }
     if (settings.arrivals)
-      this.arrivals = new Arrivals(createChance(seed, 'arrivals'), Math.min(appends, 30), faultsMs, settings.kept)
+      this.arrivals = new Arrivals(createChance(seed, 'arrivals'), {
+        events: Math.min(appends, 30),
+        faultsMs,
+        kept: settings.kept,
+        isSilent: settings.silences === true,
+      })
   }
 
   /** All of them, whoever runs them. */
@@ -179,9 +186,9 @@ export class StepsApp implements App {
     return this.arrivals ? [...own, 'arrivals'] : own
   }
 
-  /** Those that nothing keeps from it: no policy that stands still, no code that is not there, and no source that has dropped something. */
+  /** Those that nothing keeps from it: no policy that stands still, no code that is not there, and no source that has dropped something or does not answer. */
   get settles(): readonly string[] | undefined {
-    const { settles, rebuilds, kept, stops, order, flaws, keys, breaker } = this.#settings
+    const { settles, rebuilds, kept, silences, stops, order, flaws, keys, breaker } = this.#settings
     if (!settles) return undefined
     // Several that fail alike are an outage, and some open a breaker: both end when one of them goes through.
     const mayFailAlike = breaker || keys >= outageLanes
@@ -189,7 +196,7 @@ export class StepsApp implements App {
     const isStanding = stops !== 'never' || order !== 'key' || (mayFailAlike && hasPoison)
     const standing = [
       ...(rebuilds ? ['walks'] : []),
-      ...(kept > 0 ? ['arrivals'] : []),
+      ...(kept > 0 || silences ? ['arrivals'] : []),
       ...(isStanding ? ['calls'] : []),
     ]
     return this.names.filter((name) => !standing.includes(name))
@@ -379,12 +386,6 @@ export class StepsApp implements App {
 function mended({ body }: RecordedEvent): string {
   const { n } = parseBody(body) as Step
   return JSON.stringify({ n: n + mendedBy, flaw: 'none' } satisfies Step)
-}
-
-function never(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason as Error), { once: true })
-  })
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -40,6 +40,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.arrivals ? [{ ...steps, arrivals: false }] : []),
     ...(steps.rebuilds ? [{ ...steps, rebuilds: false }] : []),
     ...(steps.kept > 0 ? [{ ...steps, kept: 0 }] : []),
+    ...(steps.silences ? [{ ...steps, silences: false }] : []),
     ...(partitions > 1 ? [{ ...steps, partitions: partitions - 1 }] : []),
     ...(concurrency > 1 ? [{ ...steps, concurrency: 1 }] : []),
     ...(steps.stops === 'never' ? [] : [{ ...steps, stops: 'never' as const }]),
@@ -59,7 +60,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
 
 function stepsOf(chance: Chance): StepsSettings {
   const between = (least: number, most: number) => least + chance.below(most - least + 1)
-  const drawn: StepsSettings = {
+  const drawn = {
     keys: between(1, 8),
     events: between(10, 60),
     partitions: between(1, 3),
@@ -79,7 +80,8 @@ function stepsOf(chance: Chance): StepsSettings {
     corrects: chance.is(0.5),
     settles: chance.is(0.5),
     debates: chance.is(0.5),
-  }
+  } satisfies StepsSettings
   // Where there are few tries, one that fails now and then is parked for that before it has killed often.
-  return chance.is(0.2) ? { ...drawn, flaws: [...drawn.flaws, 'fickle'], attempts: chance.pick([3, 12]) } : drawn
+  const fickle = chance.is(0.2) && ({ flaws: [...drawn.flaws, 'fickle'], attempts: chance.pick([3, 12]) } as const)
+  return { ...drawn, ...fickle, silences: chance.is(0.3) }
 }

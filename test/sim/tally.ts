@@ -34,7 +34,8 @@ export const noTally: Tally = {
 }
 
 export function add(one: Tally, other: Tally): Tally {
-  const counters = counterNames.map((name) => [name, one.counters[name] + other.counters[name]])
+  // What was kept of a long run may be from before there were all of them.
+  const counters = counterNames.map((name) => [name, (one.counters[name] ?? 0) + (other.counters[name] ?? 0)])
   return {
     seeds: one.seeds + other.seeds,
     failed: [...one.failed, ...other.failed],
