@@ -193,6 +193,17 @@ describe('solitude', () => {
     expect([ask(), solitude.enter(holder)]).toEqual([true, false])
   })
 
+  it('calls the others when somebody asks and finds that it does not come back', () => {
+    const { solitude, time } = quiet()
+    const [holder, waiting, late] = [asking(), asking(), asking()]
+    solitude.enter(holder)
+    solitude.begin(waiting)
+    solitude.stepOut(holder)
+    time.ms = 5_001
+    solitude.begin(late)
+    expect(waiting.woken).toBe(1)
+  })
+
   it('lets one in that comes back late, if nobody has asked meanwhile', () => {
     const { solitude, time } = quiet()
     const [holder, next] = [asking(), asking()]

@@ -52,7 +52,60 @@ describe('suspicion', () => {
     expect(alone.trying).toBe(6)
     const watched = new Suspicion([], true, 'me', 3)
     watched.committed({ trial: trial(0, 'me') })
-    expect([watched.putOff(0), watched.putOff(5), watched.trialOf(5)]).toEqual([undefined, undefined, undefined])
+    expect([watched.putOff(5), watched.trialOf(5)]).toEqual([undefined, undefined])
+  })
+
+  describe('of one that failed, and is to be tried again,', () => {
+    it('goes on when all else is over: it is alone, and on record', () => {
+      const alone = new Suspicion([trial(0), trial(5), trial(6)], true, 'me', 9)
+      expect([alone.follows(5), alone.failed(5), alone.follows(5)]).toEqual([false, [], true])
+      // Who died over it counts, and nothing else.
+      expect(alone.end()).toEqual([0, 0, 6])
+      expect([alone.isOver, alone.isAlone, alone.follows(5), alone.follows(7)]).toEqual([true, false, true, false])
+      expect([alone.trialOf(5), alone.trialOf(7)]).toEqual([trial(5, 'me'), undefined])
+      alone.committed({ trial: trial(5, 'me') })
+      expect([alone.trying, alone.trialOf(5)]).toEqual([5, undefined])
+      expect([alone.putOff(5), alone.failed(5), alone.trialOf(5)]).toEqual(['me', [], trial(5, 'me')])
+    })
+
+    it('is over with its outcome', () => {
+      const one = new Suspicion([trial(0), trial(5)], true, 'me', 9)
+      one.failed(5)
+      one.end()
+      one.committed({ trial: trial(5, 'me') })
+      expect([one.over(5), one.follows(5), one.over(5), one.trialOf(5)]).toEqual([[5], false, [], undefined])
+    })
+
+    it('is over when it has failed as often as processes may die, and what was before does not count any more', () => {
+      const one = new Suspicion([trial(0), trial(5), trial(5, 'late')], true, 'me', 5)
+      expect([one.failed(5), one.failed(5), one.failed(5), one.failed(5)]).toEqual([[], [], [], []])
+      expect([one.failed(5), one.follows(5), one.deathsOver(5)]).toEqual([[5], false, undefined])
+      expect(one.trials).toEqual([0, 0])
+    })
+
+    it('is nothing of its own while all is watched', () => {
+      const watched = new Suspicion([], true, 'me', 3)
+      watched.failed(5)
+      expect([watched.follows(5), watched.trialOf(5)]).toEqual([false, trial(0, 'me')])
+      watched.end()
+      expect([watched.follows(5), watched.trialOf(5)]).toEqual([true, trial(5, 'me')])
+    })
+
+    it('goes on where it is the first of its lane, whoever has the partition next', () => {
+      const next = new Suspicion([trial(5), trial(6)], false, 'me', 4, new Set([5, 7]))
+      expect([next.isOver, next.follows(5), next.follows(6), next.follows(7)]).toEqual([true, true, false, false])
+      expect(next.trialOf(5)).toEqual(trial(5, 'me'))
+      const own = new Suspicion([trial(5, 'me')], false, 'me', 4, new Set([5]))
+      expect(own.follows(5)).toBe(false)
+    })
+
+    it('ends with its blame, and nothing of that stays', () => {
+      const one = new Suspicion([trial(5), trial(5, 'late')], false, 'me', 3, new Set([5]))
+      expect([one.deathsOver(5), one.trialOf(5)]).toEqual([3, undefined])
+      expect(one.over(5)).toEqual([5])
+      one.blame(5)
+      expect([one.deathsOver(5), one.follows(5)]).toEqual([undefined, false])
+    })
   })
 
   it('tries alone at once where two deaths are enough', () => {

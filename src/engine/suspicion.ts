@@ -16,6 +16,9 @@ const everything = 0
  *
  * So the third death is that of a process that tried one event alone (see `Solitude`), and that event is to blame; none of its
  * neighbours is. A process that lost its partition without dying takes its records back, see `SubscriptionStore.acquit`.
+ *
+ * All that is over when the suspects were tried. One that failed then, and is to be tried again, may be one that kills only then: it is
+ * followed. It is tried alone and on record, and who died over it counts, until it has its outcome or has failed as often as that.
  */
 export class Suspicion {
   #trials: readonly Trial[]
@@ -27,9 +30,19 @@ export class Suspicion {
   #mayHaveTrials = false
   /** Those that are parked for it. */
   readonly #blamed = new Set<number>()
+  /** How often those have failed that are followed. */
+  readonly #followed = new Map<number, number>()
 
-  constructor(trials: readonly Trial[], isInherited: boolean, instance: string, maxDeaths: number) {
+  /** `heads` are the first of the lanes that are tried again by themselves: whoever had one of them before may have followed it. */
+  constructor(
+    trials: readonly Trial[],
+    isInherited: boolean,
+    instance: string,
+    maxDeaths: number,
+    heads: ReadonlySet<number> = new Set(),
+  ) {
     this.#trials = trials.filter((trial) => trial.instance !== instance)
+    for (const { position } of this.#trials) if (heads.has(position)) this.#followed.set(position, 0)
     this.#maxDeaths = maxDeaths
     this.#instance = instance
     const mayDieOnce = maxDeaths > 2 && this.#trials.length === 0
@@ -38,6 +51,11 @@ export class Suspicion {
 
   get isAlone(): boolean {
     return this.#mode === 'alone'
+  }
+
+  /** Whether an event is tried alone, and on record, though what else is suspected is over. */
+  follows(position: number): boolean {
+    return this.#mode !== 'watched' && this.#followed.has(position)
   }
 
   /** Whether the store may have trials of this process, which are to be taken back if it lives. */
@@ -65,8 +83,9 @@ export class Suspicion {
 
   /** What has to be recorded before this event may be tried; undefined when it was, or need not be. */
   trialOf(position: number): Trial | undefined {
-    if (this.#mode === 'none' || this.deathsOver(position) !== undefined) return undefined
-    const wanted = this.#mode === 'alone' ? position : everything
+    const isAlone = this.#mode === 'alone' || this.follows(position)
+    if ((this.isOver && !isAlone) || this.deathsOver(position) !== undefined) return undefined
+    const wanted = isAlone ? position : everything
     if (this.#trial?.position === wanted && !this.#trial.isOver) return undefined
     this.#mayHaveTrials = true
     return { position: wanted, instance: this.#instance }
@@ -99,6 +118,7 @@ export class Suspicion {
   /** It is parked. Who lets it go after that has mended what was deadly about it: what was before does not count any more. */
   blame(position: number): void {
     this.#blamed.add(position)
+    this.#followed.delete(position)
   }
 
   /**
@@ -106,7 +126,9 @@ export class Suspicion {
    * because they count when it comes to others.
    */
   over(position: number): readonly number[] {
-    if (this.#mode !== 'alone' || this.deathsOver(position) !== undefined) return []
+    const isFollowed = this.#followed.delete(position)
+    const isTried = this.#mode === 'alone' || isFollowed
+    if (!isTried || (!this.isOver && this.deathsOver(position) !== undefined)) return []
     if (this.#trial?.position === position) this.#trial.isOver = true
     return [position]
   }
@@ -116,9 +138,19 @@ export class Suspicion {
    * is one: that others died over the event still counts, or one that fails now and then could kill for ever.
    */
   putOff(position: number): string | undefined {
-    if (this.#mode !== 'alone' || this.#trial?.position !== position) return undefined
+    if (this.#trial?.position !== position) return undefined
     this.#trial.isOver = true
     return this.#instance
+  }
+
+  /** One that is suspected, or followed, has failed, and is to be tried again. Gives the trials that are over if it is let off. */
+  failed(position: number): readonly number[] {
+    const failures = (this.#followed.get(position) ?? 0) + 1
+    this.#followed.set(position, failures)
+    if (failures < this.#maxDeaths) return []
+    this.#followed.delete(position)
+    this.#trials = this.#trials.filter((trial) => trial.position !== position)
+    return [position]
   }
 
   /** Whether the store has any. */
@@ -137,7 +169,7 @@ export class Suspicion {
     if (this.#mode === 'none') return []
     this.#mode = 'none'
     if (this.#trial) this.#trial.isOver = true
-    return this.trials
+    return this.trials.filter((position) => !this.#followed.has(position))
   }
 }
 

@@ -26,10 +26,13 @@ export class Deaths implements Watcher {
   /** What an owner has ended itself: it is not in the store any more, and counts all the same. */
   readonly #ended = new Map<Tenure, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
-  /** How many processes an event has killed since somebody gave its partition back or let it go, or its lane was let off. */
+  /**
+   * How many processes an event has killed since somebody gave its partition back or let it go, it was let off, or one before it in its lane
+   * had to wait for a time of its own.
+   */
   readonly #deaths = new Map<number, number>()
-  /** How often something of a lane has failed in one process, which lived. */
-  readonly #lived = new Map<string, { readonly tenure: Tenure; readonly times: number }>()
+  /** How often an event has failed in one process, which lived. */
+  readonly #lived = new Map<number, { readonly tenure: Tenure; readonly times: number }>()
   readonly #redrives = new Map<string, string | undefined>()
 
   constructor(known: readonly Known[]) {
@@ -93,12 +96,12 @@ export class Deaths implements Watcher {
     if (deaths > mostDeaths) this.problems.push(`P9 ${event.id} has killed ${deaths} processes, and is not parked`)
   }
 
-  /** As many failures without a death as it would take deaths: its lane is let off. */
-  #failed({ lane }: Known, tenure: Tenure): void {
-    const before = this.#lived.get(lane)
+  /** As many failures without a death as it would take deaths: it is let off. */
+  #failed({ position }: Known, tenure: Tenure): void {
+    const before = this.#lived.get(position)
     const times = before?.tenure === tenure ? before.times + 1 : 1
-    this.#lived.set(lane, { tenure, times })
-    if (times >= maxDeaths) this.#forget((event) => event.lane === lane)
+    this.#lived.set(position, { tenure, times })
+    if (times >= maxDeaths) this.#deaths.delete(position)
   }
 
   committed(commit: Commit, tenure: Tenure): void {
@@ -107,7 +110,9 @@ export class Deaths implements Watcher {
     for (const change of letters) if (change.change === 'failed') this.#judge(change.position, change.failure, tenure)
     for (const { lane, hold } of lanes) {
       const isLetGo = hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane)
-      if (isLetGo) this.#forget((event) => event.lane === lane)
+      // Who waits behind one that has to wait for a time of its own is not suspected meanwhile.
+      const isBehind = ({ position }: Known) => hold?.dueAt !== undefined && position !== hold.headPosition
+      this.#forget((event) => event.lane === lane && (isLetGo || isBehind(event)))
       this.#redrives.set(lane, hold?.redrive)
     }
     const open = this.#openIn(tenure.partition)

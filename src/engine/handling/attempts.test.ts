@@ -391,7 +391,7 @@ describe('an attempt that had to wait before it could begin', () => {
   it('and that was to be tried alone is on trial no more', async () => {
     const { attempts, live, permit, turn, called, desk, script } = trying(guarded, ({ partition }) => ({
       suspicion: new Suspicion([{ position: 0, instance: 'dead' }], true, 'i', 3),
-      suspects: new Suspects(9, partition.held, 3),
+      suspects: new Suspects(9, partition.held, 0),
     }))
     live('a', 1)
     permit(9)
@@ -498,7 +498,7 @@ describe('after a death', () => {
   const suspected = (setup: DeskSetup = {}) =>
     trying(setup, (desk) => ({
       suspicion: new Suspicion([{ position: 0, instance: 'dead' }], true, 'i', 3),
-      suspects: new Suspects(2, desk.partition.held, 3),
+      suspects: new Suspects(2, desk.partition.held, 0),
     }))
 
   it('each that may have killed is tried alone, recorded before, in order', async () => {
@@ -667,7 +667,7 @@ describe('after a death', () => {
     function accused() {
       const made = trying({}, (desk) => ({
         suspicion: new Suspicion(trials, true, 'i', 2),
-        suspects: new Suspects(2, desk.partition.held, 3),
+        suspects: new Suspects(2, desk.partition.held, 0),
       }))
       made.live('a', 1)
       made.permit(9)

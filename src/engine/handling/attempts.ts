@@ -31,6 +31,8 @@ export class Attempts {
   /** Whom the store has to be asked about before it is blamed, and whom it was just asked about. */
   #accused: number | undefined
   #recalled: number | undefined
+  /** One that is followed was tried. There may always be a next, and nobody reads the source while there is. */
+  #isOthersTurn = false
   /** The track that was the last to be a probe. */
   #probed: string | undefined
 
@@ -61,8 +63,14 @@ export class Attempts {
     const wasTrying = suspicion.trying !== undefined
     suspicion.committed(commit)
     if (commit.trial) this.#wanted = undefined
+    if (commit.trial && suspicion.isOver) this.#isOthersTurn = true
     // Others have their turn before the next one is tried.
     if (wasTrying && suspicion.trying === undefined) parts.solitude.leave(this.#asking)
+  }
+
+  /** Whatever others there are, they are at hand. */
+  hasRead(): void {
+    this.#isOthersTurn = false
   }
 
   /** How many more may be begun. */
@@ -102,7 +110,7 @@ export class Attempts {
       if (!track || !entry) break
       const isSuspect = this.#isSuspect(entry)
       if (!this.#mayBegin(entry, isSuspect)) break
-      const isBeside = !isSuspect || !suspicion.isAlone
+      const isBeside = !this.#isAlone(entry)
       // Beside one on trial nothing begins; when the store has that it is over, this is asked again.
       this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
       if (this.#isTurnedAway) break
@@ -168,11 +176,22 @@ export class Attempts {
     const now = parts.runtime.clock.mono()
     const ready = tracks.ready(now)
     // In order of position where it matters which is first: the one that failed is before those that were never tried.
-    const suspect = suspicion.isAlone && firstOf(ready, (entry) => suspects.has(entry), suspicion.trying)
+    const { trying, isAlone } = suspicion
+    const isFirst = (entry: Entry) => entry.record.position === trying || (isAlone && suspects.has(entry))
+    const suspect = (isAlone || trying !== undefined) && firstOf(ready, isFirst, trying)
     // What is on record goes before everything, or it would be to blame for what another one does.
-    if (suspect && (!flow.isAnybodys || suspect.entries[0]?.record.position === suspicion.trying)) return suspect
-    if (!flow.standstill) return tracks.peek(now)
+    if (suspect && (!flow.isAnybodys || suspect.entries[0]?.record.position === trying)) return suspect
+    if (!flow.standstill) return this.#isOthersTurn ? this.#other(ready) : tracks.peek(now)
     return flow.isAnybodys ? this.#probe([...ready]) : firstOf(ready, () => true)
+  }
+
+  /** The first that is not followed. */
+  #other(ready: Iterable<Track<Entry>>): Track<Entry> | undefined {
+    for (const track of ready) {
+      const [entry] = track.entries
+      if (entry && !this.#desk.suspicion.follows(entry.record.position)) return track
+    }
+    return undefined
   }
 
   /**
@@ -190,15 +209,21 @@ export class Attempts {
 
   #isSuspect(entry: Entry): boolean {
     const { suspicion, suspects } = this.#desk
-    return !suspicion.isOver && suspects.has(entry)
+    return (!suspicion.isOver && suspects.has(entry)) || suspicion.follows(entry.record.position)
   }
 
-  #mayBegin({ record, isLetter }: Entry, isSuspect: boolean): boolean {
+  #isAlone(entry: Entry): boolean {
+    const { suspicion, suspects } = this.#desk
+    return (suspicion.isAlone && suspects.has(entry)) || suspicion.follows(entry.record.position)
+  }
+
+  #mayBegin(entry: Entry, isSuspect: boolean): boolean {
+    const { record, isLetter } = entry
     const { running, suspicion, parts, permit, ledger } = this.#desk
     this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
     // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
-    this.#isTurnedAway = isSuspect && suspicion.isAlone && (!parts.solitude.enter(this.#asking) || running.size > 0)
+    this.#isTurnedAway = this.#isAlone(entry) && (!parts.solitude.enter(this.#asking) || running.size > 0)
     if (this.#isTurnedAway) return false
     const isAccused = suspicion.deathsOver(record.position) !== undefined && this.#recalled !== record.position
     this.#accused = isAccused ? record.position : undefined

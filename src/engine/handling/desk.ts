@@ -61,6 +61,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
   const { failure, dedupe, order } = handler
   const { position } = state.checkpoint
   const lanes = () => partition.held.values()
+  const heads = new Set([...lanes()].flatMap(({ status, headPosition }) => (status === 'parked' ? [] : headPosition)))
   const storeClock = { now: partition.now, mono: () => runtime.clock.mono() }
   return {
     parts,
@@ -74,8 +75,8 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     redriving: new Redriving(parts),
     waits: new BreakerWaits(handler, breakers, lanes()),
     dedup: dedupe && new Dedup(handler.name, dedupe, store.inbox, storeClock),
-    suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths),
-    suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, failure.maxDeaths),
+    suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths, heads),
+    suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, partition.now()),
     budget: failure.budget && createBudget(failure.budget),
     tracer: new Tracer(parts),
     running: new Map(),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, heldLane, letterOf } from '../../../test/desk.ts'
+import { createDeskOf, letterOf } from '../../../test/desk.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
 import { Suspicion } from '../suspicion.ts'
@@ -133,23 +133,12 @@ describe('a commit', () => {
     ] as const) {
       const { desk, read, commits } = committing()
       const suspicion = new Suspicion([], true, 'i', 3)
-      const suspects = new Suspects(upTo, new Map(), 3)
+      const suspects = new Suspects(upTo, new Map(), 0)
       const group = new GroupCommit({ ...desk, suspicion, suspects }, () => undefined)
       read(1, 2, 3)
       await group.commit(undefined)
       expect(commits[0]).toMatchObject({ tried })
     }
-  })
-
-  it('says that more may be begun when only lanes are suspects that are tried again later', async () => {
-    const { desk, read, commits } = committing()
-    const suspicion = new Suspicion([], true, 'i', 3)
-    const suspects = new Suspects(2, new Map([['x', heldLane('x')]]), 3)
-    const group = new GroupCommit({ ...desk, suspicion, suspects }, () => undefined)
-    for (const slot of read(1, 2, 3).slice(0, 2)) desk.window.finish(slot)
-    await group.commit(undefined)
-    expect(suspects.areOver(desk.window, true)).toBe(false)
-    expect(commits[0]).toMatchObject({ tried: 103 })
   })
 })
 

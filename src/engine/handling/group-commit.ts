@@ -55,12 +55,11 @@ export class GroupCommit {
     const group = ledger.take()
     const { position, last } = window.done()
     const isFurther = position > before.position
-    const isSettled = suspicion.isOver || suspects.areRead(window)
     const to = destination(before, isFurther ? position : before.position, isFurther ? last : undefined)
     const commit = parts.tenure.commitOf(group, to, {
       marks: window.marks(),
       // Those that are not read again yet are suspects still, also for whoever comes next.
-      tried: isSettled ? Permit.reach(through, parts.share) : Math.max(through, suspects.upTo),
+      tried: suspicion.isOver ? Permit.reach(through, parts.share) : Math.max(through, suspects.upTo),
       trial,
       endedTrials: group.endedTrials,
       acquitted: group.acquitted,

@@ -125,6 +125,7 @@ export class HandlerLoop implements Loop {
       () => undefined,
       (error: unknown) => ({ error }),
     )
+    if (this.#canRead) this.#attempts.hasRead()
     const done = await this.#takeOn(failed !== undefined)
     // What was done is kept, though its source is away.
     if (failed && (done === 'worked' || done === 'idle')) throw failed.error

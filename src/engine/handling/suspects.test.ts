@@ -13,71 +13,53 @@ const event = (position: number) => ({ record: { position }, lane: 'x', isLetter
 const letter = (lane: string) => ({ record: { position: 1 }, lane, isLetter: true }) as Entry
 
 it('are what may have been begun of the source', () => {
-  const suspects = new Suspects(5, new Map(), 3)
+  const suspects = new Suspects(5, new Map(), 100)
   expect([suspects.upTo, suspects.has(event(5)), suspects.has(event(6))]).toEqual([5, true, false])
 })
 
-it('are the lanes that are tried again by themselves, until they flow or are parked', () => {
+it('are the lanes that were due or waited then, until they are something else', () => {
   const held = new Map([
     hold('due', 'retrying', 100),
-    hold('later', 'retrying', 1_000_000),
+    hold('at once', 'retrying'),
+    hold('later', 'retrying', 101),
     hold('waits', 'waiting'),
     hold('parked', 'parked'),
   ])
-  const suspects = new Suspects(5, held, 3)
+  const suspects = new Suspects(5, held, 100)
   const isSuspect = (...lanes: string[]) => lanes.map((lane) => suspects.has(letter(lane)))
-  expect(isSuspect('due', 'later', 'waits', 'parked', 'other')).toEqual([true, true, true, false, false])
+  expect(isSuspect('due', 'at once', 'later', 'waits', 'parked', 'other')).toEqual([
+    true,
+    true,
+    false,
+    true,
+    false,
+    false,
+  ])
   held.set(...hold('due', 'parked'))
-  held.set(...hold('later', 'waiting'))
+  held.set(...hold('at once', 'retrying', 500))
   held.delete('waits')
-  expect(isSuspect('due', 'later', 'waits')).toEqual([false, true, false])
+  expect(isSuspect('due', 'at once', 'waits')).toEqual([false, false, false])
   // Who was cleared is no suspect again.
   held.set(...hold('due', 'retrying', 50))
   expect(isSuspect('due')).toEqual([false])
 })
 
-it('are those that have to wait for a breaker before they are tried, and those that fail then', () => {
+it('are those that have to wait for a breaker before they are tried, for as long as they do', () => {
   const held = new Map<string, HeldLane>()
-  const suspects = new Suspects(5, held, 3)
+  const suspects = new Suspects(5, held, 100)
   suspects.wait(event(6))
-  suspects.failed(event(6))
   held.set(...hold('x', 'waiting'))
   // It was nobody's suspect before.
   expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([false, true])
   suspects.wait(event(5))
   expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([true, false])
   held.set(...hold('x', 'retrying', 500))
-  expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([true, false])
-})
-
-it('are let off when they have failed as often as processes may die, and nobody did', () => {
-  const held = new Map([hold('x', 'retrying', 500)])
-  const suspects = new Suspects(5, held, 3)
-  suspects.failed(letter('x'))
-  suspects.failed(letter('x'))
-  // It was not tried.
-  suspects.wait(letter('x'))
-  expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([true, false])
-  suspects.failed(letter('x'))
   expect([suspects.has(letter('x')), suspects.areOver(new Window(5), true)]).toEqual([false, true])
-  suspects.failed(letter('x'))
-  expect(suspects.has(letter('x'))).toBe(false)
-})
-
-it('are read when those of the source have their outcome, or are held', () => {
-  const suspects = new Suspects(5, new Map([hold('x', 'retrying', 500)]), 3)
-  const slot = { record: { position: 5, body: '' } as RecordedEvent, isDone: false }
-  const window = new Window(4)
-  expect([suspects.areRead(window), suspects.areRead(window, true)]).toEqual([false, true])
-  window.add([slot], 6)
-  expect(suspects.areRead(window)).toBe(false)
-  window.finish(slot)
-  expect([suspects.areRead(window), suspects.areOver(window, true)]).toEqual([true, false])
 })
 
 it('are over when all of them have their outcome', () => {
   const held = new Map([hold('a', 'waiting')])
-  const suspects = new Suspects(5, held, 3)
+  const suspects = new Suspects(5, held, 100)
   expect(suspects.areOver(new Window(5), true)).toBe(false)
   const window = new Window(4)
   expect(suspects.areOver(window, false)).toBe(false)

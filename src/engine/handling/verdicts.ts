@@ -273,7 +273,8 @@ export class Verdicts {
     if (holding.status === 'parked') ledger.endTrials(suspicion.over(position))
     else ledger.acquit(suspicion.putOff(position))
     if (holding.status === 'waiting') suspects.wait(entry)
-    if (holding.status === 'retrying') suspects.failed(entry)
+    const isSuspect = (!suspicion.isOver && suspects.has(entry)) || suspicion.follows(position)
+    if (holding.status === 'retrying' && isSuspect) ledger.endTrials(suspicion.failed(position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
     if (entry.isLetter) {
