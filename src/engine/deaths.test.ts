@@ -21,6 +21,7 @@ import {
   type Store,
   StoreError,
 } from '../index.ts'
+import { createScriptedSource } from '../testing/source.ts'
 
 // Processes that die in virtual time. Those that really die are in test/handlers.
 
@@ -615,6 +616,181 @@ describe('events that are followed because they failed after deaths', () => {
   })
 })
 
+describe('a source that never answers', () => {
+  it.for([
+    ['followed', 1, '1s'],
+    ['suspected', 2, '200ms'],
+  ] as const)('keeps nobody else in the process waiting for one that is %s', async ([, deaths, backoff]) => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    const scripted = { ...createScriptedSource('feed'), versions: 'none' as const }
+    let isSilent = false
+    const read: typeof scripted.read = (...args) => (isSilent ? new Promise(() => undefined) : scripted.read(...args))
+    const deliver = (key: string) => scripted.deliver({ key, type: 'Credited', data: { amount: 1 } })
+    let archived = 0
+    const archive = defineHandler('archive', { events: bank, on: { Credited: () => void archived++ } })
+    const calls: string[] = []
+    const begin = async (isDying: boolean) => {
+      const notify = defineHandler('notify', {
+        events: bank,
+        failure: definePolicy({
+          transient: retry({ attempts: 100, backoff: fixed(backoff) }).then(park),
+          outage: false,
+        }),
+        timeout: '1h',
+        on: {
+          Credited: async ({ key }) => {
+            calls.push(key)
+            if (isDying) return new Promise<never>(() => undefined)
+            if (key === 'slow' || deaths === 2) await world.runtime.timers.sleep(2_000)
+            if (key === 'fails') throw failure.transient('not yet')
+          },
+        },
+      })
+      const source = { ...scripted, read }
+      const life = createMortal(world, [defineSubscription(notify, { source }), archive], { poll: '500ms' })
+      await life.engine.start()
+      return life
+    }
+    deliver('fails')
+    for (let i = 0; i < deaths; i++) {
+      const life = await begin(true)
+      await world.runtime.advance(leaseMs + 2_000)
+      life.die()
+    }
+    const before = calls.length
+    await begin(false)
+    while (calls.length === before) await world.runtime.advance(50)
+    await world.runtime.advance(300)
+    deliver('slow')
+    while (!calls.includes('slow')) await world.runtime.advance(50)
+    // The first is due by then, and waits for the other one to end.
+    await world.runtime.advance(deaths === 1 ? 1_000 : 300)
+    isSilent = true
+    await world.runtime.advance(10_000)
+    await log.append('a', [credited(1)])
+    await world.runtime.advance(30_000)
+    expect(archived).toBe(1)
+  })
+})
+
+describe('an event that makes an outage of failures, and kills when it is tried again', () => {
+  it('does not kill for ever', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b', 'x'], 1)
+    const failedIn = new Set<Mortal>()
+    const policy = definePolicy({
+      transient: retry({ attempts: 100, backoff: fixed('1s') }).then(park),
+      outage: { lanes: 3, backoff: fixed('1s') },
+    })
+    let isBefore = true
+    const { live } = livesOf(
+      world,
+      async ({ key }, life) => {
+        // Before the first death it has failed on its own once, so it is a letter.
+        if (isBefore && key !== 'x') return undefined
+        if (key === 'x' && failedIn.has(life)) return die(life)
+        if (key === 'x' && !isBefore) failedIn.add(life)
+        if (key === 'x') await world.runtime.timers.sleep(100)
+        throw failure.transient('not yet')
+      },
+      policy,
+    )
+    const zero = await live(800)
+    await zero.engine.stop()
+    isBefore = false
+    await fill(world, ['a', 'b'], 1)
+    let deaths = 0
+    for (; deaths < 10; deaths++) {
+      const life = await live(leaseMs + 60_000)
+      if (!life.isDead) break
+    }
+    expect(deaths).toBeLessThan(5)
+  })
+})
+
+describe('a letter that is followed, and that a person ends', () => {
+  it.for(['discard', 'resolve'] as const)('is on trial no more: %s', async (act) => {
+    await using world = await createWorld()
+    await fill(world, ['slow'], 1)
+    const { live, lives } = livesOf(
+      world,
+      async () => {
+        await world.runtime.timers.sleep(3_000)
+        throw failure.transient('not yet')
+      },
+      definePolicy({ transient: retry({ attempts: 1_000, backoff: fixed('1m') }).then(park), outage: false }),
+    )
+    ;(await live(1_000)).die()
+    const second = await live(leaseMs)
+    while ((lives.at(-1)?.calls.length ?? 0) < 2) await world.runtime.advance(1_000)
+    second.die()
+    const third = await live(leaseMs + 20_000)
+    expect((await trialsOf(world)).map(({ position }) => position)).toEqual([1])
+    await redrive(world, third.engine, 'notify', { act })
+    expect(await heldOf(third.engine, 'notify')).toEqual([])
+    await world.runtime.advance(60_000)
+    await third.engine.stop()
+    const fourth = await live(leaseMs + 60_000)
+    await fourth.engine.stop()
+    expect(await trialsOf(world)).toEqual([])
+  })
+})
+
+describe('an event that was parked for deaths, while another lane waits for its breaker', () => {
+  it('is tried when a person lets it go, by the next process', async () => {
+    await using world = await createWorld()
+    await fill(world, ['waits', 'bad', 'b'], 1)
+    let isMended = false
+    const settings = { opens: { failures: 3 } } as const
+    const { untilOneLives, live, callsOf, lives } = livesOf(
+      world,
+      ({ key }, life) => (key === 'bad' && !isMended ? die(life) : undefined),
+      plain,
+      {},
+      { ...settings, key: ({ key }) => key },
+    )
+    const breaker = createBreaker({ store: world.store, name: 'notify:waits', ...settings, ...world.runtime })
+    await breaker.isolate('a test', 'it waits')
+    const { engine: first, deaths } = await untilOneLives()
+    expect(deaths).toBe(3)
+    await first.stop()
+    isMended = true
+    const { engine } = await live(leaseMs + 5_000)
+    const [held] = (await heldOf(engine, 'notify')).filter(({ lane }) => lane === 'bad')
+    expect(held?.status).toBe('parked')
+    await redrive(world, engine, 'notify', { filter: { lane: 'bad' } })
+    expect(callsOf('bad', lives.length)).toEqual([1])
+  })
+})
+
+describe('events that are followed, while another lane waits for its breaker,', () => {
+  it('let others of their partition have their turn', async () => {
+    await using world = await createWorld()
+    const lanes = Array.from({ length: 20 }, (_, i) => `slow-${i}`)
+    await fill(world, ['waits', ...lanes], 1)
+    const settings = { opens: { failures: 300 } } as const
+    const { live, callsOf } = livesOf(
+      world,
+      async ({ key }) => {
+        if (key === 'fresh') return
+        await world.runtime.timers.sleep(3_000)
+        throw failure.transient('not yet')
+      },
+      retrying,
+      {},
+      { ...settings, key: ({ key }) => key },
+    )
+    const breaker = createBreaker({ store: world.store, name: 'notify:waits', ...settings, ...world.runtime })
+    await breaker.isolate('a test', 'it waits')
+    for (let i = 0; i < 2; i++) (await live(leaseMs + 500)).die()
+    await live(leaseMs + 1_000)
+    await fill(world, ['fresh'], 1)
+    await world.runtime.advance(lanes.length * 3_000 + 10_000)
+    expect(callsOf('fresh')).toEqual([1])
+  })
+})
+
 async function trialsOf({ store }: World) {
   return (await store.subscriptions.partitions('notify'))[0]?.trials ?? []
 }
@@ -633,3 +809,56 @@ function withoutAcquittal(store: Store, isAway: () => boolean): Store {
     },
   }
 }
+
+describe('two partitions of a process that each have an event to blame', () => {
+  it('do not ask the store about them without end', async () => {
+    await using world = await createWorld()
+    const keys = Array.from({ length: 8 }, (_, i) => `key-${i}`)
+    await fill(world, keys, 1)
+    const { subscriptions } = world.store
+    let [asked, at] = [0, 0]
+    const begin = async (isDying: boolean) => {
+      const notify = defineHandler('notify', {
+        events: bank,
+        failure: plain,
+        timeout: '1h',
+        on: { Credited: () => (isDying ? new Promise<never>(() => undefined) : undefined) },
+      })
+      const archive = defineHandler('archive', {
+        events: bank,
+        on: { Credited: () => world.runtime.timers.sleep(15_000) },
+      })
+      const both = defineSubscription(notify, { partitions: 2 })
+      const load: typeof subscriptions.load = (...whose) => {
+        const now = world.runtime.clock.mono()
+        asked = now === at ? asked + 1 : 1
+        at = now
+        // No time goes by: it would never end.
+        if (asked > 500) life.die()
+        return subscriptions.load(...whose)
+      }
+      const store: Store = { ...world.store, subscriptions: { ...subscriptions, load } }
+      const life: Mortal = createMortal(world, isDying ? [both] : [archive, both], { store })
+      await life.engine.start()
+      return life
+    }
+    // Two processes, with one partition each, die over what they try: before, on record, and each over an event alone.
+    for (let deaths = 0; deaths < 3; deaths++) {
+      const pair = [await begin(true), await begin(true)]
+      await world.runtime.advance(3 * leaseMs)
+      for (const life of pair) life.die()
+    }
+    const trials = (await subscriptions.partitions('notify')).map((one) =>
+      one.trials.map(({ position }) => position > 0),
+    )
+    expect(trials).toEqual([
+      [false, true],
+      [false, true],
+    ])
+    // Something that runs already when they are to be tried: both wait until it ends.
+    const last = await begin(false)
+    await world.runtime.advance(6 * leaseMs)
+    expect([last.isDead, asked < 500]).toEqual([false, true])
+    expect((await heldOf(last.engine, 'notify')).map(({ status }) => status)).toEqual(['parked', 'parked'])
+  })
+})

@@ -73,14 +73,34 @@ describe('suspicion', () => {
       one.failed(5)
       one.end()
       one.committed({ trial: trial(5, 'me') })
-      expect([one.over(5), one.follows(5), one.over(5), one.trialOf(5)]).toEqual([[5], false, [], undefined])
+      expect([one.over(5), one.follows(5), one.trialOf(5)]).toEqual([[5], false, undefined])
+      one.committed({ endedTrials: [5] })
+      expect(one.over(5)).toEqual([])
     })
 
     it('is over when it has failed as often as processes may die, and what was before does not count any more', () => {
       const one = new Suspicion([trial(0), trial(5), trial(5, 'late')], true, 'me', 5)
       expect([one.failed(5), one.failed(5), one.failed(5), one.failed(5)]).toEqual([[], [], [], []])
       expect([one.failed(5), one.follows(5), one.deathsOver(5)]).toEqual([[5], false, undefined])
-      expect(one.trials).toEqual([0, 0])
+      expect([one.forget(5), one.forget(6)]).toEqual([[5], []])
+    })
+
+    it('is on record no more when it is let off and has its outcome at once', () => {
+      const one = new Suspicion([], true, 'me', 3)
+      one.failed(5)
+      one.end()
+      one.failed(5)
+      one.committed({ trial: trial(5, 'me') })
+      expect([one.failed(5), one.trying, one.over(5)]).toEqual([[], 5, [5]])
+      one.committed({ endedTrials: [5] })
+      expect(one.trying).toBeUndefined()
+    })
+
+    it('is a death over something else when it comes to others, though it is over', () => {
+      const one = new Suspicion([trial(0), trial(5), trial(6)], true, 'me', 3)
+      one.forget(5)
+      expect(one.deathsOver(6)).toBeUndefined()
+      expect(new Suspicion([trial(0), trial(6)], true, 'me', 3).deathsOver(6)).toBe(3)
     })
 
     it('is nothing of its own while all is watched', () => {

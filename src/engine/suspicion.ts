@@ -28,8 +28,8 @@ export class Suspicion {
   /** What the store has of this process. One that is over is there until the next commit. */
   #trial: { readonly position: number; isOver: boolean } | undefined
   #mayHaveTrials = false
-  /** Those that are parked for it. */
-  readonly #blamed = new Set<number>()
+  /** Those of which nothing counts any more: they are parked for it, were let off, or a person has decided about them. */
+  readonly #judged = new Set<number>()
   /** How often those have failed that are followed. */
   readonly #followed = new Map<number, number>()
 
@@ -107,7 +107,7 @@ export class Suspicion {
    * something else, whatever they try; then it takes two.
    */
   deathsOver(position: number): number | undefined {
-    if (this.#trials.length === 0 || this.#blamed.has(position)) return undefined
+    if (this.#trials.length === 0 || this.#judged.has(position)) return undefined
     const alone = this.#trials.filter((trial) => trial.position === position).length
     const isOneOfMany = this.#trials.some((trial) => trial.position !== position && trial.position !== everything)
     if (alone < (isOneOfMany ? 2 : 1)) return undefined
@@ -117,7 +117,7 @@ export class Suspicion {
 
   /** It is parked. Who lets it go after that has mended what was deadly about it: what was before does not count any more. */
   blame(position: number): void {
-    this.#blamed.add(position)
+    this.#judged.add(position)
     this.#followed.delete(position)
   }
 
@@ -127,7 +127,8 @@ export class Suspicion {
    */
   over(position: number): readonly number[] {
     const isFollowed = this.#followed.delete(position)
-    const isTried = this.#mode === 'alone' || isFollowed
+    // Also one that was let off by how it failed, and is parked for that.
+    const isTried = this.#mode === 'alone' || isFollowed || this.#trial?.position === position
     if (!isTried || (!this.isOver && this.deathsOver(position) !== undefined)) return []
     if (this.#trial?.position === position) this.#trial.isOver = true
     return [position]
@@ -147,10 +148,14 @@ export class Suspicion {
   failed(position: number): readonly number[] {
     const failures = (this.#followed.get(position) ?? 0) + 1
     this.#followed.set(position, failures)
-    if (failures < this.#maxDeaths) return []
-    this.#followed.delete(position)
-    this.#trials = this.#trials.filter((trial) => trial.position !== position)
-    return [position]
+    return failures < this.#maxDeaths ? [] : this.forget(position)
+  }
+
+  /** It is let off, or a person has decided about it: what was before does not count any more. Gives the trials that are over. */
+  forget(position: number): readonly number[] {
+    this.blame(position)
+    // That somebody died over it counts when it comes to others.
+    return this.#trials.some((trial) => trial.position === position) ? [position] : []
   }
 
   /** Whether the store has any. */

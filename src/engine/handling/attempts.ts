@@ -33,6 +33,7 @@ export class Attempts {
   #recalled: number | undefined
   /** One that is followed was tried. There may always be a next, and nobody reads the source while there is. */
   #isOthersTurn = false
+  #isReading = false
   /** The track that was the last to be a probe. */
   #probed: string | undefined
 
@@ -63,13 +64,18 @@ export class Attempts {
     const wasTrying = suspicion.trying !== undefined
     suspicion.committed(commit)
     if (commit.trial) this.#wanted = undefined
-    if (commit.trial && suspicion.isOver) this.#isOthersTurn = true
+    if (commit.trial && suspicion.follows(commit.trial.position)) this.#isOthersTurn = true
     // Others have their turn before the next one is tried.
     if (wasTrying && suspicion.trying === undefined) parts.solitude.leave(this.#asking)
   }
 
-  /** Whatever others there are, they are at hand. */
+  /** The source is asked for what else there is. Until it answers nobody is alone: the whole process would wait for that. */
+  reads(): void {
+    this.#isReading = true
+  }
+
   hasRead(): void {
+    this.#isReading = false
     this.#isOthersTurn = false
   }
 
@@ -138,6 +144,7 @@ export class Attempts {
     const { trying } = suspicion
     if (trying !== undefined && running.size === 0) ledger.acquit(suspicion.putOff(trying))
     this.#wanted = undefined
+    this.#accused = undefined
     this.#comeForth()
   }
 
@@ -161,10 +168,14 @@ export class Attempts {
     return this.#desk.isOver || tenure.pause !== undefined || !tenure.isCurrent()
   }
 
-  /** Nothing is to begin, so that others may go on, unless somebody is on trial, or will be as soon as the store says so. */
+  /**
+   * Nothing is to begin, so that others may go on, unless somebody is on trial, or will be, or is blamed, as soon as the store says so. Two that
+   * come forth while they ask the store whom to blame would call each other for ever.
+   */
   #comeForth(): void {
     const { suspicion, parts } = this.#desk
-    if (suspicion.trying === undefined && this.#wanted === undefined) parts.solitude.leave(this.#asking)
+    const isNext = this.#wanted !== undefined || this.#accused !== undefined
+    if (suspicion.trying === undefined && !isNext) parts.solitude.leave(this.#asking)
   }
 
   #free(entry: Entry): void {
@@ -223,7 +234,7 @@ export class Attempts {
     this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
     // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
-    this.#isTurnedAway = this.#isAlone(entry) && (!parts.solitude.enter(this.#asking) || running.size > 0)
+    this.#isTurnedAway = this.#isAlone(entry) && (!this.#canEnter() || running.size > 0)
     if (this.#isTurnedAway) return false
     const isAccused = suspicion.deathsOver(record.position) !== undefined && this.#recalled !== record.position
     this.#accused = isAccused ? record.position : undefined
@@ -234,6 +245,13 @@ export class Attempts {
     this.#isTurnedAway = isAnother && !parts.solitude.hasTime(this.#asking)
     this.#wanted = this.#isTurnedAway ? undefined : trial
     return trial === undefined
+  }
+
+  /** Who is alone already stays so. */
+  #canEnter(): boolean {
+    const { suspicion, parts } = this.#desk
+    const isLate = this.#isReading && suspicion.trying === undefined
+    return !isLate && parts.solitude.enter(this.#asking)
   }
 
   /** How long a retry has to wait for its turn. Asked when it would begin: booked beforehand, all that wait would come at once. */

@@ -89,12 +89,13 @@ export class Beginnings {
   }
 
   #begin(task: RedriveTask, second: Second | undefined): void {
-    const { ledger, due, partition, flow } = this.#desk
-    const { lane } = task
+    const { ledger, due, partition, flow, suspicion } = this.#desk
+    const { lane, position } = task
     // There was no room to look behind it; it is given again.
     if (endsHead(task) && second === undefined) return
     this.#keptFromReading ||= second === 'none'
     ledger.begin(task)
+    ledger.endTrials(suspicion.forget(position))
     flow.settled(lane, false)
     if (second !== undefined) ledger.advance(lane, second === 'none' ? undefined : second)
     if (partition.held.has(lane)) due.add(lane, 0)

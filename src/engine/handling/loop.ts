@@ -120,12 +120,7 @@ export class HandlerLoop implements Loop {
     }
     await this.#beginnings.take()
     await this.#drains.takeUp()
-    const read = this.#canRead ? this.#intake.read() : Promise.resolve()
-    const failed = await read.then(
-      () => undefined,
-      (error: unknown) => ({ error }),
-    )
-    if (this.#canRead) this.#attempts.hasRead()
+    const failed = this.#canRead ? await this.#read() : undefined
     const done = await this.#takeOn(failed !== undefined)
     // What was done is kept, though its source is away.
     if (failed && (done === 'worked' || done === 'idle')) throw failed.error
@@ -135,6 +130,18 @@ export class HandlerLoop implements Loop {
   /** While somebody is on trial, or about to be, the whole process waits for it, and must not wait for a source as well. */
   get #canRead(): boolean {
     return !this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined
+  }
+
+  async #read(): Promise<{ readonly error: unknown } | undefined> {
+    this.#attempts.reads()
+    try {
+      await this.#intake.read()
+      return undefined
+    } catch (error) {
+      return { error }
+    } finally {
+      this.#attempts.hasRead()
+    }
   }
 
   /** Begins what may be begun, and keeps what was done. */

@@ -79,6 +79,7 @@ export class Verdicts {
       tracer.hook(handler.onError, error, tried.event, tried.ctx)
       waits.report(entry.lane, tried.pass, isOwn)
     }
+    if (tried && !isOwn) this.#follow(entry)
     // Where the order is kept, it is this event that everything waits for.
     if (flow.standstill?.why === 'order' && !entry.isLetter && tried?.pass.entry !== 'probe')
       return this.#stillBlocks(track, entry, found, failure)
@@ -273,8 +274,6 @@ export class Verdicts {
     if (holding.status === 'parked') ledger.endTrials(suspicion.over(position))
     else ledger.acquit(suspicion.putOff(position))
     if (holding.status === 'waiting') suspects.wait(entry)
-    const isSuspect = (!suspicion.isOver && suspects.has(entry)) || suspicion.follows(position)
-    if (holding.status === 'retrying' && isSuspect) ledger.endTrials(suspicion.failed(position))
     // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
     const behind = tracks.clear(track)
     if (entry.isLetter) {
@@ -295,6 +294,14 @@ export class Verdicts {
     }
     if (holding.status === 'retrying') due.add(entry.lane, clock.mono() + holding.dueAt - partition.now())
     if (holding.status === 'waiting') waits.add(holding.breaker, entry.lane)
+  }
+
+  /** One that may have killed has failed: it may be one that kills when it is tried again. */
+  #follow(entry: Entry): void {
+    const { suspicion, suspects, ledger } = this.#desk
+    const { position } = entry.record
+    const isSuspect = (!suspicion.isOver && suspects.has(entry)) || suspicion.follows(position)
+    if (isSuspect) ledger.endTrials(suspicion.failed(position))
   }
 
   /** What counted against a lane was not its own fault. */

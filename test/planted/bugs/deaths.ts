@@ -305,7 +305,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'not-alone-when-it-counts',
     tells: 'While one event is on trial others run beside it, and it is blamed for what they do.',
     file: 'src/engine/handling/attempts.ts',
-    find: `this.#isAlone(entry) && (!parts.solitude.enter(this.#asking) || running.size > 0)`,
+    find: `this.#isAlone(entry) && (!this.#canEnter() || running.size > 0)`,
     replace: `this.#isAlone(entry) && running.size > 0`,
     suite: ['src/engine/deaths.test.ts'],
   },
@@ -374,8 +374,8 @@ export const deathBugs: readonly Bug[] = [
     name: 'followed-for-ever',
     tells: 'An event that fails for days is parked for the death of processes that something else has killed.',
     file: 'src/engine/suspicion.ts',
-    find: `    if (failures < this.#maxDeaths) return []`,
-    replace: `    if (failures < 1_000) return []`,
+    find: `    return failures < this.#maxDeaths ? [] :`,
+    replace: `    return failures < 1_000 ? [] :`,
     suite: ['src/engine/deaths.test.ts'],
   },
   {
@@ -390,10 +390,46 @@ export const deathBugs: readonly Bug[] = [
     name: 'followed-one-after-the-other',
     tells: 'While some events that failed after deaths are tried alone, nothing new of their partition is even read.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    if (commit.trial && suspicion.isOver) this.#isOthersTurn = true
+    find: `    if (commit.trial && suspicion.follows(commit.trial.position)) this.#isOthersTurn = true
 `,
     replace: ``,
     suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'alone-while-it-reads',
+    tells:
+      'A handler whose source does not answer, with an event that is to be tried alone, keeps everything else waiting.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    const isLate = this.#isReading && suspicion.trying === undefined`,
+    replace: `    const isLate = false && suspicion.trying === undefined`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'decided-and-still-accused',
+    tells:
+      'What a person lets go with the code mended is parked again without a try, and what they ended stays on trial.',
+    file: 'src/engine/handling/beginnings.ts',
+    find: `    ledger.endTrials(suspicion.forget(position))
+`,
+    replace: ``,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'comes-forth-while-it-asks',
+    tells:
+      'Two partitions with an event to blame each ask the store about that in turns, as fast as they can, for ever.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `this.#wanted !== undefined || this.#accused !== undefined`,
+    replace: `this.#wanted !== undefined`,
+    suite: ['src/engine/deaths.test.ts'],
+  },
+  {
+    name: 'let-off-and-still-on-trial',
+    tells: 'An event that is parked by its policy while it is followed keeps its process to itself for ever.',
+    file: 'src/engine/suspicion.ts',
+    find: ` || isFollowed || this.#trial?.position === position`,
+    replace: ` || isFollowed`,
+    suite: ['src/engine/suspicion.test.ts', 'test/sim/sim.test.ts'],
   },
   {
     name: 'acquitted-of-what-it-begins',

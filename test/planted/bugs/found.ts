@@ -7,7 +7,7 @@ export const foundBugs: readonly Bug[] = [
     tells:
       'An event that had killed its process can not be redriven by the process that parked it, however the code was mended.',
     file: 'src/engine/suspicion.ts',
-    find: `    if (this.#trials.length === 0 || this.#blamed.has(position)) return undefined`,
+    find: `    if (this.#trials.length === 0 || this.#judged.has(position)) return undefined`,
     replace: `    if (this.#trials.length === 0) return undefined`,
     suite: ['src/engine/page-deaths.test.ts'],
   },
