@@ -93,8 +93,8 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'An event is blamed for a death that another one caused, because it was paused while the answer of the store got lost.',
     file: 'src/engine/handling/attempts.ts',
-    find: `    if (suspicion.trying === undefined && this.#wanted === undefined) parts.solitude.leave(this.#asking)`,
-    replace: `    if (suspicion.trying === undefined) parts.solitude.leave(this.#asking)`,
+    find: `const isNext = this.#wanted !== undefined || this`,
+    replace: `const isNext = this`,
     suite: ['src/engine/handling/attempts.test.ts', 'src/engine/turns.test.ts'],
   },
   {
@@ -343,7 +343,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/handling/verdicts.ts',
     find: `    else ledger.acquit(suspicion.putOff(position))`,
     replace: `    else ledger.endTrials(suspicion.over(position))`,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'nobody-is-followed',
@@ -351,7 +351,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/suspicion.ts',
     find: `    return this.#mode !== 'watched' && this.#followed.has(position)`,
     replace: `    return false && this.#followed.has(position)`,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'followed-without-the-dead',
@@ -360,7 +360,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/suspicion.ts',
     find: `    return this.trials.filter((position) => !this.#followed.has(position))`,
     replace: `    return this.trials`,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'not-followed-by-the-next',
@@ -368,7 +368,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/suspicion.ts',
     find: `if (heads.has(position)) this.#followed`,
     replace: `if (heads.has(-1)) this.#followed`,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'followed-for-ever',
@@ -393,7 +393,7 @@ export const deathBugs: readonly Bug[] = [
     find: `    if (commit.trial && suspicion.follows(commit.trial.position)) this.#isOthersTurn = true
 `,
     replace: ``,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'alone-while-it-reads',
@@ -402,7 +402,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/handling/attempts.ts',
     find: `    const isLate = this.#isReading && suspicion.trying === undefined`,
     replace: `    const isLate = false && suspicion.trying === undefined`,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'decided-and-still-accused',
@@ -412,7 +412,7 @@ export const deathBugs: readonly Bug[] = [
     find: `    ledger.endTrials(suspicion.forget(position))
 `,
     replace: ``,
-    suite: ['src/engine/deaths.test.ts'],
+    suite: ['src/engine/followed.test.ts'],
   },
   {
     name: 'comes-forth-while-it-asks',
