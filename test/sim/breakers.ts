@@ -21,8 +21,8 @@ export class Breakers implements Watcher {
   readonly #settings: StepsSettings
   readonly #owners = new Map<number, Tenure>()
   readonly #opened = new Set<string>()
-  /** By process and breaker. */
-  readonly #inARow = new Map<string, number>()
+  /** By process and breaker: how many failed in a row, and how many of them before the last one's instant. */
+  readonly #failed = new Map<string, { readonly inARow: number; readonly before: number; readonly atMs: number }>()
 
   static for({ conditions }: Plan, settings: StepsSettings): Breakers | undefined {
     const isCalm = storeFaults.every((fault) => conditions[fault] === 0)
@@ -41,18 +41,22 @@ export class Breakers implements Watcher {
     if ((JSON.parse(record) as { state: string }).state !== 'closed') this.#opened.add(name)
   }
 
-  begun({ event, tenure }: Begun): void {
+  begun({ event, tenure, atMs }: Begun): void {
     const name = this.#nameOf(event)
-    const inARow = this.#inARow.get(`${tenure?.who} ${name}`) ?? 0
+    const failed = this.#failed.get(`${tenure?.who} ${name}`)
+    // Several are let in together, and one of them may have failed when the next one begins.
+    const inARow = (failed?.atMs === atMs ? failed.before : failed?.inARow) ?? 0
     if (inARow >= opensAfter && !this.#opened.has(name))
       this.problems.push(`I10 ${event.id} was begun after ${inARow} failures in a row, and ${name} never opened`)
   }
 
-  ended({ event, tenure }: Begun, { how }: Tried): void {
+  ended({ event, tenure }: Begun, { how }: Tried, atMs: number): void {
     const row = `${tenure?.who} ${this.#nameOf(event)}`
     const isHeard = tenure !== undefined && this.#owners.get(event.partition) === tenure
-    if (how === 'transient' && isHeard) this.#inARow.set(row, (this.#inARow.get(row) ?? 0) + 1)
-    else if (how !== 'abandoned') this.#inARow.delete(row)
+    if (how === 'transient' && isHeard) {
+      const { inARow, before, atMs: lastMs } = this.#failed.get(row) ?? { inARow: 0, before: 0, atMs }
+      this.#failed.set(row, { inARow: inARow + 1, before: lastMs === atMs ? before : inARow, atMs })
+    } else if (how !== 'abandoned') this.#failed.delete(row)
   }
 
   #nameOf({ lane }: Known): string {

@@ -119,7 +119,7 @@ export const maxDeaths = 3
 export const firstDelayMs = 200
 export const timeoutMs = 3_000
 /** So many failures in a row make it pause, where it does. */
-const pausedAfter = 3
+export const pausesAfter = 3
 /** So many failures in a row open a breaker. */
 export const opensAfter = 3
 /** So many lanes that fail alike are an outage. */
@@ -273,7 +273,7 @@ export class StepsApp implements App {
     const transient = {
       never: again,
       block: block(backoff),
-      pause: pause({ failures: pausedAfter, for: '2s', before: again }),
+      pause: pause({ failures: pausesAfter, for: '2s', before: again }),
     }
     const isFlawed = ({ flaw }: Step, which: Flaw) => flaw === which && !this.#isMended
     const failedHere = new Set<string>()

@@ -2,21 +2,22 @@ import { describe, expect, it } from 'vitest'
 import type { HeldLane } from '../../src/dead-letter/letter.ts'
 import { describeFailure } from '../../src/failure/failure.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
-import { breakerOf } from './steps.ts'
+import { breakerOf, type StepsSettings } from './steps.ts'
 import { swarmOf } from './swarm.ts'
 import { Tries } from './tries.ts'
 import type { Begun, Known, Tenure } from './walk.ts'
 
-const known = ['a', 'b', 'c'].map(
+const known = ['a', 'b', 'c', 'd'].map(
   (lane, i): Known => ({ id: `${lane}-1`, position: i + 1, lane, partition: 0, flaw: 'none' }),
 )
-const [a, b, c] = known as [Known, Known, Known]
+const [a, b, c, d] = known as [Known, Known, Known, Known]
 const settings = { ...swarmOf(1).steps, attempts: 3, breaker: false }
 const down = describeFailure(new Error('down'), 'transient', 'network')
 
 /** Somebody who has seen nothing yet, and what happens to the handler from there on. */
-function watched(breaker = false) {
-  const tries = new Tries({ ...settings, breaker }, known)
+function watched(other: Partial<StepsSettings> = {}) {
+  const set = { ...settings, stops: 'never', ...other } as const
+  const tries = new Tries(set, known)
   let [tenure, number, atMs]: [Tenure | undefined, number, number] = [undefined, 0, 0]
   const commit = (event: Known | undefined, status: HeldLane['status'], count: number, failed: boolean) => {
     const { position = 0, lane = '' } = event ?? {}
@@ -25,25 +26,27 @@ function watched(breaker = false) {
     const written = { held: [], letters, lanes: event ? [{ lane, hold, done: undefined }] : [] }
     tries.committed(written as unknown as Commit, tenure as Tenure)
   }
+  const attempt = (event: Known, how: 'done' | 'transient', why?: string) => {
+    atMs += 1_000
+    const begun: Begun = { number: ++number, event, tenure, atMs }
+    tries.begun(begun)
+    tries.ended(begun, { subscription: 'calls', number, id: event.id, how, why }, atMs)
+  }
   return {
     tries,
     claim: (who: string, epoch: number) => {
       tenure = { who, partition: 0, epoch }
       tries.claimed(tenure)
     },
-    fail: (event: Known) => {
-      atMs += 1_000
-      const begun: Begun = { number: ++number, event, tenure, atMs }
-      tries.begun(begun)
-      tries.ended(begun, { subscription: 'calls', number, id: event.id, how: 'transient', why: 'down' }, atMs)
-    },
+    fail: (event: Known) => attempt(event, 'transient', 'down'),
+    succeed: (event: Known) => attempt(event, 'done'),
     retries: (event: Known, count: number) => commit(event, 'retrying', count, true),
     givesBack: (event: Known) => commit(event, 'retrying', 0, false),
-    parks: (event: Known) => commit(event, 'parked', 3, true),
+    parks: (event: Known, count = 3) => commit(event, 'parked', count, true),
     commits: () => commit(undefined, 'retrying', 0, false),
     /** The breaker of a lane, as whoever has the partition leaves it. */
     saves: ({ lane }: Known, probes: number) => {
-      const name = breakerOf({ ...settings, breaker }, lane) as string
+      const name = breakerOf(set, lane) as string
       const record = JSON.stringify({ state: 'half-open', probes: Array.from({ length: probes }, () => ({})) })
       tries.saved((tenure as Tenure).who, { name, record })
     },
@@ -101,12 +104,30 @@ describe('what an outage gives back', () => {
   })
 })
 
+describe('a policy that pauses', () => {
+  const tooSoonFor = ({ id }: Known) => [`I11 ${id} was parked after 0 failures, and has 2 tries`]
+  it.for([
+    ['gives nothing back when it paused before there were several', [a, b, a, c], a, []],
+    ['gives it back when the one that makes it pause is one of several', [a, b, c], a, tooSoonFor(a)],
+    ['gives it back when what failed before was answered', [a, a, undefined, b, c, d], b, tooSoonFor(b)],
+  ] as const)('%s', ([, failing, parked, problems]) => {
+    const world = watched({ stops: 'pause', attempts: 2 })
+    world.claim('one', 1)
+    for (const event of failing) {
+      if (event) world.fail(event)
+      else world.succeed(a)
+    }
+    world.parks(parked, 2)
+    expect(world.tries.problems).toEqual(problems)
+  })
+})
+
 describe('what a breaker asks', () => {
   it.for([
     ['counts for nobody', 0, ['I10 a-1 in partition 0 failed 0 times, and 1 count against it']],
     ['counts as what it is when the probe was given back before', 1, []],
   ] as const)('%s', ([, givenBack, problems]) => {
-    const world = watched(true)
+    const world = watched({ breaker: true })
     world.claim('one', 1)
     world.saves(a, 1)
     if (givenBack) world.saves(a, 0)

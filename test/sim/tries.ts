@@ -1,7 +1,7 @@
 import type { HeldLane } from '../../src/dead-letter/letter.ts'
 import type { Failure } from '../../src/failure/failure.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
-import { breakerOf, firstDelayMs, outageLanes, type StepsSettings, type Tried } from './steps.ts'
+import { breakerOf, firstDelayMs, outageLanes, pausesAfter, type StepsSettings, type Tried } from './steps.ts'
 import type { Begun, Known, Tenure, Watcher } from './walk.ts'
 
 /** What an event has behind it since its lane was let go for the last time. */
@@ -18,6 +18,8 @@ interface Life {
 interface Standing {
   readonly failing: Map<string, { readonly position: number; readonly life: Life; readonly why: string | undefined }>
   readonly failedBefore: Set<string>
+  /** How often that was, one after the other. */
+  inARow: number
   outage: 'none' | 'standing' | 'over'
   /** What it gave back for that, by position: how much had counted. */
   readonly givenBack: Map<number, number>
@@ -62,6 +64,7 @@ export class Tries implements Watcher {
     this.#standings.set(tenure, {
       failing: new Map(),
       failedBefore: new Set(),
+      inARow: 0,
       outage: 'none',
       givenBack: new Map(),
       commits: 0,
@@ -136,6 +139,7 @@ export class Tries implements Watcher {
     if (begunMs - (standing.stoodAt ?? begunMs) >= firstDelayMs - 1) standing.stoodAt = undefined
     for (const lane of standing.failing.keys()) standing.failedBefore.add(lane)
     standing.failing.clear()
+    standing.inARow = 0
     if (standing.outage === 'standing') standing.outage = 'over'
   }
 
@@ -151,16 +155,20 @@ export class Tries implements Watcher {
 
   #failed(standing: Standing, { lane, position }: Known, why: string | undefined): void {
     const { failing, failedBefore, outage } = standing
+    const { stops, breaker, attempts } = this.#settings
     failing.set(lane, { position, life: this.#lifeOf(position), why })
+    standing.inARow++
     if (failing.size < outageLanes) return
     for (const one of failing.keys()) this.#excused.add(one)
     // Several that failed for the first time, and alike: that is one, whatever else is taken for one.
     const isCertain = [...failing].every(([one, about]) => about.why === why && !failedBefore.has(one))
-    if (outage !== 'none' || !isCertain || this.#settings.breaker) return
+    // Who pauses by then for what failed before asks no more whether it is one.
+    const isPaused = stops === 'pause' && standing.inARow > pausesAfter
+    if (outage !== 'none' || !isCertain || isPaused || breaker) return
     standing.outage = 'standing'
     standing.commits = 0
     for (const [one, { life, position: at }] of failing) {
-      const isDecided = life.counting >= this.#settings.attempts || this.#lanes.get(one)?.redrive !== undefined
+      const isDecided = life.counting >= attempts || this.#lanes.get(one)?.redrive !== undefined
       if (isDecided) continue
       standing.givenBack.set(at, life.counting)
       life.counting = 0
