@@ -33,7 +33,7 @@ it.for([
 it.for([
   ['after one less', [1, 2], 4],
   ['together with the last of them', [1, 2, 3], 3],
-  ['together with the last two of them', [1, 3, 3], 3],
+  ['together with all but one of them', [1, 3, 3, 3], 3],
   ['after one that went through between them', [1, 2, -3, 3], 4],
 ] as const)('blames nobody who begins %s', ([, failedAt, begunAt]) => {
   expect(watched(failedAt, begunAt)).toEqual([])

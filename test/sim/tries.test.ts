@@ -105,17 +105,17 @@ describe('what an outage gives back', () => {
 })
 
 describe('a policy that pauses', () => {
-  const tooSoonFor = ({ id }: Known) => [`I11 ${id} was parked after 0 failures, and has 2 tries`]
+  const tooSoonFor = ({ id }: Known) => [`I11 ${id} was parked after 0 failures, and has 3 tries`]
   it.for([
-    ['gives nothing back when it paused before there were several', [a, b, a, c], a, []],
+    ['gives nothing back when it paused before there were several', [a, b, a, c, undefined, a], a, []],
     ['gives it back when the one that makes it pause is one of several', [a, b, c], a, tooSoonFor(a)],
     ['gives it back when what failed before was answered', [a, a, undefined, b, c, d], b, tooSoonFor(b)],
   ] as const)('%s', ([, failing, parked, problems]) => {
-    const world = watched({ stops: 'pause', attempts: 2 })
+    const world = watched({ stops: 'pause' })
     world.claim('one', 1)
     for (const event of failing) {
       if (event) world.fail(event)
-      else world.succeed(a)
+      else world.succeed(d)
     }
     world.parks(parked, 2)
     expect(world.tries.problems).toEqual(problems)
