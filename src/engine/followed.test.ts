@@ -22,12 +22,12 @@ import { createScriptedSource } from '../testing/source.ts'
 
 describe('an event that fails first, and kills when it is tried again', () => {
   /** Fails first, and then kills. */
-  function fickle() {
+  function fickle(kind: 'transient' | 'permanent' = 'transient') {
     const failedIn = new Set<Mortal>()
     return (life: Mortal): unknown => {
       if (failedIn.has(life)) return die(life)
       failedIn.add(life)
-      throw failure.transient('not yet')
+      throw failure[kind]('not yet')
     }
   }
 
@@ -50,6 +50,24 @@ describe('an event that fails first, and kills when it is tried again', () => {
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 7, held: 2 })
     expect(await trialsOf(world)).toEqual([])
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
+  })
+
+  it('is parked also where its policy tries again what is its own fault', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'bad'], 2)
+    const tryIt = fickle('permanent')
+    const { untilOneLives } = livesOf(
+      world,
+      ({ key }, life) => (key === 'bad' ? tryIt(life) : undefined),
+      definePolicy({ permanent: retry({ attempts: 100, backoff: fixed('1s') }).then(park), outage: false }),
+    )
+    const { engine, deaths } = await untilOneLives()
+    expect(deaths).toBe(3)
+    expect((await heldOf(engine, 'notify')).map(({ sequence, status }) => [sequence, status])).toEqual([
+      [1, 'parked'],
+      [2, 'queued'],
+    ])
+    expect(await trialsOf(world)).toEqual([])
   })
 
   it('is parked as soon when others have the partition in between, and hand it on', async () => {

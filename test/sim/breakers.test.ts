@@ -26,7 +26,7 @@ it.for([
   ['after so many that failed at once', [1, 1, 1], 4],
   ['together with one more than that', [1, 2, 3, 4], 4],
 ] as const)('blames who begins %s', ([, failedAt, begunAt]) => {
-  const problem = `I10 e-9 was begun after 3 failures in a row, and calls never opened`
+  const problem = 'I10 e-9 was begun after 3 failures in a row, and calls never opened'
   expect(watched(failedAt, begunAt)).toEqual([problem])
 })
 

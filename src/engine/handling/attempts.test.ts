@@ -696,6 +696,14 @@ describe('after a death', () => {
       expect(desk.partition.held.size).toBe(0)
     })
 
+    it('keeps nobody waiting when nothing is to begin any more', () => {
+      const { attempts, desk } = accused()
+      const isFree = () => desk.parts.solitude.begin({ wake: () => undefined })
+      expect([attempts.isAccusing, isFree()]).toEqual([true, false])
+      attempts.suspend()
+      expect([attempts.isAccusing, isFree()]).toEqual([false, true])
+    })
+
     it('is neither while the store does not say, and is asked about again', async () => {
       const { attempts, script, turn, called, desk } = accused()
       script.trials = trials

@@ -79,7 +79,7 @@ export class Verdicts {
       tracer.hook(handler.onError, error, tried.event, tried.ctx)
       waits.report(entry.lane, tried.pass, isOwn)
     }
-    if (tried && !isOwn) this.#follow(entry)
+    if (tried) this.#follow(entry)
     // Where the order is kept, it is this event that everything waits for.
     if (flow.standstill?.why === 'order' && !entry.isLetter && tried?.pass.entry !== 'probe')
       return this.#stillBlocks(track, entry, found, failure)
