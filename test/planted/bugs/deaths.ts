@@ -354,6 +354,14 @@ export const deathBugs: readonly Bug[] = [
     suite: ['src/engine/followed.test.ts'],
   },
   {
+    name: 'own-failures-not-followed',
+    tells: 'An event kills without end where its policy tries again what is its own fault, and it kills only then.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `    if (tried) this.#follow(entry)`,
+    replace: `    if (tried && !isOwn) this.#follow(entry)`,
+    suite: ['src/engine/followed.test.ts'],
+  },
+  {
     name: 'followed-without-the-dead',
     tells:
       'That others died over an event is forgotten as soon as it fails, so it kills more processes than it should.',
