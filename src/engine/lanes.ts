@@ -86,6 +86,13 @@ export async function processLanes(
   return work.outcome()
 }
 
+/** A lane that a person lets go, before anything of it is tried. */
+export function beginLane(partition: Partition, task: RedriveTask): Outcome {
+  const work = new Work(partition, noRefusals)
+  work.letGo(task)
+  return work.outcome()
+}
+
 function single({ lane, letters: [first, second], next }: LetterQueue): LetterQueue {
   const behind = second && { sequence: second.sequence, position: second.event.position }
   return { lane, letters: first ? [first] : [], next: behind ?? next }

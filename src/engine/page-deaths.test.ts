@@ -19,7 +19,7 @@ import {
   type Store,
 } from '../index.ts'
 import type { Subscription } from '../subscription/subscription.ts'
-import type { Trial } from '../subscription/subscription-store.ts'
+import type { CommitOutcome, Trial } from '../subscription/subscription-store.ts'
 import { createScriptedSource } from '../testing/source.ts'
 
 // Projections whose events kill the process, in virtual time. Those that really do are in test/handlers.
@@ -122,14 +122,18 @@ describe.for([
 describe('after deaths', () => {
   /** So many die over one event, the last of them over it alone; gives that one's trial. */
   async function die(world: World, consumerOf: (life: () => Mortal) => Consumer | Handler): Promise<Trial> {
+    await dieOver(world, consumerOf)
+    const trial = (await trialsOf(world, 'sums')).find(({ position }) => position === 2)
+    return trial as Trial
+  }
+
+  async function dieOver(world: World, consumerOf: (life: () => Mortal) => Consumer | Handler): Promise<void> {
     for (let deaths = 0; deaths < 3; deaths++) {
       const life: Mortal = createMortal(world, [consumerOf(() => life)])
       await life.engine.start()
       await world.runtime.advance(leaseMs + 5_000)
       expect(life.isDead).toBe(true)
     }
-    const trial = (await trialsOf(world, 'sums')).find(({ position }) => position === 2)
-    return trial as Trial
   }
 
   const handlerWith = (failure: Policy) => (life: () => Mortal) =>
@@ -252,6 +256,101 @@ describe('after deaths', () => {
     await engine.start()
     await world.runtime.advance(60_000)
     expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 42, held: 0 })
+  })
+
+  it.for([
+    ['a fold', 'sums', sums],
+    ['SQL', 'lines', lines],
+  ] as const)('and where nothing else is left to try: %s', async ([, name, consumerOf]) => {
+    await using world = await createWorld()
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1), credited(deadly)])
+    await dieOver(world, consumerOf)
+    const { subscriptions } = world.store
+    let parked = 0
+    const unheard = (outcome: CommitOutcome) => {
+      if (parked++ === 0) throw away()
+      return outcome
+    }
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        commit: async (commit) => {
+          const outcome = await subscriptions.commit(commit)
+          return commit.held.length > 0 ? unheard(outcome) : outcome
+        },
+        perform: async (...args) => unheard(await subscriptions.perform(...args)),
+      },
+    }
+    const engine = world.engine([consumerOf(() => never)], { store })
+    await engine.start()
+    await world.runtime.advance(leaseMs + 20_000)
+    expect(await countsOf(engine, name)).toMatchObject({ applied: 1, held: 1 })
+    await ask(world.store, name)
+    await world.runtime.advance(20_000)
+    expect(parked).toBeGreaterThan(0)
+    expect(await countsOf(engine, name)).toMatchObject({ applied: 2, held: 0 })
+  })
+
+  /** One parks it, and stops while the others are still tried one by one; a person lets it go. */
+  async function parkAndAsk(world: World, consumerOf: (life: () => Mortal) => Consumer, name: string) {
+    const log = createLog({ store: world.store, events: bank })
+    await log.append('a', [credited(1), credited(deadly)])
+    for (let i = 0; i < 40; i++) await log.append('b', [credited(100 + i)])
+    await dieOver(world, consumerOf)
+    const { subscriptions } = world.store
+    let commits = 0
+    const slowly = async () => {
+      commits++
+      await world.runtime.timers.sleep(1_000)
+    }
+    const store: Store = {
+      ...world.store,
+      subscriptions: {
+        ...subscriptions,
+        commit: (commit) => slowly().then(() => subscriptions.commit(commit)),
+        perform: (...args) => slowly().then(() => subscriptions.perform(...args)),
+      },
+    }
+    const engine = world.engine([consumerOf(() => never)], { store })
+    await engine.start()
+    while (commits < 6) await world.runtime.advance(500)
+    const stopped = engine.stop()
+    await world.runtime.advance(10_000)
+    await stopped
+    expect((await heldOf(engine, name)).map(({ failure }) => failure?.rule)).toEqual(['crash'])
+    expect(await trialsOf(world, name)).not.toEqual([])
+    return ask(world.store, name)
+  }
+
+  it.for([
+    ['a fold', 'sums', sums],
+    ['SQL', 'lines', lines],
+  ] as const)('what is let go by a person is tried by the next process: %s', async ([, name, consumerOf]) => {
+    await using world = await createWorld()
+    const id = await parkAndAsk(world, consumerOf, name)
+    const engine = world.engine([consumerOf(() => never)])
+    await engine.start()
+    await world.runtime.advance(60_000)
+    expect(await countsOf(engine, name)).toMatchObject({ applied: 42, held: 0 })
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', byState: { done: 1 } })
+    expect(await trialsOf(world, name)).toEqual([])
+  })
+
+  it.for([
+    ['a fold', 'sums', sums],
+    ['SQL', 'lines', lines],
+  ] as const)('and is parked again when it still kills: %s', async ([, name, consumerOf]) => {
+    await using world = await createWorld()
+    const id = await parkAndAsk(world, consumerOf, name)
+    const { engine, deaths } = await untilOneLives(world, (life) => [consumerOf(life)])
+    expect(deaths).toBeGreaterThan(0)
+    expect(deaths).toBeLessThan(4)
+    await world.runtime.advance(60_000)
+    expect(await countsOf(engine, name)).toMatchObject({ applied: 41, held: 1 })
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', byState: { failed: 1 } })
+    expect(await trialsOf(world, name)).toEqual([])
   })
 
   it('is as quick as before when the suspects are through, and leaves no trial behind', async () => {

@@ -8,10 +8,11 @@ import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.t
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
 import { Caution } from './caution.ts'
 import { readEvent } from './interpret.ts'
-import { type LaneBatch, loadLanes, processLanes } from './lanes.ts'
+import { beginLane, type LaneBatch, loadLanes, processLanes } from './lanes.ts'
 import { performPage, processPage } from './page.ts'
 import type { Partition } from './partition.ts'
 import { Reading } from './reading.ts'
+import { endsHead } from './redriving.ts'
 import { Releases } from './releases.ts'
 import type { NextState } from './state.ts'
 import { destination, type Loop, type Step, type Tenure } from './tenure.ts'
@@ -62,7 +63,7 @@ export class PageLoop implements Loop {
   #trying: number | undefined
   /** Somebody elsewhere in the process wants to be alone. */
   #isWaiting = false
-  /** What the database refused, and what processes died over. */
+  /** What the database refused in the step before, and what processes died over. */
   readonly #refusals = new Map<number, Failure>()
   /** Something of a page was refused: events are taken so that it is clear which of them is to blame. */
   #isCareful = false
@@ -119,6 +120,15 @@ export class PageLoop implements Loop {
   }
 
   async step(): Promise<Step> {
+    try {
+      return await this.#step()
+    } catch (error) {
+      this.#trust()
+      throw error
+    }
+  }
+
+  async #step(): Promise<Step> {
     // First of all, and whatever else can't be had: everybody waits for it.
     if (this.#caution.isOnTrial) await this.#standDown()
     // What was in memory when a step threw is worth nothing: it may have been committed, or not.
@@ -203,6 +213,8 @@ export class PageLoop implements Loop {
   }
 
   async #takeLanes(partition: Partition, batch: LaneBatch): Promise<Step> {
+    const letGo = this.#caution.isAlone ? await this.#letGo(partition, batch) : undefined
+    if (letGo) return letGo
     if (!this.#isAdmitted()) return 'idle'
     const { clock } = this.#parts.runtime
     const begun = clock.mono()
@@ -221,6 +233,21 @@ export class PageLoop implements Loop {
     const done = await this.#settle(partition, outcome, result, begun)
     this.#fitPage(Math.max(1, outcome.letters.length), clock.mono() - begun)
     return done
+  }
+
+  /**
+   * Who lets a lane go has mended what was deadly about its head, and what was before does not count any more. That is in the store before it
+   * is tried: whoever comes after another death could not tell the one from the other.
+   */
+  async #letGo(partition: Partition, { tasks }: LaneBatch): Promise<Step | undefined> {
+    const [task] = tasks.values()
+    if (!task || endsHead(task)) return undefined
+    const outcome = beginLane(partition, task)
+    const { redriven } = outcome
+    const refused = await this.#write({ endedTrials: this.#caution.forget(task.position), redriven }, outcome)
+    if (refused) return refused
+    this.#releases.accept(outcome, false)
+    return 'worked'
   }
 
   /** Takes lanes to their outcome and to the store, as a page is. */
@@ -294,14 +321,23 @@ export class PageLoop implements Loop {
     return this.#caution.refusalOf(position)
   }
 
-  /** A commit of nothing but this. Gives how the step ends if there is none. */
-  async #write(aside: Pick<Commit, 'trial' | 'endedTrials'>): Promise<Step | undefined> {
-    const commit = this.#tenure.commitOf(emptyOutcome, this.#destination(undefined), aside)
+  /** A commit in which nothing was tried. Gives how the step ends if there is none. */
+  async #write(
+    aside: Pick<Commit, 'trial' | 'endedTrials' | 'redriven'>,
+    outcome = emptyOutcome,
+  ): Promise<Step | undefined> {
+    const commit = this.#tenure.commitOf(outcome, this.#destination(undefined), aside)
     const result = await this.#tenure.commit(commit)
-    if (result.outcome !== 'committed') return this.#tenure.refuse(result)
+    if (result.outcome !== 'committed') return this.#refuse(result)
     this.#tenure.accept(commit)
-    this.#caution.committed(aside)
+    this.#caution.committed(aside, 0)
     return undefined
+  }
+
+  /** It is not in the store. Who paused it, or changed a letter, may have seen to what was refused before. */
+  #refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
+    this.#trust()
+    return this.#tenure.refuse(result)
   }
 
   /**
@@ -405,7 +441,7 @@ export class PageLoop implements Loop {
     if (!tenure.lease || seen === before.position || tenure.pause) return 'worked'
     const nothing = { events: [], through: seen }
     const result = await tenure.commit(this.#commitOf(emptyOutcome, nothing))
-    if (result.outcome !== 'committed') return tenure.refuse(result)
+    if (result.outcome !== 'committed') return this.#refuse(result)
     this.#accept(partition, emptyOutcome, nothing)
     return 'worked'
   }
@@ -441,7 +477,7 @@ export class PageLoop implements Loop {
     page?: SourcePage,
   ): Promise<Step> {
     const { subscription, runtime, emitter, rate, teller, changed, working, share } = this.#parts
-    if (result.outcome !== 'committed') return this.#tenure.refuse(result)
+    if (result.outcome !== 'committed') return this.#refuse(result)
     const { counts } = outcome
     this.#accept(partition, outcome, page)
     const events = page ? totalOf(counts) : -counts.held
@@ -475,6 +511,7 @@ export class PageLoop implements Loop {
     partition.rows.trim()
   }
 
+  /** Nothing is known of what was refused: it went through, or whether it did is in doubt. If it is tried again, that is found out again. */
   #trust(): void {
     this.#refusals.clear()
     this.#reading.endBefore(undefined)

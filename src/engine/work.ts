@@ -205,6 +205,13 @@ export class Work {
     })
   }
 
+  /** A lane that a person wants to go, of which nothing is taken yet. */
+  letGo(task: RedriveTask): void {
+    this.begin(task.lane, task)
+    this.#letters.push({ change: 'status', position: task.position, status: 'retrying' })
+    this.#tell(this.#partition.held.get(task.lane) as HeldLane, 'running')
+  }
+
   /** It is not as it was when somebody wanted it to be let go. */
   pass({ redrive, lane }: RedriveTask): void {
     this.#redriven.push({ redrive, lane, letters: 0, state: 'passed' })

@@ -72,18 +72,27 @@ class World {
     this.#effect(who, 'subscriptions.acquit', ['calls', 1], outcome)
   }
 
+  /** At the same instant it says what it tries: that had to wait until then, and was told of later than what it had waited with. */
+  acquitsAndTries(who: string, position: number): void {
+    this.claims(who)
+    this.loads(who)
+    this.acquits(who)
+    this.#commits(who, { trial: { position, instance: who } }, this.#history.happenings.length - 1)
+  }
+
   blames(who: string, position: number): void {
     this.#commits(who, { held: [{ event: { position }, failure: { code: 'EVENT_DEADLY' } }] })
   }
 
-  #commits(who: string, part: object): void {
+  #commits(who: string, part: object, atMs?: number): void {
     const lease = { subscription: 'calls', partition: 1, owner: who, epoch: this.#epoch }
     const commit = { lease, held: [], letters: [], lanes: [], ...part }
-    this.#effect(who, 'subscriptions.commit', [commit], { value: { outcome: 'committed' } })
+    this.#effect(who, 'subscriptions.commit', [commit], { value: { outcome: 'committed' } }, atMs)
   }
 
-  #effect(who: string, what: string, about: readonly unknown[], outcome: object): void {
-    this.#history.add(this.#history.happenings.length, who, 'effect', what, { what, about, ...outcome })
+  #effect(who: string, what: string, about: readonly unknown[], outcome: object, atMs?: number): void {
+    const { length } = this.#history.happenings
+    this.#history.add(atMs ?? length, who, 'effect', what, { what, about, ...outcome })
   }
 }
 
@@ -134,6 +143,47 @@ describe('who judges the deaths of processes', () => {
     world.loads('judge')
     world.blames('judge', 7)
     expect(world.problems).toEqual([])
+  })
+
+  it('knows that what is told of at the instant of a word taken back was there before', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.acquitsAndTries('third', 8)
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual([])
+  })
+
+  it('counts what one tries after it had taken its word back', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.acquits('third')
+    world.tries('third', 8)
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual(['P9 event-7 is blamed for deaths that were not its own'])
+  })
+
+  it.for([
+    ['nobody', undefined, ['P9 event-7 was let go, and is blamed again without a try']],
+    ['somebody tried another one', 8, ['P9 event-7 was let go, and is blamed again without a try']],
+    ['somebody tried it', 7, []],
+    ['somebody tried everything', 0, []],
+  ] as const)('finds who is blamed though a person let it go, and since then %s', ([, tried, problems]) => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.tries('third', 7)
+    world.learns('third', 'a wish', 7, 'redrive')
+    if (tried !== undefined) world.tries('fourth', tried)
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual(problems)
   })
 
   it('counts one who put off what it had tried for the living', () => {

@@ -34,6 +34,10 @@ export class Deaths implements Watcher {
   /** How often an event has failed in one process, which lived. */
   readonly #lived = new Map<number, { readonly tenure: Tenure; readonly times: number }>()
   readonly #redrives = new Map<string, string | undefined>()
+  /** What was let go, and nobody has tried since, or said that it would. */
+  readonly #untried = new Set<number>()
+  /** When a process took its word back, for a partition. */
+  readonly #acquittedAt = new Map<string, number>()
 
   constructor(known: readonly Known[]) {
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
@@ -56,14 +60,18 @@ export class Deaths implements Watcher {
 
   /** What is let go by another person's wish was mended, or so they think: it begins anew, though it may kill before anything is committed. */
   asked(tasks: readonly RedriveTask[]): void {
-    for (const { lane, redrive, act } of tasks) {
+    for (const { lane, position, redrive, act } of tasks) {
       if (act !== 'redrive') continue
-      if (this.#redrives.get(lane) !== redrive) this.#forget((event) => event.lane === lane)
+      if (this.#redrives.get(lane) !== redrive) {
+        this.#forget((event) => event.lane === lane)
+        this.#untried.add(position)
+      }
       this.#redrives.set(lane, redrive)
     }
   }
 
-  acquitted(who: string, partition: number): void {
+  acquitted(who: string, partition: number, atMs: number): void {
+    this.#acquittedAt.set(`${who}/${partition}`, atMs)
     this.#open.set(
       partition,
       this.#openIn(partition).filter((one) => one.who !== who),
@@ -77,6 +85,7 @@ export class Deaths implements Watcher {
   begun({ number, event, tenure }: Begun): void {
     if (!tenure) return
     const { id, position, partition } = event
+    this.#untried.delete(position)
     const running = this.#running.get(tenure.who) ?? new Map()
     this.#running.set(tenure.who, running)
     const isAlone = this.#openIn(partition).some((one) => one.position === position && one.who === tenure.who)
@@ -104,7 +113,7 @@ export class Deaths implements Watcher {
     if (times >= maxDeaths) this.#deaths.delete(position)
   }
 
-  committed(commit: Commit, tenure: Tenure): void {
+  committed(commit: Commit, tenure: Tenure, atMs: number): void {
     const { held, letters, lanes, trial, endedTrials = [], acquitted } = commit
     for (const { event, failure } of held) this.#judge(event.position, failure, tenure)
     for (const change of letters) if (change.change === 'failed') this.#judge(change.position, change.failure, tenure)
@@ -120,7 +129,11 @@ export class Deaths implements Watcher {
     const left = open.filter((one) => !endedTrials.includes(one.position) && !isTakenBack(one))
     const ended = open.filter((one) => !left.includes(one) && one.who !== tenure.who)
     this.#ended.set(tenure, [...(this.#ended.get(tenure) ?? []), ...ended])
-    const own = trial ? [{ position: trial.position, who: tenure.who }] : []
+    // It had to wait for somebody whose time was up, and that came out when the word was taken back: it was there before, and is told of later.
+    const wasBefore = this.#acquittedAt.get(`${tenure.who}/${tenure.partition}`) === atMs
+    const own = trial && !wasBefore ? [{ position: trial.position, who: tenure.who }] : []
+    const isMeant = ({ position }: Known) => trial?.position === position || trial?.position === 0
+    this.#tried((event) => event.partition === tenure.partition && isMeant(event))
     this.#open.set(tenure.partition, [...left, ...own])
   }
 
@@ -133,9 +146,15 @@ export class Deaths implements Watcher {
     const all = [...found, ...(this.#ended.get(tenure) ?? [])]
     const isOneOfMany = all.some((one) => one.position !== position && one.position !== 0)
     this.#deaths.delete(position)
+    if (this.#untried.has(position)) this.problems.push(`P9 ${id} was let go, and is blamed again without a try`)
     if (alone < (isOneOfMany ? 2 : 1)) this.problems.push(`P9 ${id} is blamed for deaths that were not its own`)
     // The first of them left no word.
     else if (1 + beside + alone < maxDeaths) this.problems.push(`P9 ${id} is blamed for ${1 + beside + alone} deaths`)
+  }
+
+  #tried(isMeant: (event: Known) => boolean): void {
+    for (const position of this.#untried)
+      if (isMeant(this.#byPosition.get(position) as Known)) this.#untried.delete(position)
   }
 
   #openIn(partition: number): readonly Open[] {

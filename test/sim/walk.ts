@@ -41,7 +41,7 @@ export interface Watcher {
   released?(lease: Lease): void
   committed?(commit: Commit, tenure: Tenure, atMs: number): void
   /** It lives, and says so. */
-  acquitted?(who: string, partition: number): void
+  acquitted?(who: string, partition: number, atMs: number): void
   /** It learns what people want to be tried again. */
   asked?(tasks: readonly RedriveTask[]): void
   saved?(who: string, breaker: { readonly name: string; readonly record: string }): void
@@ -103,7 +103,7 @@ export function walk(
       for (const watcher of watchers) watcher.asked?.((value ?? []) as readonly RedriveTask[])
     // One that the store refused took nothing back.
     if (what === 'subscriptions.acquit' && asked === subscription && !('error' in done))
-      for (const watcher of watchers) watcher.acquitted?.(who, partition as number)
+      for (const watcher of watchers) watcher.acquitted?.(who, partition as number, atMs)
     if (what === 'breakers.save' && value === true)
       for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })
     const lease = isAccepted(done) ? (asked as Commit).lease : (asked as Lease | undefined)
