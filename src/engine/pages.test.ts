@@ -205,6 +205,12 @@ function limitSums(file: string, table: string) {
   db.close()
 }
 
+function unlimitSums(file: string) {
+  const db = new DatabaseSync(file)
+  for (const verb of ['INSERT', 'UPDATE']) db.exec(`DROP TRIGGER most_${verb}`)
+  db.close()
+}
+
 const sums = defineProjection('sums', {
   events: bank,
   initial: () => ({ sum: 0 }),
@@ -783,6 +789,33 @@ describe('held lanes and pages', () => {
     const [parked] = await setup.world.store.letters.list({ subscription: 'own', position: 2 })
     expect(parked).toMatchObject({ attemptsTotal: 1, attempts: [{ failure: { rule: 'row' } }] })
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 42, held: 2 })
+  })
+
+  it.for([
+    ['nobody heard that it was parked', 'unheard'],
+    ['a person changed it before it was parked', 'changed'],
+  ] as const)('tries a letter whose row was refused once more, when the rule is gone, and %s', async ([, how]) => {
+    await using setup = await looping({ consumer: sums })
+    const { world, loop, seen, lease } = setup
+    limitSums(world.store.file, 'sums')
+    await setup.log.append('a', [credited(60)])
+    expect(await loop.step()).toBe('refused')
+    setup.next.commit = (async () => {
+      if (how === 'changed') return { outcome: 'fenced', epoch: lease.epoch, owner: lease.owner }
+      await world.store.subscriptions.commit(seen.commits.at(-1) as Commit)
+      throw away()
+    }) as never
+    if (how === 'changed') expect(await loop.step()).toBe('refused')
+    else await expect(loop.step()).rejects.toThrow('took the store away')
+    unlimitSums(world.store.file)
+    if (how === 'unheard') {
+      expect(await setup.held()).toEqual(['a parked 1'])
+      await ask(world.store, 'sums')
+      loop.redriven()
+    }
+    await setup.settle(loop)
+    expect(await setup.held()).toEqual([])
+    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 1, held: 0 })
   })
 
   it('are both kept well within the lease', async () => {

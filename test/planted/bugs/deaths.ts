@@ -362,6 +362,47 @@ export const deathBugs: readonly Bug[] = [
     suite: ['src/engine/followed.test.ts'],
   },
   {
+    name: 'refusals-outlive-a-throw',
+    tells:
+      'An event that is let go is parked again without a try, by the process that never heard that it had parked it.',
+    file: 'src/engine/pages.ts',
+    find: `    } catch (error) {
+      this.#trust()
+      throw error`,
+    replace: `    } catch (error) {
+      throw error`,
+    suite: ['src/engine/page-deaths.test.ts', 'src/engine/pages.test.ts'],
+  },
+  {
+    name: 'refusals-outlive-a-person',
+    tells: 'An event that was mended while it was about to be parked is parked for what it was before.',
+    file: 'src/engine/pages.ts',
+    find: `    this.#trust()
+    return this.#tenure.refuse(result)`,
+    replace: `    return this.#tenure.refuse(result)`,
+    suite: ['src/engine/pages.test.ts'],
+  },
+  {
+    name: 'let-go-and-still-accused',
+    tells: 'An event that a person lets go is parked again without a try, for those who died before it was mended.',
+    file: 'src/engine/pages.ts',
+    find: `endedTrials: this.#caution.forget(task.position), redriven`,
+    replace: `endedTrials: [], redriven`,
+    suite: ['src/engine/page-deaths.test.ts'],
+  },
+  {
+    name: 'let-go-without-a-word',
+    tells: 'An event that is let go kills without end: each time those who died over it are forgotten.',
+    file: 'src/engine/pages.ts',
+    find: `    const refused = await this.#write({ endedTrials: this.#caution.forget(task.position), redriven }, outcome)
+    if (refused) return refused
+    this.#releases.accept(outcome, false)
+    return 'worked'`,
+    replace: `    const refused = await this.#write({ endedTrials: this.#caution.forget(task.position) })
+    return refused`,
+    suite: ['src/engine/page-deaths.test.ts'],
+  },
+  {
     name: 'followed-without-the-dead',
     tells:
       'That others died over an event is forgotten as soon as it fails, so it kills more processes than it should.',
