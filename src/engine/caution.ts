@@ -93,11 +93,6 @@ export class Caution {
     this.#suspicion.blame(position)
   }
 
-  /** A person has decided about an event. Gives the trials that are over. */
-  forget(position: number): readonly number[] {
-    return this.#suspicion.forget(position)
-  }
-
   /** What has to be in the store before an event, or the page that it begins, may be tried. */
   trialOf(position: number): Trial | undefined {
     const trial = this.#suspicion.trialOf(position)

@@ -86,9 +86,10 @@ export async function processLanes(
   return work.outcome()
 }
 
-/** A lane that a person lets go, before anything of it is tried. */
-export function beginLane(partition: Partition, task: RedriveTask): Outcome {
+/** A lane that a person lets go, before anything of it is tried, and those that can't be. */
+export function beginLane(partition: Partition, task: RedriveTask, passed: readonly RedriveTask[]): Outcome {
   const work = new Work(partition, noRefusals)
+  for (const other of passed) work.pass(other)
   work.letGo(task)
   return work.outcome()
 }

@@ -18,6 +18,7 @@ import {
   type SqlProjection,
   type Store,
 } from '../index.ts'
+import type { RedriveRequest } from '../redrive/redrive.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { CommitOutcome, Trial } from '../subscription/subscription-store.ts'
 import { createScriptedSource } from '../testing/source.ts'
@@ -294,7 +295,12 @@ describe('after deaths', () => {
   })
 
   /** One parks it, and stops while the others are still tried one by one; a person lets it go. */
-  async function parkAndAsk(world: World, consumerOf: (life: () => Mortal) => Consumer, name: string) {
+  async function parkAndAsk(
+    world: World,
+    consumerOf: (life: () => Mortal) => Consumer,
+    name: string,
+    request: Partial<RedriveRequest> = {},
+  ) {
     const log = createLog({ store: world.store, events: bank })
     await log.append('a', [credited(1), credited(deadly)])
     for (let i = 0; i < 40; i++) await log.append('b', [credited(100 + i)])
@@ -321,7 +327,7 @@ describe('after deaths', () => {
     await stopped
     expect((await heldOf(engine, name)).map(({ failure }) => failure?.rule)).toEqual(['crash'])
     expect(await trialsOf(world, name)).not.toEqual([])
-    return ask(world.store, name)
+    return ask(world.store, name, request)
   }
 
   it.for([
@@ -351,6 +357,16 @@ describe('after deaths', () => {
     expect(await countsOf(engine, name)).toMatchObject({ applied: 41, held: 1 })
     expect(await found(world.store, id)).toMatchObject({ status: 'done', byState: { failed: 1 } })
     expect(await trialsOf(world, name)).toEqual([])
+  })
+
+  it('what a person discards is not tried while the others are tried one by one', async () => {
+    await using world = await createWorld()
+    const id = await parkAndAsk(world, sums, 'sums', { act: 'discard' })
+    const engine = world.engine([sums(() => never)])
+    await engine.start()
+    await world.runtime.advance(60_000)
+    expect(await countsOf(engine, 'sums')).toMatchObject({ applied: 41, held: 0, discarded: 1 })
+    expect(await found(world.store, id)).toMatchObject({ status: 'done', letters: 1 })
   })
 
   it('is as quick as before when the suspects are through, and leaves no trial behind', async () => {

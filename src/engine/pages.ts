@@ -63,8 +63,10 @@ export class PageLoop implements Loop {
   #trying: number | undefined
   /** Somebody elsewhere in the process wants to be alone. */
   #isWaiting = false
-  /** What the database refused in the step before, and what processes died over. */
+  /** What the database refused, and what processes died over. */
   readonly #refusals = new Map<number, Failure>()
+  /** What was refused may be held by now, and a person may have let it go or changed it since. */
+  #isInDoubt = false
   /** Something of a page was refused: events are taken so that it is clear which of them is to blame. */
   #isCareful = false
 
@@ -123,7 +125,7 @@ export class PageLoop implements Loop {
     try {
       return await this.#step()
     } catch (error) {
-      this.#trust()
+      this.#isInDoubt = true
       throw error
     }
   }
@@ -160,14 +162,27 @@ export class PageLoop implements Loop {
 
   #adopt(loaded: Partition): void {
     this.#partition = loaded
+    if (this.#isInDoubt) this.#forgetHeld()
     this.#reading.forget()
     this.#releases.adopt(loaded.held)
+  }
+
+  /**
+   * Of what is held everything is found out again. What is still to come is known to be refused: where many are, and the store fails now and
+   * then, to begin anew each time would never end.
+   */
+  #forgetHeld(): void {
+    const { position } = this.#tenure.checkpoint as Checkpoint
+    for (const refused of this.#refusals.keys()) if (refused <= position) this.#refusals.delete(refused)
+    this.#isInDoubt = false
   }
 
   async #take(partition: Partition): Promise<Step> {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
     if (this.#tenure.pause) {
+      // Who paused it may well mend what was refused.
+      this.#trust()
       this.#caution.release()
       return 'paused'
     }
@@ -239,12 +254,12 @@ export class PageLoop implements Loop {
    * Who lets a lane go has mended what was deadly about its head, and what was before does not count any more. That is in the store before it
    * is tried: whoever comes after another death could not tell the one from the other.
    */
-  async #letGo(partition: Partition, { tasks }: LaneBatch): Promise<Step | undefined> {
+  async #letGo(partition: Partition, { tasks, passed }: LaneBatch): Promise<Step | undefined> {
     const [task] = tasks.values()
     if (!task || endsHead(task)) return undefined
-    const outcome = beginLane(partition, task)
+    const outcome = beginLane(partition, task, passed)
     const { redriven } = outcome
-    const refused = await this.#write({ endedTrials: this.#caution.forget(task.position), redriven }, outcome)
+    const refused = await this.#write({ endedTrials: [task.position], redriven }, outcome)
     if (refused) return refused
     this.#releases.accept(outcome, false)
     return 'worked'
@@ -334,9 +349,9 @@ export class PageLoop implements Loop {
     return undefined
   }
 
-  /** It is not in the store. Who paused it, or changed a letter, may have seen to what was refused before. */
+  /** It is not in the store: somebody paused it, or changed a letter. */
   #refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
-    this.#trust()
+    this.#isInDoubt = true
     return this.#tenure.refuse(result)
   }
 
@@ -511,7 +526,7 @@ export class PageLoop implements Loop {
     partition.rows.trim()
   }
 
-  /** Nothing is known of what was refused: it went through, or whether it did is in doubt. If it is tried again, that is found out again. */
+  /** Nothing is known of what was refused. If it is tried again, that is found out again. */
   #trust(): void {
     this.#refusals.clear()
     this.#reading.endBefore(undefined)

@@ -367,7 +367,7 @@ export const deathBugs: readonly Bug[] = [
       'An event that is let go is parked again without a try, by the process that never heard that it had parked it.',
     file: 'src/engine/pages.ts',
     find: `    } catch (error) {
-      this.#trust()
+      this.#isInDoubt = true
       throw error`,
     replace: `    } catch (error) {
       throw error`,
@@ -377,7 +377,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'refusals-outlive-a-person',
     tells: 'An event that was mended while it was about to be parked is parked for what it was before.',
     file: 'src/engine/pages.ts',
-    find: `    this.#trust()
+    find: `    this.#isInDoubt = true
     return this.#tenure.refuse(result)`,
     replace: `    return this.#tenure.refuse(result)`,
     suite: ['src/engine/pages.test.ts'],
@@ -386,7 +386,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'let-go-and-still-accused',
     tells: 'An event that a person lets go is parked again without a try, for those who died before it was mended.',
     file: 'src/engine/pages.ts',
-    find: `endedTrials: this.#caution.forget(task.position), redriven`,
+    find: `endedTrials: [task.position], redriven`,
     replace: `endedTrials: [], redriven`,
     suite: ['src/engine/page-deaths.test.ts'],
   },
@@ -394,12 +394,27 @@ export const deathBugs: readonly Bug[] = [
     name: 'let-go-without-a-word',
     tells: 'An event that is let go kills without end: each time those who died over it are forgotten.',
     file: 'src/engine/pages.ts',
-    find: `    const refused = await this.#write({ endedTrials: this.#caution.forget(task.position), redriven }, outcome)
+    find: `    const refused = await this.#write({ endedTrials: [task.position], redriven }, outcome)
     if (refused) return refused
     this.#releases.accept(outcome, false)
     return 'worked'`,
-    replace: `    const refused = await this.#write({ endedTrials: this.#caution.forget(task.position) })
-    return refused`,
+    replace: `    return this.#write({ endedTrials: [task.position] })`,
+    suite: ['src/engine/page-deaths.test.ts'],
+  },
+  {
+    name: 'refused-again-with-every-failure',
+    tells: 'Where many rows of a page are refused, and the store fails now and then, the page is never done.',
+    file: 'src/engine/pages.ts',
+    find: `    for (const refused of this.#refusals.keys()) if (refused <= position) this.#refusals.delete(refused)`,
+    replace: `    this.#trust()`,
+    suite: ['src/engine/pages.test.ts'],
+  },
+  {
+    name: 'discarded-and-tried-after-deaths',
+    tells: 'An event that a person discards is applied, while events are tried one by one after deaths.',
+    file: 'src/engine/pages.ts',
+    find: `    if (!task || endsHead(task)) return undefined`,
+    replace: `    if (!task) return undefined`,
     suite: ['src/engine/page-deaths.test.ts'],
   },
   {
