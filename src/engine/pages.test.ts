@@ -803,6 +803,11 @@ describe('held lanes and pages', () => {
     }) as never
     await expect(loop.step()).rejects.toThrow('took the store away')
     expect(await setup.held()).toEqual(['a parked 1'])
+    // It is found out again, as always, while the rule is there.
+    const id = await ask(world.store, 'sums')
+    loop.redriven()
+    for (let i = 0; i < 8; i++) await loop.step()
+    expect(await world.store.redrives.find(id)).toMatchObject({ byState: { failed: 1 } })
     unlimitSums(world.store.file)
     await ask(world.store, 'sums')
     loop.redriven()
@@ -1168,7 +1173,7 @@ describe('after a death', () => {
     await setup.log.append('c', [debited(1)])
     for (let i = 0; i < 2; i++) await setup.loop.step()
     expect(await setup.held()).toEqual(['a parked 1', 'c parked 2'])
-    await setup.log.append('b', many(2))
+    await setup.log.append('b', many(4))
     bug.isBad = false
     const moved = await ask(store, 'bug', { filter: { lane: 'c' } })
     const id = await ask(store, 'bug', { filter: { lane: 'a' } })
@@ -1184,13 +1189,15 @@ describe('after a death', () => {
     expect(await setup.held()).toEqual(['a retrying 1', 'c parked 2'])
     expect(await store.redrives.find(id)).toMatchObject({ letters: 0, byState: { running: 1 } })
     expect(await store.redrives.find(moved)).toMatchObject({ byState: { passed: 1 } })
-    // Four are suspected: two pages, and two letters.
+    // Four are suspected, and that it was begun is not one of them.
     expect([await loop.step(), loop.isSuspect]).toEqual(['worked', true])
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 1, held: 2 })
     expect([await loop.step(), loop.isSuspect]).toEqual(['worked', true])
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 2, held: 1 })
+    expect([await loop.step(), loop.isSuspect]).toEqual(['worked', true])
+    expect([await loop.step(), loop.isSuspect]).toEqual(['worked', false])
     await setup.settle(loop)
-    expect(await setup.stored()).toMatchObject({ trials: [], checkpoint: { counts: { applied: 3, held: 1 } } })
+    expect(await setup.stored()).toMatchObject({ trials: [], checkpoint: { counts: { applied: 5, held: 1 } } })
   })
 
   it('lets others have their turn when what is on trial is there no more', async () => {
