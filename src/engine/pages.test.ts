@@ -853,16 +853,19 @@ describe('held lanes and pages', () => {
     await using setup = await looping({ consumer: sums, pageEvents: 30 })
     limitSums(setup.world.store.file, 'sums')
     for (let i = 0; i < 12; i++) await setup.log.append(`key-${i}`, [credited(60)])
-    for (let i = 0; i < 6; i++) {
-      for (let j = 0; j < 4; j++) await setup.loop.step()
+    const failed = { loads: 0, commits: 0 }
+    for (let i = 0; i < 3; i++) {
+      for (let j = 0; j < 4; j++) expect(await setup.loop.step()).toBe('refused')
       setup.load.isAway = true
-      await setup.loop.step().catch(() => undefined)
+      await setup.loop.step().catch(() => failed.loads++)
       setup.load.isAway = false
       setup.next.commit = () => {
         throw away()
       }
-      await setup.loop.step().catch(() => undefined)
+      await setup.loop.step().catch(() => failed.commits++)
     }
+    expect(failed).toEqual({ loads: 3, commits: 3 })
+    expect(await setup.loop.step()).toBe('worked')
     expect((await setup.stored()).checkpoint).toMatchObject({ position: 12, counts: { applied: 0, held: 12 } })
   })
 
