@@ -3,8 +3,14 @@ import { History } from '../../src/testing/simulation/history.ts'
 import { Deaths } from './deaths.ts'
 import { type Known, walk } from './walk.ts'
 
-const known: readonly Known[] = [7, 8].map((position) => {
-  return { id: `event-${position}`, position, lane: `lane-${position}`, partition: 1, flaw: 'none' }
+const known: readonly Known[] = [7, 8, 9].map((position) => {
+  return {
+    id: `event-${position}`,
+    position,
+    lane: `lane-${position}`,
+    partition: position === 9 ? 2 : 1,
+    flaw: 'none',
+  }
 })
 
 /** Processes that try the events of one partition, one after the other, and what the store did for them. */
@@ -184,6 +190,27 @@ describe('who judges the deaths of processes', () => {
     world.loads('judge')
     world.blames('judge', 7)
     expect(world.problems).toEqual(problems)
+  })
+
+  it('finds none who is blamed for what one died over since a person let it go, without a word', () => {
+    const world = new World()
+    world.tries('first', 0)
+    world.tries('second', 7)
+    world.learns('second', 'a wish', 7, 'redrive')
+    world.dies('second', 7)
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual([])
+  })
+
+  it('finds who is blamed though a person let it go, and since then somebody tried everything elsewhere', () => {
+    const world = new World()
+    world.claims('first')
+    world.learns('first', 'a wish', 9, 'redrive')
+    world.tries('second', 0)
+    world.blames('second', 9)
+    expect(world.problems).toContain('P9 event-9 was let go, and is blamed again without a try')
   })
 
   it('counts one who put off what it had tried for the living', () => {
