@@ -97,7 +97,7 @@ export const letterBugs: readonly Bug[] = [
     if (folding) folding.done`,
     replace: `    if (version !== undefined) return
     if (folding) folding.done`,
-    suite: ['test/redrive/gaps.test.ts'],
+    suite: ['src/engine/redrive.test.ts'],
   },
   {
     name: 'lane-flows-with-letters-left',

@@ -68,7 +68,7 @@ export const redriveBugs: readonly Bug[] = [
     file: 'src/sqlite/letter-writes.ts',
     find: `        hold?.redrive ?? null,`,
     replace: `        null,`,
-    suite: ['test/redrive/model.test.ts'],
+    suite: ['src/sqlite/contract.test.ts'],
   },
   {
     name: 'redrive-lost-with-the-next-letter',
