@@ -3,13 +3,13 @@ import type { Bug } from '../bug.ts'
 /** What the simulator found, put back. */
 export const foundBugs: readonly Bug[] = [
   {
-    name: 'deadly-event-blamed-for-ever',
+    name: 'judged-twice',
     tells:
-      'An event that had killed its process can not be redriven by the process that parked it, however the code was mended.',
+      'An event that was parked for deaths and let go by a person is accused again by the process that parked it; when the store has set that right, what speaks for its neighbours is forgotten with it.',
     file: 'src/engine/suspicion.ts',
     find: `    if (this.#trials.length === 0 || this.#judged.has(position)) return undefined`,
     replace: `    if (this.#trials.length === 0) return undefined`,
-    suite: ['src/engine/page-deaths.test.ts'],
+    suite: ['src/engine/suspicion.test.ts'],
   },
   {
     name: 'acquitted-of-everything',
