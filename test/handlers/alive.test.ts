@@ -66,6 +66,7 @@ it.runIf(canStartServers())('a server that restarts, again and again, parks noth
     expect(await begun).toBe(true)
     if (!(await scene.isSettled())) inTheMiddle++
     await server.restart(restarts % 2 === 0 ? 'immediate' : 'fast')
+    await untilItAnswers(scene)
   }
   await expectAllDone(scene, team)
   expect(inTheMiddle).toBeGreaterThan(0)
@@ -115,10 +116,20 @@ async function endsCommit(scene: Scene, stopped: Member, waiting: Member, count:
   return hasBegun
 }
 
+/** A server that was restarted may not at first. What it has against us for longer is told by whoever asks next. */
+async function untilItAnswers(scene: Scene): Promise<void> {
+  const deadline = performance.now() + 15_000
+  const answers = () =>
+    scene.isSettled().then(
+      () => true,
+      () => performance.now() > deadline,
+    )
+  while (!(await answers())) await setTimeout(20)
+}
+
 async function expectAllDone(scene: Scene, team: Team): Promise<void> {
   const deadline = performance.now() + 60_000
-  // A server that was restarted may not answer at first.
-  while (!(await scene.isSettled().catch(() => false))) {
+  while (!(await scene.isSettled())) {
     if (performance.now() > deadline) break
     await setTimeout(20)
   }
