@@ -36,7 +36,44 @@ describe('where nobody died', () => {
   })
 })
 
+describe('who ends', () => {
+  it('ends what it has begun, and nothing else: others are still beside it', () => {
+    const { caution, solitude } = cautious([], { isInherited: false })
+    const running = { wake: () => undefined }
+    const mayBeAlone = () => {
+      const isAlone = solitude.enter(stranger)
+      solitude.leave(stranger)
+      return isAlone
+    }
+    solitude.begin(running)
+    // It has not begun at all.
+    caution.release()
+    expect(mayBeAlone()).toBe(false)
+    caution.admit()
+    caution.dismiss()
+    caution.dismiss()
+    expect(mayBeAlone()).toBe(false)
+    solitude.end()
+    expect(mayBeAlone()).toBe(true)
+  })
+})
+
 describe('after a death', () => {
+  it('is alone for the trial of one event, and not for that of all, or for none', () => {
+    const { caution } = cautious([])
+    caution.trialOf(5)
+    expect(caution.isOnTrial).toBe(false)
+    const { caution: second } = cautious([trial(0)], { suspects: 9 })
+    second.trialOf(5)
+    expect(second.isOnTrial).toBe(true)
+    second.committed({ trial: trial(5, 'me') })
+    second.committed({ endedTrials: [5] })
+    expect(second.isOnTrial).toBe(false)
+    const { caution: third } = cautious([trial(0), trial(5)], { suspects: 9 })
+    // It is to blame, and not tried.
+    expect([third.trialOf(5), third.isOnTrial]).toEqual([undefined, false])
+  })
+
   it('records what it tries as a whole, and is over when as many have their outcome as are suspects', () => {
     const { caution } = cautious([])
     expect([caution.isOver, caution.isAlone, caution.leftOver]).toEqual([false, false, []])

@@ -164,6 +164,19 @@ const fenced = (): CommitOutcome => ({ outcome: 'fenced', epoch: 99, owner: 'she
 
 type Setup = Awaited<ReturnType<typeof looping>>
 
+/** How often something is asked of the store from now on. */
+function countCalls({ parts, world }: Setup, name: 'acquit' | 'load'): () => number {
+  const { subscriptions } = world.store
+  let calls = 0
+  Object.assign(parts.store.subscriptions, {
+    [name]: (...args: [string, number, string]) => {
+      calls++
+      return subscriptions[name](...args)
+    },
+  })
+  return () => calls
+}
+
 /** What processes before this one had begun when they died. */
 async function died({ world, lease, create, stored }: Setup, ...positions: number[]): Promise<PageLoop> {
   for (const [i, position] of positions.entries()) {
@@ -439,8 +452,10 @@ describe('what is in memory', () => {
     }
     await setup.log.append('a', many(3))
     await expect(setup.loop.step()).rejects.toThrow('took the store away')
-    await setup.world.runtime.advance(leaseMs + 1)
-    await setup.world.store.subscriptions.claim({ subscription: 'balances', partition: 0, owner: 'she', leaseMs })
+    // As one that was asked to hand it on, and did not hear that it has.
+    const { subscriptions } = setup.world.store
+    await subscriptions.release(setup.lease, false)
+    await subscriptions.claim({ subscription: 'balances', partition: 0, owner: 'she', leaseMs })
     expect(await setup.loop.step()).toBe('lost')
   })
 })
@@ -551,6 +566,11 @@ describe('how long it may rest', () => {
     setup.elapse(500)
     expect([loop.restMs(), await loop.step()]).toEqual([0, 'worked'])
     expect(await setup.held()).toEqual(['a retrying 3'])
+    // A page is no part of it, whatever is held for it.
+    bug.isBad = true
+    await setup.log.append('b', [debited(1), ...many(5)])
+    await setup.settle(loop)
+    expect([loop.restMs(), (await setup.held())[0]]).toEqual([500, 'a retrying 3'])
   })
 })
 
@@ -789,6 +809,12 @@ describe('held lanes and pages', () => {
     const [parked] = await setup.world.store.letters.list({ subscription: 'own', position: 2 })
     expect(parked).toMatchObject({ attemptsTotal: 1, attempts: [{ failure: { rule: 'row' } }] })
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 42, held: 2 })
+    // When it is let go again, it is tried again.
+    unlimitSums(setup.world.store.file)
+    await ask(setup.world.store, 'own')
+    setup.loop.redriven()
+    await setup.settle(setup.loop)
+    expect(await setup.held()).toEqual([])
   })
 
   it('tries a letter again whose row was refused, when the rule is gone, and nobody heard that it was parked', async () => {
@@ -814,6 +840,28 @@ describe('held lanes and pages', () => {
     await setup.settle(loop)
     expect(await setup.held()).toEqual([])
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 1, held: 0 })
+  })
+
+  it('tries a letter whose row was refused when it is let go, be it known or not that it was parked', async () => {
+    for (const isKnown of [true, false]) {
+      await using setup = await looping({ consumer: sums })
+      const { world, loop, seen } = setup
+      limitSums(world.store.file, 'sums')
+      await setup.log.append('a', [credited(60)])
+      expect(await loop.step()).toBe('refused')
+      if (!isKnown)
+        setup.next.commit = (async () => {
+          await world.store.subscriptions.commit(seen.commits.at(-1) as Commit)
+          throw away()
+        }) as never
+      await loop.step().catch(() => undefined)
+      expect(await setup.held()).toEqual(['a parked 1'])
+      unlimitSums(world.store.file)
+      await ask(world.store, 'sums')
+      loop.redriven()
+      await setup.settle(loop)
+      expect([isKnown, await setup.held()]).toEqual([isKnown, []])
+    }
   })
 
   it('tries a letter again whose row was refused, when a person changed it before it was parked', async () => {
@@ -1004,6 +1052,84 @@ describe('after a death', () => {
     expect(await setup.stored()).toMatchObject({ trials: [] })
   })
 
+  it.for([
+    ['each letter by itself', [0], [true, true, true, false]],
+    ['as many as a batch has', [], [true, false]],
+  ] as const)('is over when as many letters as are suspected had their turn: %s', async ([, deaths, suspicious]) => {
+    const { bug, consumer } = buggy()
+    await using setup = await looping({ consumer, isInherited: true, pageEvents: 2, end: 99 })
+    await setup.log.append('a', [debited(1), ...many(9)])
+    for (let i = 0; i < 5; i++) await setup.loop.step()
+    expect(await setup.held()).toHaveLength(10)
+    bug.isBad = false
+    await ask(setup.world.store, 'bug')
+    const loop = await died(setup, ...deaths)
+    const found: boolean[] = []
+    for (let left = 10; left > 0 && found.at(-1) !== false; ) {
+      await loop.step()
+      const { length } = await setup.held()
+      // Not the turns of pages, of which there are none, and not the beginning of the lane.
+      if (length < left) found.push(loop.isSuspect)
+      left = length
+    }
+    expect(found).toEqual([...suspicious])
+    expect(await setup.stored()).toMatchObject({ trials: [] })
+  })
+
+  it('is not over in the middle of another source, which has more', async () => {
+    const source = createScriptedSource()
+    await using setup = await looping({ isInherited: true, source, pageEvents: 3 })
+    for (const key of ['a', 'b', 'c', 'd', 'e'])
+      source.deliver({ key, type: 'Credited', version: 1, data: { amount: 1 } })
+    const loop = await died(setup, 0)
+    const found: boolean[] = []
+    for (let i = 0; i < 3; i++) {
+      await loop.step()
+      found.push(loop.isSuspect)
+    }
+    expect(found).toEqual([true, true, false])
+  })
+
+  it('goes on after a stop that moves the checkpoint over what belongs to others', async () => {
+    const half = { partition: 0, of: 2 }
+    const foreign = ['a', 'b', 'c', 'd'].find((key) => !isIn(half, key)) as string
+    await using setup = await looping({ isInherited: true, share: half })
+    const loop = await died(setup, 0)
+    await setup.log.append(foreign, many(1))
+    expect([await loop.step(), loop.isSuspect]).toEqual(['worked', true])
+    await loop.finish()
+    expect([loop.isSuspect, (await setup.stored()).trials]).toEqual([true, [dead]])
+    expect(setup.seen.commits.at(-1)).toMatchObject({ to: { position: 1 }, endedTrials: undefined })
+  })
+
+  it('asks the store about an event before it is blamed, and about no other', async () => {
+    await using setup = await looping({ isInherited: true })
+    await setup.log.append('a', many(2))
+    await setup.log.append('b', many(1))
+    const loop = await died(setup, 0, 3)
+    const asked = countCalls(setup, 'load')
+    await loop.step()
+    await loop.step()
+    expect(asked()).toBe(0)
+    await loop.step()
+    expect([asked(), await setup.held()]).toEqual([1, ['b parked 3']])
+  })
+
+  it('blames nobody any more who was about to be blamed, when those live whom it was taken to have killed', async () => {
+    await using setup = await looping({ isInherited: true })
+    await setup.log.append('a', many(2))
+    const loop = await died(setup, 0, 1)
+    setup.next.commit = () => {
+      throw away()
+    }
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    expect(setup.seen.commits.at(-1)).toMatchObject({ counts: { held: 1 } })
+    await setup.world.store.subscriptions.acquit('balances', 0, 'dead-1')
+    await setup.settle(loop)
+    expect(await setup.held()).toEqual([])
+    expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 2, held: 0 })
+  })
+
   it('parks what the third one was over, and tries it when a person wants that', async () => {
     await using setup = await looping({ isInherited: true })
     await setup.log.append('a', many(2))
@@ -1186,6 +1312,8 @@ describe('after a death', () => {
     Object.assign(setup.parts, { store: { ...setup.parts.store, redrives: { ...store.redrives, due } } })
     const loop = await died(setup, 0, 1)
     const positions = async () => (await setup.stored()).trials.map(({ position }) => position)
+    setup.next.commit = () => ({ outcome: 'fenced', epoch: setup.lease.epoch, owner: setup.lease.owner })
+    expect([await loop.step(), await setup.held()]).toEqual(['refused', ['a parked 1', 'c parked 2']])
     expect(await positions()).toContain(1)
     expect([await loop.step(), loop.isSuspect]).toEqual(['worked', true])
     expect(await positions()).not.toContain(1)
@@ -1217,8 +1345,12 @@ describe('after a death', () => {
     trialAnd(setup, away)
     await expect(loop.step()).rejects.toThrow('took the store away')
     hidden.isHidden = true
+    const acquittals = countCalls(setup, 'acquit')
     expect([solitude.begin(other), await loop.step(), solitude.begin(other)]).toEqual([false, 'idle', true])
     expect((await setup.stored()).trials).toEqual([dead])
+    // The store knows, and is not told again.
+    await loop.step()
+    expect(acquittals()).toBe(1)
   })
 })
 

@@ -7,7 +7,7 @@ import { Suspicion } from '../suspicion.ts'
 import { Attempts } from './attempts.ts'
 import type { Desk } from './desk.ts'
 import { Drains } from './drains.ts'
-import { type Entry, entryOf } from './entry.ts'
+import { type Entry, entryOf, notSubscribed } from './entry.ts'
 import { Suspects } from './suspects.ts'
 import { Verdicts } from './verdicts.ts'
 
@@ -27,6 +27,12 @@ interface Call {
 }
 
 /** A handler of which each call ends when the test says so. */
+/** One begins that does not end: whether another may be alone in the process all the same. */
+const mayBeAloneBesideAnother = ({ solitude }: Desk['parts']) => {
+  solitude.begin({ wake: () => undefined })
+  return solitude.enter({ wake: () => undefined })
+}
+
 function trying(setup: DeskSetup = {}, change: (desk: Desk) => Partial<Desk> = () => ({})) {
   const calls: Call[] = []
   const made = createDeskOf({
@@ -82,7 +88,7 @@ describe('what may be begun', () => {
     const { attempts, live, permit, turn, called } = trying()
     live('a', 1)
     live('b', 2)
-    expect(attempts.isBarred).toBe(false)
+    expect([attempts.isBarred, attempts.isTurnedAway]).toEqual([false, false])
     attempts.pump()
     await turn()
     expect([called(), attempts.isBarred]).toEqual([[], true])
@@ -261,12 +267,62 @@ describe('what the handler is given', () => {
     expect(called()).toEqual([])
     const { counts, held } = desk.ledger.take()
     expect(counts).toMatchObject({ duplicate: 1, held: 2 })
-    expect(new Map(held.map(({ lane, status }) => [lane, status]))).toEqual(
-      new Map([
-        ['b', 'parked'],
-        ['c', 'parked'],
-      ]),
-    )
+    expect(held).toMatchObject([
+      { lane: 'b', status: 'parked', failure: { rule: 'read' } },
+      { lane: 'c', status: 'parked', failure: notSubscribed },
+    ])
+  })
+})
+
+describe('what goes wrong around the handler', () => {
+  it('is a failure of the event: the function that says what is the same throws', async () => {
+    const { attempts, live, permit, turn, called, desk } = trying({
+      definition: {
+        dedupe: {
+          by: () => {
+            throw failure.permanent('no key')
+          },
+        },
+      },
+    })
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), desk.running.size]).toEqual([[], 0])
+    expect(desk.ledger.take().held).toMatchObject([{ status: 'parked', failure: { message: 'no key' } }])
+  })
+
+  it('is told where an outcome can not be taken, and others go on', async () => {
+    const { attempts, live, permit, turn, called, calls, desk, logged, over } = trying({
+      definition: { concurrency: 1 },
+    })
+    live('a', 1)
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    await turn()
+    desk.ledger.applied = () => {
+      throw new Error('The test took the ledger away.')
+    }
+    calls[0]?.end()
+    await turn()
+    expect([called(), over(), logged]).toEqual([['a-1', 'b-2'], 1, ['an outcome could not be taken']])
+  })
+
+  it('is nothing for one of the same kind, which waits until the other is over', async () => {
+    const { attempts, live, permit, turn, called, calls, desk } = trying({
+      definition: { dedupe: { by: () => 'same' } },
+    })
+    live('a', 1)
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    await turn()
+    expect([called(), desk.running.size]).toEqual([['a-1'], 2])
+    calls[0]?.end()
+    await turn()
+    expect([called(), desk.ledger.take().counts]).toMatchObject([['a-1'], { applied: 1, duplicate: 1 }])
   })
 })
 
@@ -450,7 +506,30 @@ describe('a letter', () => {
   })
 })
 
+describe('a letter of a redrive', () => {
+  it('that has to wait for its turn in the budget costs its redrive nothing', async () => {
+    let taken = 0
+    const pace = { waitMs: () => 0, take: (count: number) => (taken += count) } as unknown as Pace
+    const { attempts, turn, called, desk } = trying(
+      { held: ['a', 'b'].map((lane) => heldLane(lane, { redrive: 'r' })), definition: { failure: scarce } },
+      () => ({ redriving: { paceOf: () => pace } as unknown as Desk['redriving'] }),
+    )
+    for (const lane of ['a', 'b'])
+      desk.tracks.add(lane, { ...entryOf(desk, letterOf(lane, 1).event), isLetter: true, tries: 1 })
+    attempts.pump()
+    await turn()
+    expect([called(), taken]).toEqual([['a-1'], 1])
+  })
+})
+
 describe('while everything stands still', () => {
+  it('and nothing is there, nobody is the probe', () => {
+    const { attempts, desk } = trying()
+    desk.flow.stand('outage', undefined, fixed('1s'), 3, 0)
+    attempts.pump()
+    expect(desk.running.size).toBe(0)
+  })
+
   async function probes(lanes: readonly string[], times: number): Promise<string[]> {
     const { attempts, live, permit, turn, calls, called, desk, runtime } = trying()
     for (const [i, lane] of lanes.entries()) live(lane, i + 1)
@@ -529,6 +608,80 @@ describe('after a death', () => {
     expect(desk.parts.solitude.begin(other)).toBe(false)
     attempts.committed({ endedTrials: [1], trial: { position: 2, instance: 'i' } } as never)
     expect(desk.parts.solitude.begin(other)).toBe(false)
+  })
+
+  it('what is wanted stays so until a commit has it', async () => {
+    const { attempts, live, permit, desk, runtime } = suspected()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    const wanted = { position: 1, instance: 'i' }
+    attempts.committed({} as never)
+    expect(attempts.wanted).toEqual(wanted)
+    // However long it takes, and whatever else is to be committed: nobody else is on trial that others could wait for.
+    desk.ledger.duplicate()
+    await runtime.advance(300)
+    attempts.pump()
+    expect(attempts.wanted).toEqual(wanted)
+  })
+
+  it('nobody is alone while the source is asked, but who is on record goes on', async () => {
+    const { attempts, live, permit, turn, called } = suspected()
+    live('a', 1)
+    permit(9)
+    attempts.reads()
+    attempts.pump()
+    expect([attempts.wanted, attempts.isTurnedAway]).toEqual([undefined, true])
+    attempts.hasRead()
+    attempts.pump()
+    attempts.committed({ trial: attempts.wanted } as Commit)
+    attempts.reads()
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['a-1'])
+  })
+
+  it('who is on record is before all others, also when they come before it', async () => {
+    const { attempts, live, permit, turn, called, desk, now } = suspected()
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: attempts.wanted } as Commit)
+    live('a', 1)
+    desk.tracks.postpone(desk.tracks.get('b') as never, now())
+    attempts.pump()
+    await turn()
+    expect(called()).toEqual(['b-2'])
+  })
+
+  it('a suspect is before a letter that nobody had begun', () => {
+    const { attempts, live, permit, desk } = suspected({ held: [heldLane('z', { status: 'parked' })] })
+    desk.tracks.add('z', { ...entryOf(desk, letterOf('z', 1).event), isLetter: true })
+    live('b', 2)
+    permit(9)
+    attempts.pump()
+    expect([attempts.wanted, desk.running.size]).toEqual([{ position: 2, instance: 'i' }, 0])
+  })
+
+  it('a probe is anybody’s, unless one is on record', async () => {
+    const probed = async (isOnRecord: boolean, chance: number) => {
+      const { attempts, live, permit, turn, called, desk, runtime } = suspected()
+      live('a', 1)
+      permit(99)
+      attempts.pump()
+      if (isOnRecord) attempts.committed({ trial: attempts.wanted } as Commit)
+      for (let i = 0; i < 8; i++) live(`other-${i}`, 10 + i)
+      desk.flow.stand('outage', undefined, fixed('1s'), 3, 0)
+      for (let i = 0; i < chance; i++) runtime.random.u32()
+      attempts.pump()
+      await turn()
+      return called()[0]
+    }
+    for (let chance = 0; chance < 8; chance++) expect(await probed(true, chance)).toBe('a-1')
+    const anybody = new Set<string | undefined>()
+    for (let chance = 0; chance < 8; chance++) anybody.add(await probed(false, chance))
+    anybody.delete(undefined)
+    expect(anybody.size).toBeGreaterThan(1)
   })
 
   it('who waits keeps its place, though something else is committed meanwhile', () => {
@@ -622,6 +775,10 @@ describe('after a death', () => {
     await turn()
     expect(called()).toEqual(['a-1', 'c-3'])
     expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
+    desk.parts.solitude.end()
+    calls[1]?.end()
+    await turn()
+    expect(mayBeAloneBesideAnother(desk.parts)).toBe(false)
   })
 
   it('one that has to wait for its turn in the budget is on trial no more, and others go on', async () => {
@@ -648,6 +805,63 @@ describe('after a death', () => {
     attempts.committed({ acquitted: 'i' } as never)
     attempts.pump()
     expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(true)
+    desk.parts.solitude.end()
+    expect(mayBeAloneBesideAnother(desk.parts)).toBe(false)
+  })
+
+  describe('those that are followed', () => {
+    /** They failed before, and are tried again; everything else goes as always. */
+    const following = (...positions: number[]) =>
+      trying({}, (desk) => ({
+        suspicion: new Suspicion(
+          positions.map((position) => ({ position, instance: 'dead' })),
+          false,
+          'i',
+          9,
+          new Set(positions),
+        ),
+        suspects: new Suspects(0, desk.partition.held, 0),
+      }))
+
+    it('are before all others when they are on record', async () => {
+      const { attempts, live, permit, turn, called, desk, now } = following(2)
+      live('b', 2)
+      permit(9)
+      attempts.committed({} as never)
+      attempts.pump()
+      expect(attempts.wanted).toEqual({ position: 2, instance: 'i' })
+      attempts.committed({ trial: attempts.wanted } as Commit)
+      live('a', 1)
+      desk.tracks.postpone(desk.tracks.get('b') as never, now())
+      attempts.pump()
+      await turn()
+      expect(called()).toEqual(['b-2'])
+    })
+
+    it('let others, and then the source, have their turn before the next of them', async () => {
+      const { attempts, live, permit, turn, called, calls } = following(1, 2)
+      live('a', 1)
+      live('b', 2)
+      live('c', 3)
+      permit(9)
+      attempts.pump()
+      attempts.committed({ trial: attempts.wanted } as Commit)
+      attempts.pump()
+      await turn()
+      calls[0]?.end()
+      await turn()
+      expect([called(), attempts.wanted]).toEqual([['a-1'], undefined])
+      attempts.committed({ endedTrials: [1] } as never)
+      attempts.pump()
+      await turn()
+      expect(called()).toEqual(['a-1', 'c-3'])
+      calls[1]?.end()
+      await turn()
+      expect([attempts.wanted, attempts.isTurnedAway]).toEqual([undefined, false])
+      attempts.hasRead()
+      attempts.pump()
+      expect(attempts.wanted).toEqual({ position: 2, instance: 'i' })
+    })
   })
 
   it('others in the process go on when the partition is somebody else’s', async () => {
@@ -674,6 +888,13 @@ describe('after a death', () => {
       made.attempts.pump()
       return made
     }
+
+    it('is the only reason to ask the store', async () => {
+      const { attempts, script } = trying()
+      script.isDown = true
+      await attempts.recall()
+      expect(attempts.isAccusing).toBe(false)
+    })
 
     it('is parked when the store has said that they died, and nobody tries it', async () => {
       const { attempts, script, turn, called, desk } = accused()
@@ -744,6 +965,21 @@ describe('after a death', () => {
     expect([attempts.wanted, solitude.begin(other)]).toEqual([undefined, true])
   })
 
+  it('one on trial that is under way stays so, and alone, though nothing else is to begin', async () => {
+    const { attempts, live, permit, turn, desk } = suspected()
+    live('a', 1)
+    permit(9)
+    attempts.pump()
+    attempts.committed({ trial: attempts.wanted } as Commit)
+    attempts.pump()
+    await turn()
+    desk.parts.tenure.pause = { reason: 'a test', at: 0 }
+    attempts.suspend()
+    attempts.pump()
+    expect([desk.ledger.isEmpty, desk.suspicion.trying]).toEqual([true, 1])
+    expect(desk.parts.solitude.begin({ wake: () => undefined })).toBe(false)
+  })
+
   it('one on trial that is suspended is on trial no more', async () => {
     const { attempts, live, permit, turn, desk } = suspected()
     live('a', 1)
@@ -785,11 +1021,14 @@ describe('the end', () => {
     const { signal } = calls[0]?.ctx ?? {}
     attempts.abandon()
     // Others in the process may be alone now.
-    expect(desk.parts.solitude.enter({ wake: () => undefined })).toBe(true)
+    const other = { wake: () => undefined }
+    expect(desk.parts.solitude.enter(other)).toBe(true)
     expect([signal?.aborted, desk.running.size]).toEqual([true, 0])
     calls[0]?.end()
     await turn()
     await attempts.ended()
     expect([desk.ledger.isEmpty, over()]).toEqual([true, 0])
+    desk.parts.solitude.leave(other)
+    expect(mayBeAloneBesideAnother(desk.parts)).toBe(false)
   })
 })

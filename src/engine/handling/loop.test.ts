@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createDeskOf, type DeskSetup, heldLane } from '../../../test/desk.ts'
 import { definePolicy, failure, fixed, pause, retry } from '../../index.ts'
+import type { RedriveTask } from '../../redrive/redrive.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
 import { Tenure } from '../tenure.ts'
@@ -73,9 +74,29 @@ function looping(setup: DeskSetup = {}, more: Partial<HandlerLoopParts> = {}) {
   return { ...made, loop, calls, commits, states, answers, tenure, lease: script, deliver, turn, settle, applied }
 }
 
+const patient = definePolicy({ transient: retry({ attempts: 9, backoff: fixed('200ms') }), outage: false })
+
+const taskOf = (lane: string, more: Partial<RedriveTask> = {}): RedriveTask => ({
+  redrive: 'r',
+  lane,
+  position: 1,
+  act: 'redrive',
+  by: 'ada',
+  reason: 'mended',
+  rate: undefined,
+  ...more,
+})
+
+/** After a death: the first two of the source may have killed. */
+const inherited = {
+  isInherited: true,
+  state: { checkpoint: { position: 0 }, marks: [], trials: [{ position: -1, instance: 'dead' }], tried: 2 },
+  end: 2,
+} as never
+
 describe('a loop', () => {
   it('says what may be begun before it begins, and commits what was done', async () => {
-    const { loop, deliver, settle, calls, commits, turn, applied, told, runtime, tenure } = looping()
+    const { loop, deliver, settle, calls, commits, turn, applied, told, runtime, tenure, states } = looping()
     deliver('a', 'b')
     expect(loop.standing()).toEqual({ state: 'catching-up' })
     expect(await settle()).toBe('idle')
@@ -83,7 +104,7 @@ describe('a loop', () => {
     expect(commits).toHaveLength(1)
     expect(commits[0]).toMatchObject({ to: { position: 0 }, counts: { applied: 0 } })
     expect(commits[0]?.tried).toBeGreaterThanOrEqual(2)
-    expect(loop.hasUnwritten).toBe(false)
+    expect([loop.hasUnwritten, states]).toEqual([false, ['catching-up']])
     const { wake } = told
     calls[1]?.end()
     await turn()
@@ -93,7 +114,30 @@ describe('a loop', () => {
     await runtime.advance(50)
     expect(await settle()).toBe('idle')
     expect([applied(), loop.hasUnwritten, tenure.checkpoint?.position]).toEqual([2, false, 2])
-    expect(loop.standing()).toEqual({ state: 'live' })
+    expect([loop.standing(), states.at(-1)]).toEqual([{ state: 'live' }, 'live'])
+  })
+
+  it('begins with the commit that says so, and not a step later', async () => {
+    const { loop, deliver, calls, turn } = looping()
+    deliver('a')
+    expect(await loop.step()).toBe('worked')
+    await turn()
+    expect(calls).toHaveLength(1)
+  })
+
+  it('commits nothing for as long as there is nothing', async () => {
+    const { settle, commits, runtime } = looping()
+    await settle()
+    await runtime.advance(5_000)
+    expect([await settle(), commits]).toEqual(['idle', []])
+  })
+
+  it('begins nothing any more when it was abandoned', async () => {
+    const { loop, deliver, calls, settle } = looping()
+    deliver('a')
+    loop.abandon()
+    await settle()
+    expect(calls).toHaveLength(0)
   })
 
   it('is due while a redrive may have something, or lanes are, or are worked off', async () => {
@@ -161,6 +205,94 @@ describe('a loop', () => {
   })
 })
 
+describe('a commit of which the end is not known', () => {
+  /** Something was done, and the store went away while it was written down. */
+  async function inDoubt() {
+    const made = looping()
+    const { loop, deliver, settle, calls, turn, runtime, answers } = made
+    deliver('a')
+    await settle()
+    calls[0]?.end()
+    await turn()
+    await runtime.advance(50)
+    answers.push('away')
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    deliver('b')
+    loop.appended()
+    const read = made.reads.length
+    return { ...made, read, before: made.commits.length }
+  }
+  const takenOver = async () => ({ epoch: 2, owner: 'other', checkpoint: { commits: 1 } })
+
+  it('is the last, and nothing is read any more, where the partition is somebody else’s', async () => {
+    const { loop, desk, commits, before, reads, read } = await inDoubt()
+    Object.assign(desk.parts.store.subscriptions, { load: takenOver })
+    expect(await loop.step()).toBe('lost')
+    expect([commits.length, reads.length]).toEqual([before, read])
+  })
+
+  it('is the last of one that is paused, or stops, too', async () => {
+    const paused = await inDoubt()
+    Object.assign(paused.desk.parts.store.subscriptions, { load: takenOver })
+    paused.tenure.pause = { reason: 'a test', at: 0 }
+    expect(await paused.loop.step()).toBe('lost')
+    const stopped = await inDoubt()
+    Object.assign(stopped.desk.parts.store.subscriptions, { load: takenOver })
+    await stopped.loop.finish()
+    expect([paused.commits.length, stopped.commits.length]).toEqual([paused.before, stopped.before])
+  })
+
+  it('comes before everything else, and nothing is read while it is paused by then', async () => {
+    const { loop, answers, reads, read } = await inDoubt()
+    answers.push({ outcome: 'paused', pause: { reason: 'a test', at: 0 } })
+    expect(await loop.step()).toBe('paused')
+    expect(reads).toHaveLength(read)
+  })
+})
+
+describe('a source that is away', () => {
+  /** One is done, and not written down; then the source can not be read. */
+  async function away() {
+    const made = looping()
+    const { loop, deliver, settle, calls, turn, runtime, script } = made
+    deliver('a')
+    await settle()
+    calls[0]?.end()
+    await turn()
+    await runtime.advance(50)
+    script.isDown = true
+    loop.appended()
+    return { ...made, told: made.states.length }
+  }
+
+  it('is told each time, and what was done is kept, with no word that all goes well', async () => {
+    const { loop, applied, states, told, script, deliver, settle, calls, turn, runtime } = await away()
+    for (const _ of ['with something to commit', 'and with nothing'])
+      await expect(loop.step()).rejects.toMatchObject({ message: 'The test took the source away.' })
+    expect([applied(), states.length]).toEqual([1, told])
+    deliver('b')
+    script.isDown = false
+    expect(await settle()).toBe('idle')
+    expect(calls).toHaveLength(2)
+    calls[1]?.end()
+    await turn()
+    await runtime.advance(50)
+    await settle()
+    expect(states.slice(told)).toEqual(['live'])
+  })
+
+  it('is not told by one that finds out that it is paused, or is not the owner', async () => {
+    for (const [outcome, step] of [
+      [{ outcome: 'paused', pause: { reason: 'a test', at: 0 } }, 'paused'],
+      [{ outcome: 'fenced', epoch: 2, owner: 'other' }, 'lost'],
+    ] as const) {
+      const { loop, answers } = await away()
+      answers.push(outcome)
+      expect(await loop.step()).toBe(step)
+    }
+  })
+})
+
 describe('while it is paused', () => {
   it('begins nothing, and keeps what was done', async () => {
     const { loop, deliver, settle, calls, tenure, turn, applied } = looping()
@@ -177,6 +309,29 @@ describe('while it is paused', () => {
     tenure.pause = undefined
     await settle()
     expect(calls).toHaveLength(3)
+  })
+
+  it('rests, whatever is due', async () => {
+    const { loop, settle, tenure } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
+    tenure.pause = { reason: 'a test', at: 0 }
+    expect(await settle()).toBe('paused')
+    expect([loop.isDue, loop.restMs()]).toEqual([true, leaseMs / 3])
+  })
+
+  it('nobody is on trial: who was about to be is taken back', async () => {
+    const { loop, deliver, desk, commits, answers, tenure, turn } = looping({}, inherited)
+    const { solitude } = desk.parts
+    deliver('a', 'b')
+    await loop.step()
+    answers.push('away')
+    await expect(loop.step()).rejects.toThrow('took the store away')
+    expect(commits.at(-1)?.trial).toMatchObject({ position: 1 })
+    expect(solitude.begin({ wake: () => undefined })).toBe(false)
+    tenure.pause = { reason: 'a test', at: 0 }
+    expect(await loop.step()).toBe('paused')
+    await turn()
+    expect(solitude.begin({ wake: () => undefined })).toBe(true)
+    expect(commits.at(-1)?.trial).toBeUndefined()
   })
 })
 
@@ -203,9 +358,7 @@ describe('its rest', () => {
     expect(held.calls).toHaveLength(1)
 
     const again = looping({
-      definition: {
-        failure: definePolicy({ transient: retry({ attempts: 9, backoff: fixed('200ms') }), outage: false }),
-      },
+      definition: { failure: patient },
     })
     again.deliver('a')
     await again.runtime.advance(1_000)
@@ -238,6 +391,90 @@ describe('its rest', () => {
     await settle()
     expect(calls).toHaveLength(2)
   })
+
+  it('is not over at once for what has no room: the end of what runs wakes it', async () => {
+    const again = looping({ definition: { concurrency: 1, failure: patient } })
+    again.deliver('a', 'b')
+    await again.settle()
+    again.calls[0]?.end(failure.transient('not now'))
+    await again.turn()
+    await again.settle()
+    expect(again.calls).toHaveLength(2)
+    await again.runtime.advance(500)
+    await again.settle()
+    expect(again.loop.restMs()).toBeGreaterThan(0)
+
+    const lanes = looping({
+      held: ['a', 'b'].map((lane) => heldLane(lane, { dueAt: 0 })),
+      queues: { a: 1, b: 1 },
+      definition: { concurrency: 1 },
+    })
+    await lanes.settle()
+    expect([lanes.calls.length, lanes.loop.isDue]).toEqual([1, true])
+    expect(lanes.loop.restMs()).toBeGreaterThan(0)
+  })
+
+  it('is not over at once while a probe may be made and another one still runs, or none is there that may begin', async () => {
+    const policy = definePolicy({ dependency: pause({ failures: 1, for: '300ms' }), outage: false })
+    const running = looping({ definition: { failure: policy } })
+    running.deliver('a', 'b')
+    await running.settle()
+    running.calls[0]?.end(failure.dependency('the bank'))
+    await running.turn()
+    await running.settle()
+    await running.runtime.advance(300)
+    await running.settle()
+    expect([running.loop.standing().state, running.loop.restMs() > 0]).toEqual(['blocked', true])
+
+    const { calls, settle, runtime, loop, script, turn } = looping({
+      held: [heldLane('a', { status: 'parked' })],
+      queues: { a: 1 },
+      tasks: [taskOf('a', { rate: 1 })],
+      definition: { failure: policy },
+    })
+    await loop.step()
+    script.tasks = []
+    await settle()
+    expect(calls).toHaveLength(1)
+    calls[0]?.end(failure.dependency('the bank'))
+    await turn()
+    await settle()
+    expect(loop.restMs()).toBe(300)
+    await runtime.advance(300)
+    await settle()
+    expect([calls.length, loop.restMs()]).toEqual([1, 700])
+  })
+
+  it('is over when the next probe may be made, also where the one before has stepped aside', async () => {
+    const policy = definePolicy({ dependency: pause({ failures: 1, for: '300ms' }), outage: false })
+    const { loop, settle, calls, turn, runtime } = looping({
+      held: [heldLane('a', { dueAt: 0 })],
+      queues: { a: 1 },
+      definition: { failure: policy },
+    })
+    for (const i of [0, 1]) {
+      await settle()
+      expect(calls).toHaveLength(i + 1)
+      calls[i]?.end(failure.dependency('the bank'))
+      await turn()
+      await settle()
+      expect(loop.restMs()).toBe(300)
+      await runtime.advance(300)
+    }
+    await settle()
+    expect(calls).toHaveLength(3)
+  })
+
+  it('is over when a redrive that must go slowly may go on', async () => {
+    const { loop, settle, runtime } = looping({
+      held: ['a', 'b'].map((lane) => heldLane(lane, { status: 'parked' })),
+      queues: { a: 2, b: 1 },
+      tasks: ['a', 'b'].map((lane) => taskOf(lane, { rate: 1 })),
+    })
+    await runtime.advance(1_000)
+    expect(await settle()).toBe('idle')
+    expect(loop.restMs()).toBe(50)
+  })
 })
 
 describe('what was done', () => {
@@ -248,18 +485,107 @@ describe('what was done', () => {
     deliver('a', 'b', 'c')
     await settle()
     const begun = commits.length
+    loop.restMs()
+    const { wake } = told
     calls[0]?.end()
     await turn()
+    expect(told.wake).toBe(wake + 1)
     expect(await loop.step()).toBe('idle')
     expect([commits.length, loop.restMs()]).toEqual([begun, 40])
     // The time for it is set: who ends meanwhile wakes nobody.
-    const { wake } = told
     calls[1]?.end()
     await turn()
-    expect(told.wake).toBe(wake)
+    expect(told.wake).toBe(wake + 1)
     await runtime.advance(40)
     await settle()
     expect([commits.length, applied()]).toEqual([begun + 1, 2])
+  })
+
+  it('wakes it all the same when something is to be tried again before that', async () => {
+    for (const [ms, wakes] of [
+      [20, 1],
+      [40, 0],
+    ] as const) {
+      const policy = definePolicy({ transient: retry({ attempts: 9, backoff: fixed(ms) }), outage: false })
+      const { loop, deliver, settle, calls, turn, lease, told } = looping({ definition: { failure: policy } })
+      lease.takesMs = 5
+      deliver('a', 'b')
+      await settle()
+      calls[0]?.end()
+      await turn()
+      await loop.step()
+      expect(loop.restMs()).toBe(40)
+      const { wake } = told
+      calls[1]?.end(failure.transient('not now'))
+      await turn()
+      expect(told.wake - wake).toBe(wakes)
+    }
+  })
+
+  it('is written at once where the trial of one is over, which everybody waits for', async () => {
+    const { loop, deliver, settle, calls, commits, turn, lease } = looping({}, inherited)
+    lease.takesMs = 5
+    deliver('a', 'b')
+    for (const i of [0, 1]) {
+      await settle()
+      calls[i]?.end()
+      await turn()
+    }
+    const before = commits.length
+    expect(await loop.step()).toBe('worked')
+    expect([commits.length, commits.at(-1)?.endedTrials]).toEqual([before + 1, expect.arrayContaining([2, -1])])
+  })
+
+  describe('and left out', () => {
+    /** Something is to be read meanwhile, and the store rests. */
+    async function skipped(order: 'key' | 'partition', keys: readonly string[], later: readonly string[] = ['z']) {
+      const made = looping({ definition: { order } })
+      const { loop, deliver, settle, calls, turn, lease } = made
+      lease.takesMs = 5
+      deliver(...keys)
+      await settle()
+      calls[0]?.end(failure.skip('not needed'))
+      await turn()
+      deliver(...later)
+      loop.appended()
+      const [read, before] = [made.reads.length, made.commits.length]
+      const step = await loop.step()
+      return { step, read: made.reads.length - read, committed: made.commits.length - before }
+    }
+
+    it('is in the store before anything more is read where the order of the partition is kept', async () => {
+      expect(await skipped('partition', ['a'])).toEqual({ step: 'worked', read: 0, committed: 1 })
+    })
+
+    it('is written at once if somebody waits behind it, and nothing else runs', async () => {
+      expect(await skipped('key', ['a', 'a'], [])).toEqual({ step: 'worked', read: 1, committed: 1 })
+    })
+
+    it('waits for more if nobody does, or others run', async () => {
+      expect(await skipped('key', ['a'], [])).toEqual({ step: 'idle', read: 1, committed: 0 })
+      expect(await skipped('key', ['a', 'b', 'a'])).toEqual({ step: 'idle', read: 1, committed: 0 })
+    })
+
+    it('by a redrive is in the store before anything more is read', async () => {
+      const { loop, deliver, settle, reads, script, commits, calls, lease } = looping({
+        held: [heldLane('a', { status: 'parked' })],
+        queues: { a: 1 },
+      })
+      lease.takesMs = 5
+      deliver('b')
+      await settle()
+      calls[0]?.end()
+      script.tasks = [taskOf('a', { act: 'discard' })]
+      loop.redriven()
+      deliver('a')
+      loop.appended()
+      const [read, before] = [reads.length, commits.length]
+      expect(await loop.step()).toBe('worked')
+      expect([reads.length, commits.length]).toEqual([read, before + 1])
+      script.tasks = []
+      await settle()
+      expect(reads.length).toBeGreaterThan(read)
+    })
   })
 
   it('is written at once where something waits for it: more is to be begun', async () => {
@@ -301,7 +627,7 @@ describe('what is for other partitions', () => {
     expect(loop.restMs()).toBe(1_000)
     await runtime.advance(999)
     await settle()
-    expect(commits).toHaveLength(before)
+    expect([commits.length, told.changed]).toEqual([before, changed + 1])
     await runtime.advance(1)
     await settle()
     expect([commits.length, tenure.checkpoint?.position]).toEqual([before + 1, 10])
@@ -310,13 +636,8 @@ describe('what is for other partitions', () => {
 })
 
 describe('after a death', () => {
-  const inherited = (only?: 'letters') => {
-    const state = { checkpoint: { position: 0 }, marks: [], trials: [{ position: -1, instance: 'dead' }], tried: 2 }
-    return looping(only ? { only } : {}, { isInherited: true, state, end: 2 } as never)
-  }
-
   it('is suspicious until all that may have killed has its outcome', async () => {
-    const { loop, deliver, settle, calls, commits, turn, runtime } = inherited()
+    const { loop, deliver, settle, calls, commits, turn, runtime } = looping({}, inherited)
     deliver('a', 'b')
     expect([loop.isSuspect, loop.mayHaveTrials]).toEqual([true, false])
     await settle()
@@ -336,8 +657,78 @@ describe('after a death', () => {
     expect(commits.flatMap(({ endedTrials }) => endedTrials ?? [])).toEqual(expect.arrayContaining([1, 2, -1]))
   })
 
+  it('reads nothing while one is on trial, or about to be', async () => {
+    const { loop, deliver, settle, calls, reads, turn, runtime } = looping(
+      { definition: { failure: patient } },
+      inherited,
+    )
+    const { length: begun } = calls
+    const readsMore = async () => {
+      const { length } = reads
+      loop.appended()
+      await loop.step()
+      return reads.length > length
+    }
+    deliver('a', 'b')
+    await settle()
+    expect([calls.length - begun, await readsMore()]).toEqual([1, false])
+    // The first waits for its next try; the second is through, and the third is nobody's suspect.
+    calls[0]?.end(failure.transient('not now'))
+    await turn()
+    await settle()
+    calls[1]?.end()
+    await turn()
+    deliver('c')
+    await settle()
+    expect([calls.length, await readsMore()]).toEqual([3, true])
+    await runtime.advance(200)
+    expect([await readsMore(), calls.length]).toEqual([true, 3])
+    calls[2]?.end()
+    await turn()
+    expect(await readsMore()).toBe(false)
+    await turn()
+    expect(calls).toHaveLength(4)
+  })
+
+  it('nobody is alone while the source is asked, which may take its time', async () => {
+    const { loop, deliver, settle, calls, turn, runtime, desk } = looping(
+      { definition: { failure: patient } },
+      inherited,
+    )
+    const { solitude } = desk.parts
+    const isFree = () => {
+      const begins = solitude.begin({ wake: () => undefined })
+      if (begins) solitude.end()
+      return begins
+    }
+    deliver('a', 'b')
+    await settle()
+    expect(isFree()).toBe(false)
+    calls[0]?.end(failure.transient('not now'))
+    await turn()
+    await settle()
+    calls[1]?.end()
+    await turn()
+    deliver('c')
+    await settle()
+    await runtime.advance(200)
+    let answer = () => {}
+    desk.parts.source.read = () =>
+      new Promise((resolve) => (answer = () => resolve({ events: [], through: 3, isEnd: true })))
+    loop.appended()
+    const step = loop.step()
+    await turn()
+    calls[2]?.end()
+    await turn()
+    expect(isFree()).toBe(true)
+    answer()
+    await step
+    await turn()
+    expect(isFree()).toBe(false)
+  })
+
   it('is suspicious still while a gap in the log hides what may have killed', async () => {
-    const { loop, deliver, settle, calls, commits } = inherited()
+    const { loop, deliver, settle, calls, commits } = looping({}, inherited)
     // As far as this process can tell, nothing is there; whoever died had seen further.
     await settle()
     expect([loop.standing().state, loop.isSuspect]).toEqual(['live', true])
@@ -350,14 +741,13 @@ describe('after a death', () => {
   })
 
   it('is suspicious no more at the end of another source, where what was tried may never come', async () => {
-    const state = { checkpoint: { position: 0 }, marks: [], trials: [{ position: -1, instance: 'dead' }], tried: 2 }
-    const { loop, settle } = looping({ foreign: true }, { isInherited: true, state, end: 2 } as never)
+    const { loop, settle } = looping({ foreign: true }, inherited)
     await settle()
     expect(loop.isSuspect).toBe(false)
   })
 
   it('is suspicious still who only works off letters, and can not tell', async () => {
-    const { loop, settle } = inherited('letters')
+    const { loop, settle } = looping({ foreign: true, only: 'letters' }, inherited)
     await settle()
     expect(loop.isSuspect).toBe(true)
   })
@@ -408,14 +798,30 @@ describe('the last words', () => {
   })
 
   it('are none when the partition is somebody else’s meanwhile', async () => {
-    const { loop, deliver, settle, applied, lease, runtime } = looping()
+    const { loop, deliver, settle, commits, lease, runtime } = looping()
     deliver('a')
     await settle()
+    const before = commits.length
     const finished = loop.finish()
     lease.isRenewed = false
     await runtime.advance(leaseMs)
     await finished
-    expect(applied()).toBe(0)
+    expect(commits).toHaveLength(before)
+  })
+
+  it('end the suspicion, if what is under way is the last that was suspected', async () => {
+    const { loop, deliver, settle, calls, commits, turn } = looping({}, inherited)
+    deliver('a', 'b')
+    await settle()
+    calls[0]?.end()
+    await turn()
+    await settle()
+    const finished = loop.finish()
+    calls[1]?.end()
+    await turn()
+    await finished
+    expect([calls.length, loop.isSuspect]).toEqual([2, false])
+    expect(commits.flatMap(({ endedTrials = [] }) => endedTrials)).toEqual(expect.arrayContaining([1, 2, -1]))
   })
 
   it('let a lane flow of which the last letter is over', async () => {

@@ -5,20 +5,23 @@ import { Suspicion } from '../suspicion.ts'
 import type { Desk } from './desk.ts'
 import { Drains } from './drains.ts'
 import { type Entry, entryOf } from './entry.ts'
+import { Suspects } from './suspects.ts'
 import { type Tried, Verdicts } from './verdicts.ts'
 
 const slow = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
 const quick = definePolicy({ transient: retry({ attempts: 9, backoff: fixed('100ms') }).then(park), outage: false })
-const shy = definePolicy({
+const shyOptions = {
   transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park),
   outage: { lanes: 2, backoff: exponential('1s', { cap: '30s' }) },
-})
+}
+const shy = definePolicy(shyOptions)
 
 type Trying = ReturnType<ReturnType<typeof judging>['live']>
 
-function judging(setup: DeskSetup = {}, suspicion?: Suspicion) {
+function judging(setup: DeskSetup = {}, suspicion?: Suspicion, suspectsUpTo = 0) {
   const made = createDeskOf(setup)
-  const desk: Desk = { ...made.desk, ...(suspicion && { suspicion }) }
+  const suspects = new Suspects(suspectsUpTo, made.desk.partition.held, 0)
+  const desk: Desk = { ...made.desk, ...(suspicion && { suspicion, suspects }) }
   let tells = 0
   const verdicts = new Verdicts(desk, new Drains(desk), () => tells++)
   /** Events of lanes from the source, of which the first is being tried. */
@@ -95,6 +98,7 @@ describe('what went through', () => {
     verdicts.repeated(track, entry, null)
     expect(desk.ledger.take().counts).toMatchObject({ duplicate: 1, held: isLetter ? -1 : 0, applied: 0 })
     expect(events).toEqual(['handler.skipped a'])
+    expect(desk.tracks.peek(0)).toBe(track)
   })
 })
 
@@ -141,7 +145,7 @@ describe('what fails for good', () => {
     const [track, entry] = live('a', 1)
     verdicts.blame(track, entry, 3)
     expect(desk.ledger.take().held).toMatchObject([{ status: 'parked', failure: { rule: 'crash' } }])
-    expect(events).toEqual(['message.dlq a'])
+    expect([events, desk.partition.held.get('a')?.tries]).toEqual([['message.dlq a'], 1])
   })
 
   it.for([true, false])('is skipped where it says so, and recorded: letter %s', (isLetter) => {
@@ -232,24 +236,50 @@ describe('an outage', () => {
   })
 
   it('goes on when its probe fails, which costs nothing, and gives the next turn to another lane', async () => {
-    const { desk, verdicts, live, held, runtime, now } = judging({
-      held: [heldLane('h')],
+    const { desk, verdicts, live, held, runtime, now, tells } = judging({
+      held: [heldLane('h', { dueAt: Date.UTC(2027, 0, 1) })],
       definition: { failure: shy },
     })
     for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), not('down'))
     desk.ledger.take()
     await runtime.advance(2_000)
     const [track, letter] = held('h', 1)
+    const told = tells()
     verdicts.failed(track, letter, not('down'), triedOf(letter))
-    expect(desk.flow.standstill).toMatchObject({ probes: 1 })
+    expect([desk.flow.standstill?.probes, tells()]).toEqual([1, told + 1])
     // A letter goes back to where it came from; what is from the source stays in its track.
-    expect([desk.draining.has('h'), desk.tracks.get('h'), desk.due.isDue(now())]).toEqual([false, undefined, true])
+    const due: string[] = []
+    for (let lane = desk.due.take(now()); lane; lane = desk.due.take(now())) due.push(lane)
+    expect([desk.draining.has('h'), desk.tracks.get('h'), due]).toEqual([false, undefined, ['a', 'h']])
     expect([letter.tries, desk.ledger.isEmpty]).toEqual([0, true])
     await runtime.advance(60_000)
     const [waiting, entry] = live('c', 3)
     verdicts.failed(waiting, entry, not('down'), triedOf(entry))
     expect([waiting.entries, entry.tries]).toEqual([[entry], 0])
     expect(desk.flow.standstill).toMatchObject({ probes: 2 })
+  })
+
+  it('is none where all of them are to be passed over, whatever their rule calls it', () => {
+    const rules = [() => ({ class: 'transient', skip: 'nobody needs it', rule: 'ours', evidence: null }) as const]
+    const { desk, verdicts, live } = judging({ definition: { failure: definePolicy({ ...shyOptions, rules }) } })
+    for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), new Error('down'))
+    expect([desk.flow.standstill, desk.ledger.take().counts.discarded]).toEqual([undefined, 2])
+  })
+
+  it('gives back what counted to those that are under way again, and to nobody else', () => {
+    const { desk, verdicts, live } = judging({ definition: { failure: shy } })
+    verdicts.failed(...live('a', 1), not('down'))
+    const [again, other] = ['a', 'c'].map((lane, i): Entry => ({ ...live(lane, 7 + i)[1], tries: 2 }))
+    for (const entry of [again, other]) desk.running.set(entry as Entry, {} as never)
+    verdicts.failed(...live('b', 2), not('down'))
+    expect([desk.flow.standstill?.why, again?.tries, other?.tries]).toEqual(['outage', 0, 2])
+  })
+
+  it('is not over because something was done before: nobody was asked', () => {
+    const { desk, verdicts, live } = judging({ definition: { failure: shy } })
+    for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), not('down'))
+    verdicts.repeated(...live('c', 3), null)
+    expect(desk.flow.standstill?.why).toBe('outage')
   })
 
   it('is over when somebody answers, be it with a refusal', () => {
@@ -472,6 +502,42 @@ describe('a trial', () => {
     expect(one.desk.ledger.isEmpty).toBe(true)
   })
 
+  it('is needed for what failed then, also when the others have their outcomes, if it was tried at all', () => {
+    for (const [what, position, isTried, isFollowed] of [
+      ['a suspect', 1, true, true],
+      ['one that was not even tried', 1, false, false],
+      ['one that nobody had begun', 5, true, false],
+    ] as const) {
+      const one = judging({ definition: { failure: quick } }, alone(99), 1)
+      const [track, entry] = one.live('a', position)
+      one.verdicts.failed(track, entry, not('now'), isTried ? triedOf(entry) : undefined)
+      one.desk.suspicion.end()
+      expect([what, one.desk.suspicion.follows(position)]).toEqual([what, isFollowed])
+    }
+  })
+
+  it('of one that is followed is needed until it has failed as often as processes may die', () => {
+    const trials = [{ position: 1, instance: 'dead' }]
+    const one = judging({ definition: { failure: slow } }, new Suspicion(trials, false, 'i', 2, new Set([1])))
+    const endedBy = () => {
+      const [track, entry] = one.held('a', 1)
+      one.verdicts.failed(track, entry, not('now'), triedOf(entry))
+      return one.desk.ledger.take().endedTrials
+    }
+    expect([endedBy(), one.desk.suspicion.follows(1)]).toEqual([[], true])
+    expect([endedBy(), one.desk.suspicion.follows(1)]).toEqual([[1], false])
+  })
+
+  it('is still to come for a suspect that waits for its breaker, and for none that waits for its time', () => {
+    const areOver = (act: (one: ReturnType<typeof judging>, ...at: Trying) => void) => {
+      const one = judging({ definition: { failure: slow } }, alone(99), 1)
+      act(one, ...one.live('a', 1))
+      return one.desk.suspects.areOver(one.desk.window, true)
+    }
+    expect(areOver((one, ...at) => one.verdicts.defer(...at, 'notify:a', 5))).toBe(false)
+    expect(areOver((one, ...at) => one.verdicts.failed(...at, not('now')))).toBe(true)
+  })
+
   it('of one that is to blame is kept, and it is blamed once', () => {
     const one = judging({}, new Suspicion([{ position: 1, instance: 'dead' }], true, 'i', 2))
     expect(one.desk.suspicion.deathsOver(1)).toBe(2)
@@ -494,12 +560,20 @@ describe('where the order of the partition is kept', () => {
     track.entries.shift()
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     expect([entry.tries, desk.flow.standstill?.probeAt, desk.flow.standstill?.probes]).toEqual([2, now() + 2_000, 0])
+    expect([track.entries, events.filter((one) => one === 'message.nacked a').length]).toEqual([[entry], 2])
     await runtime.advance(2_000)
     track.entries.shift()
     // What would be parked stays where it is, and is tried less and less often.
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     expect([entry.tries, desk.flow.standstill?.probes, desk.partition.held.size]).toEqual([2, 1, 0])
-    expect(tells()).toBe(3)
+    expect([tells(), track.entries]).toEqual([3, [entry]])
+    // But once a minute at least.
+    for (let i = 0; i < 10; i++) {
+      await runtime.advance(60_000)
+      track.entries.shift()
+      verdicts.failed(track, entry, not('now'), triedOf(entry))
+      expect((desk.flow.standstill?.probeAt ?? 0) - now()).toBeLessThanOrEqual(60_000)
+    }
     track.entries.shift()
     verdicts.succeeded(track, entry, triedOf(entry), undefined)
     expect(desk.flow.standstill).toBeUndefined()
@@ -532,6 +606,45 @@ describe('where the order of the partition is kept', () => {
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, failure.permanent('never'), triedOf(entry))
     expect([desk.flow.standstill?.why, track.entries, desk.partition.held.size]).toEqual(['order', [entry], 0])
+  })
+
+  it('what can not be read when its turn comes again is waited for as well', async () => {
+    const { desk, verdicts, live, runtime, tells } = judging({ definition })
+    const [track, entry] = live('a', 1)
+    verdicts.failed(track, entry, not('now'), triedOf(entry))
+    await runtime.advance(2_000)
+    track.entries.shift()
+    verdicts.unreadable(track, entry, { class: 'permanent', rule: 'read', message: 'no JSON' } as never)
+    expect([desk.flow.standstill?.why, desk.flow.standstill?.probes, tells()]).toEqual(['order', 1, 2])
+    expect([track.entries, desk.partition.held.size]).toEqual([[entry], 0])
+  })
+
+  it('what is asked for by a breaker, or could not even be asked, counts as it does elsewhere', async () => {
+    const breaker = { opens: { failures: 1 } }
+    const { desk, verdicts, live, runtime } = judging({ definition: { ...definition, breaker } })
+    const [track, entry] = live('a', 1)
+    verdicts.failed(track, entry, not('now'), triedOf(entry))
+    expect(desk.flow.standstill?.why).toBe('order')
+    const { event } = triedOf(entry)
+    desk.waits.report('a', await desk.waits.enter(event), false)
+    await runtime.advance(60_000)
+    const pass = await desk.waits.enter(event)
+    expect(pass.entry).toBe('probe')
+    track.entries.shift()
+    verdicts.failed(track, entry, not('down'), triedOf(entry, pass))
+    // It was the breaker's question.
+    expect([entry.tries, track.entries, desk.flow.standstill?.why]).toEqual([1, [entry], 'order'])
+    track.entries.shift()
+    verdicts.failed(track, entry, not('no key'))
+    expect([entry.tries, track.entries]).toEqual([2, [entry]])
+  })
+
+  it('a letter of which nobody waits for the outcome lets nothing go on', () => {
+    const { desk, verdicts, live, held } = judging({ held: [heldLane('h')], definition })
+    const [track, entry] = live('a', 1)
+    verdicts.failed(track, entry, not('now'), triedOf(entry))
+    verdicts.repeated(...held('h', 1), null)
+    expect(desk.flow.standstill?.why).toBe('order')
   })
 
   it('what is to be skipped is passed over, also where everything waits for it', () => {
