@@ -116,6 +116,16 @@ describe('closed, by rate', () => {
     expect(walked.circuit.state).toBe('open')
   })
 
+  it('takes a success that is told for no end of what went wrong, as it is where failures in a row count', () => {
+    const walked = walk({ opens })
+    walked.fail(1, 'a')
+    walked.fail(2, 'b')
+    expect(walked.at(3, { input: 'well', processId: 'a', era: 0 })).toBe(false)
+    const inARow = walk({ opens: { failures: 3 } })
+    inARow.fail(1, 'a')
+    expect(inARow.at(3, { input: 'well', processId: 'a', era: 0 })).toBe(true)
+  })
+
   it('stays closed below the share', () => {
     const walked = walk({ opens })
     for (let i = 0; i < 20; i++) {

@@ -257,7 +257,29 @@ describe('a record that can not be read', () => {
   })
 })
 
+describe('a record that can not be read any more', () => {
+  it('is left alone as well by who could read it a moment ago', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 } })
+    const a = world.start('a')
+    expect(await a.succeed()).toEqual(['closed'])
+    await world.store.save({ name: 'mail', state: { state: 'closed' }, record: '{"state":"ajar"}' }, 0)
+    expect(await a.fail(2)).toEqual(['closed', 'open'])
+    expect(a.errors[0]).toMatchObject({ code: 'STORE_CORRUPT' })
+    expect((await world.store.list())[0]).toMatchObject({ record: '{"state":"ajar"}', revision: 1 })
+  })
+})
+
 describe('a clock that differs from that of the store', () => {
+  it('is what there is until the store has told its own', async () => {
+    const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
+    await world.advance(5_000)
+    const a = world.start('a')
+    a.outage = 'before'
+    await a.fail()
+    expect(await a.breaker.enter()).toMatchObject({ retryAt: world.runtime.clock.now() + 10_000 })
+  })
+
+
   it('matters to nobody: times are those of the store', async () => {
     const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
     const { clock } = world.runtime

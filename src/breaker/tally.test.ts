@@ -27,8 +27,9 @@ describe('tallies', () => {
   })
 
   it('are those of the hundred processes that were heard of last', () => {
-    // Of two calls each: the second tells.
-    const entry = (i: number) => [`p${i}`, { by: 'rate', buckets: [bucket(9_000 - i), bucket(1_000 + i)] }] as const
+    // Of three calls each: the last tells.
+    const buckets = (i: number) => [bucket(9_000 - i), bucket(8_000 - i), bucket(1_000 + i)]
+    const entry = (i: number) => [`p${i}`, { by: 'rate', buckets: buckets(i) }] as const
     const many = Object.fromEntries(Array.from({ length: 101 }, (_, i) => entry(i)))
     const kept = Object.keys(freshTallies(many, byRate, 9_500))
     expect(kept).toEqual(Array.from({ length: 100 }, (_, i) => `p${100 - i}`))

@@ -1,6 +1,13 @@
 import { describe, expect, expectTypeOf, it } from 'vitest'
 import { balances, bank, countsOf, createWorld, credited, heldOf, rowOf } from '../../test/fixtures.ts'
-import { createEngine, createLog, defineProjection, defineSubscription, type SubscriptionState } from '../index.ts'
+import {
+  createEngine,
+  createLog,
+  defineProjection,
+  defineSubscription,
+  HoldfastError,
+  type SubscriptionState,
+} from '../index.ts'
 import { createTemporaryStore } from '../testing/index.ts'
 
 describe('the life of an engine', () => {
@@ -118,6 +125,41 @@ describe('the life of an engine', () => {
     expect(await engine.stop()).toEqual({ forced: false })
     await expect(engine.start()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
     expect(await engine.stop()).toEqual({ forced: false })
+  })
+
+  it.for(['works', 'fails'])('that is stopped while it starts never runs, though its start %s', async (how) => {
+    await using world = await createWorld()
+    const { subscriptions } = world.store
+    let answer = () => {}
+    let claims = 0
+    const register: typeof subscriptions.register = async (...args) => {
+      await new Promise<void>((resolve) => (answer = resolve))
+      if (how === 'fails') throw new HoldfastError('SUBSCRIPTION_NEW', 'There is none.')
+      return subscriptions.register(...args)
+    }
+    const claim: typeof subscriptions.claim = (...args) => {
+      claims++
+      return subscriptions.claim(...args)
+    }
+    const store = { ...world.store, subscriptions: { ...subscriptions, register, claim } }
+    const engine = world.engine([balances], { store })
+    const started = engine.start().catch(() => undefined)
+    expect(await engine.stop()).toEqual({ forced: false })
+    answer()
+    await started
+    await world.runtime.advance(5_000)
+    expect(claims).toBe(0)
+    await expect(engine.start()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+  })
+
+  it('ends at once where it lets things go by a timetable', async () => {
+    await using world = await createWorld()
+    const engine = world.engine([defineSubscription(balances, { redrive: { every: '10m', maxAge: '25m' } })])
+    await engine.start()
+    await world.runtime.advance(1_000)
+    const before = world.runtime.clock.now()
+    expect(await engine.stop()).toEqual({ forced: false })
+    expect(world.runtime.clock.now()).toBe(before)
   })
 
   it('can not be drained before it runs, nor when its start fails', async () => {
