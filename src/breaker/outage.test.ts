@@ -279,7 +279,6 @@ describe('a clock that differs from that of the store', () => {
     expect(await a.breaker.enter()).toMatchObject({ retryAt: world.runtime.clock.now() + 10_000 })
   })
 
-
   it('matters to nobody: times are those of the store', async () => {
     const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '10s' })
     const { clock } = world.runtime

@@ -50,7 +50,13 @@ async function runnerOf(of: Subscription, only?: 'letters') {
     await runtime.advance(100)
   }
   return {
-    ...{ world, runtime, runner, settle, instead, looks, claimBy },
+    world,
+    runtime,
+    runner,
+    settle,
+    instead,
+    looks,
+    claimBy,
     begin: async () => {
       await runner.register()
       runner.start()

@@ -12,7 +12,6 @@ import {
   failure,
   fixed,
   HoldfastError,
-  type Projection,
   retry,
   type Source,
   StoreError,
@@ -61,7 +60,7 @@ async function working(given: Given = {}) {
   const { consumer = balances, source, start = 0, only, share = { partition: 0, of: 1 } } = given
   const world = await createWorld()
   const { runtime } = world
-  const subscription = defineSubscription(consumer as Projection, source ? { source } : {})
+  const subscription = defineSubscription(consumer, source ? { source } : {})
   const { name, kind, table } = subscription.consumer
   await world.store.subscriptions.register({ name, kind, table, partitions: share.of, start })
   const { parts, instead, calls, logged, claimBy } = createParts(world, subscription, only)
@@ -89,7 +88,19 @@ async function working(given: Given = {}) {
   const stored = async () => (await world.store.subscriptions.load(name, 0)) as PartitionState
   const log = createLog({ store: world.store, events: bank, ...runtime })
   return {
-    ...{ world, runtime, worker, run, instead, calls, told, logged, states, claimBy, stored, log, name },
+    world,
+    runtime,
+    worker,
+    run,
+    instead,
+    calls,
+    told,
+    logged,
+    states,
+    claimBy,
+    stored,
+    log,
+    name,
     held: () => world.store.letters.heldLanes(name, 0),
     [Symbol.asyncDispose]: async () => {
       worker.stop()
@@ -306,7 +317,11 @@ describe('a store that is away', () => {
     delete instead.commit
     await runtime.advance(10_000)
     expect(states.filter((state, i) => state !== states[i - 1])).toEqual([
-      ...['catching-up', 'live', 'blocked', 'catching-up', 'live'],
+      'catching-up',
+      'live',
+      'blocked',
+      'catching-up',
+      'live',
     ])
   })
 
@@ -425,7 +440,7 @@ describe('a trial of its own', () => {
     const state = await setup.stored()
     setup.instead.load = async (...args) => {
       const now = await setup.world.store.subscriptions.load(...args)
-      return { ...state, ...now, trials: [{ position: 0, instance }] } as PartitionState
+      return { ...state, ...now, trials: [{ position: 0, instance }] }
     }
     await setup.run(100)
     expect(acquittals(setup)).toBe(times)

@@ -179,6 +179,8 @@ describe('the fingerprint', () => {
     ['what stands in quotes', 'no currency "EUR" here', 'no currency "the \'other\' one" here'],
     ['what stands in backticks', 'no field `a` here', 'no field `b c` here'],
     ['lines that look like frames', 'no JSON\n  at line 5, column 9', 'no JSON\n  at line 17, column 80'],
+    ['ids in capitals', 'no parcel A7Z here', 'no parcel QZA12 here'],
+    ['ids with any letter', 'no parcel a7z here', 'no parcel zq12 here'],
     ['addresses', 'no answer from 10.0.0.1', 'no answer from 192.168.17.254'],
   ] as const)('is the same for messages that differ in %s', ([, one, other]) => {
     expect(fingerprint(errorAt(one))).toBe(fingerprint(errorAt(other)))
@@ -219,6 +221,10 @@ describe('the fingerprint', () => {
     ['a word that stands right before it', 'order"x"', 'account"x"'],
     ['a word between two of them', 'the "a" or "b"', 'the "a" and "b"'],
     ['where it stands', 'a"x"b', '"x"ab'],
+    ['a word beside a number', 'refused after 5 s', 'timed out after 5 s'],
+    ['a word in capitals beside a number', 'REFUSED AFTER 5 S', 'TIMED OUT AFTER 5 S'],
+    ['a word right beside a number, with something between', 'code:5', 'state:5'],
+    ['how the parts are put together', 'a/7/b', 'a:7:b'],
   ] as const)('differs in %s', ([, one, other]) => {
     expect(fingerprint(errorAt(one))).not.toBe(fingerprint(errorAt(other)))
   })
