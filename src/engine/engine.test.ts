@@ -369,7 +369,9 @@ describe('what was resolved', () => {
       return world.store.inbox.sweep(...args)
     }
     const store = { ...world.store, inbox: { ...world.store.inbox, sweep } }
-    await run(world, world.engine([handler], { store, ...calm(world), retention: 'forever' }), 120_000)
+    const { handler: forgetful } = noting(world, undefined, { name: 'forgetful' })
+    const engine = world.engine([forgetful, handler], { store, ...calm(world), retention: 'forever' })
+    await run(world, engine, 120_000)
     expect(sweeps > 0).toBe(isSwept)
   })
 })

@@ -142,7 +142,7 @@ describe('the life of an engine', () => {
       return subscriptions.claim(...args)
     }
     const store = { ...world.store, subscriptions: { ...subscriptions, register, claim } }
-    const engine = world.engine([balances], { store })
+    const engine = world.engine([balances], { store, name: 'one' })
     const started = engine.start().catch(() => undefined)
     expect(await engine.stop()).toEqual({ forced: false })
     answer()
@@ -150,6 +150,10 @@ describe('the life of an engine', () => {
     await world.runtime.advance(5_000)
     expect(claims).toBe(0)
     await expect(engine.start()).rejects.toMatchObject({ code: 'ENGINE_STATE' })
+    // Nor is its name taken.
+    const next = world.engine([balances], { store: { ...store, subscriptions }, name: 'one' })
+    await world.settle(next)
+    expect((await next.status()).subscriptions[0]?.state.state).toBe('live')
   })
 
   it('ends at once where it lets things go by a timetable', async () => {
