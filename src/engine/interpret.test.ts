@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Subscription } from '../subscription/subscription.ts'
+import { z } from 'zod'
 import { bank } from '../../test/fixtures.ts'
+import { defineEvents } from '../index.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
 
 const credit = () => undefined
@@ -14,6 +16,10 @@ function subscribed(
   const consumer = { kind: 'fold', events: bank, reducers: functions, effects: functions, functions, ...more }
   return { consumer, admitsKey: () => true, admits: () => true, ...admits } as unknown as Subscription
 }
+
+const slow = defineEvents({
+  Credited: z.object({ amount: z.number() }).refine(async ({ amount }) => amount > 0, 'it is nothing'),
+})
 
 const record = (more: Partial<RecordedEvent> = {}): RecordedEvent => ({
   position: 7,
@@ -87,4 +93,13 @@ it('a letter is tried with what a person made of it', () => {
   expect(recordOf({ event, revision: undefined })).toBe(event)
   const revision = { number: 1, body: '{"amount":9}', by: 'ada', reason: 'a typo', at: 1 }
   expect(recordOf({ event, revision })).toEqual({ ...event, body: '{"amount":9}' })
+})
+
+it('waits for a schema that takes its time, and tells what it says', async () => {
+  const subscription = subscribed({ events: slow } as never)
+  expect(await readEvent(subscription, record())).toMatchObject({ lane: 'ada', event: { data: { amount: 5 } } })
+  expect(await readEvent(subscription, record({ body: '{"amount":0}' }))).toMatchObject({
+    lane: 'ada',
+    failure: { class: 'permanent', rule: 'read' },
+  })
 })

@@ -2,6 +2,7 @@ import { expect, it } from 'vitest'
 import { createWorld } from '../../test/fixtures.ts'
 import { ask } from '../../test/redrive/asking.ts'
 import { begin, commitOf, hold, letter } from '../testing/contracts/fixtures.ts'
+import type { Store } from '../index.ts'
 import { Sweeper } from './sweeper.ts'
 
 const hour = 3_600_000
@@ -38,6 +39,34 @@ it('says an hour before what will be purged, and purges that', async () => {
   ])
   await runtime.advance(4 * hour)
   expect(await left()).toEqual([second])
+  sweeper.stop()
+  await running
+})
+
+it('goes on when the store fails, and says so', async () => {
+  await using world = await createWorld()
+  const { runtime } = world
+  const isAway = { letters: true }
+  const away = () => Promise.reject(new Error('The test took the store away.'))
+  const letters = {
+    ...world.store.letters,
+    purgeable: (...args: Parameters<Store['letters']['purgeable']>) =>
+      isAway.letters ? away() : world.store.letters.purgeable(...args),
+  }
+  const store = { ...world.store, letters, inbox: { ...world.store.inbox, sweep: away } }
+  const warned: object[] = []
+  const logger = { info: () => undefined, warn: (fields: object) => void warned.push(fields), error: () => undefined }
+  const sweeper = new Sweeper(store, { subscriptions: ['s'], keptMs: 3 * hour }, runtime, logger)
+  const running = sweeper.run()
+  await runtime.advance(2 * hour)
+  const error = expect.objectContaining({ message: 'The test took the store away.' }) as unknown
+  expect(warned).toContainEqual({ error })
+  expect(warned).toContainEqual({ subscription: 's', error })
+  isAway.letters = false
+  await runtime.advance(2 * hour)
+  warned.length = 0
+  await runtime.advance(2 * hour)
+  expect(warned).not.toContainEqual({ subscription: 's', error })
   sweeper.stop()
   await running
 })

@@ -201,6 +201,9 @@ describe('verify of a handler', () => {
     const engine = world.engine([handler])
     await run(world, engine, 1_000)
     expect(await engine.verify('notify')).toMatchObject({ ok: true, position: 0, events: 3, counts: { applied: 3 } })
+    await fill(world, ['d', 'slow', 'e', 'slow', 'f'], 1)
+    await world.runtime.advance(1_000)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, position: 0, events: 6, counts: { applied: 6 } })
     const db = new DatabaseSync(world.store.file)
     db.exec(
       "INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at) VALUES ('notify', 0, 1, 'parked', 1, 1)",
@@ -224,6 +227,16 @@ describe('verify of a handler', () => {
     await world.settle(engine)
     expect(calls).toHaveLength(2)
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, duplicate: 4 } })
+  })
+
+  it('counts what was left out, and by whom', async () => {
+    await using world = await createWorld()
+    await fill(world, ['a', 'b'], 1)
+    const skip = ({ key }: { readonly key: string }) => (key === 'a' ? Promise.reject(failure.skip('no')) : undefined)
+    const { handler } = noting(world, skip)
+    const engine = world.engine([handler])
+    await world.settle(engine)
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 1, discarded: 1 } })
   })
 
   it('knows its lanes where each event has its own', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createDeskOf, heldLane } from '../../../test/desk.ts'
 import type { RedriveAct, RedriveTask } from '../../redrive/redrive.ts'
+import { Suspicion } from '../suspicion.ts'
 import { Beginnings } from './beginnings.ts'
 
 interface Wish {
@@ -48,6 +49,15 @@ describe('a lane of a redrive', () => {
     expect(desk.partition.held.get('a')).toMatchObject({ status: 'retrying', redrive: 'r' })
     expect(desk.due.take(now())).toBe('a')
     expect(told.due).toBe(1)
+  })
+
+  it('is not blamed any more for what died over its head', async () => {
+    const { desk, beginnings } = beginning(['a'], [taskOf('a')])
+    const suspicion = new Suspicion([{ position: 1, instance: 'dead' }], true, 'i', 2)
+    expect(suspicion.deathsOver(1)).toBe(2)
+    await new Beginnings({ ...desk, suspicion }).take()
+    expect([suspicion.deathsOver(1), desk.ledger.take().endedTrials]).toEqual([undefined, [1]])
+    expect(beginnings.isLettingFlow).toBe(false)
   })
 
   it('is not begun while it is tried, or while something about it is not in the store', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { createDeskOf, heldLane } from '../../../test/desk.ts'
 import type { QueueLimits } from '../../dead-letter/letter-store.ts'
+import type { Event } from '../../event/event.ts'
 import { Pace } from '../pace.ts'
 import type { Desk } from './desk.ts'
 import { Drains } from './drains.ts'
@@ -265,5 +266,20 @@ describe('a letter that is over', () => {
     expect(drains.canTakeUp).toBe(false)
     end(desk, drains, entry)
     expect(drains.canTakeUp).toBe(true)
+  })
+})
+
+describe('letters that were done meanwhile, under another position', () => {
+  it('are known as such when they are taken up', async () => {
+    const { desk } = createDeskOf({
+      held: [heldLane('a', { dueAt: 0 })],
+      queues: { a: 2 },
+      definition: { dedupe: { by: 'id' } },
+    })
+    desk.parts.store.inbox.find = async (_handler, keys) =>
+      new Map(keys.filter((key) => key === 'a-1').map((key) => [key, { key, result: null, until: undefined }]))
+    await new Drains(desk).takeUp()
+    const isDone = (id: string) => desk.dedup?.isDone({ id } as Event)
+    expect([await isDone('a-1'), await isDone('a-2')]).toEqual([true, false])
   })
 })

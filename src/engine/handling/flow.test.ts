@@ -34,6 +34,15 @@ describe('lanes that fail alike', () => {
     expect(flow.failed('a', one)).toEqual(new Set(['a', 'b']))
   })
 
+  it('are no news either when others were answered before they first failed', () => {
+    const { flow } = flowing()
+    flow.answered(0)
+    flow.failed('a', one)
+    flow.answered(0)
+    flow.failed('b', one)
+    expect(flow.failed('a', one)).toBeUndefined()
+  })
+
   it('are news again when they had their verdict', () => {
     const { flow } = flowing()
     flow.failed('a', one)

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createDeskOf, type DeskSetup, heldLane } from '../../../test/desk.ts'
+import type { Event } from '../../event/event.ts'
 import { Intake } from './intake.ts'
 
 function reading(setup: DeskSetup = {}) {
@@ -35,6 +36,20 @@ describe('what is read', () => {
     expect(held.map(({ lane, status }) => [lane, status])).toEqual([['held', 'queued']])
     expect(unknown.map(({ position }) => position)).toEqual([5])
     expect([desk.window.size, desk.window.unfinished, desk.window.through]).toEqual([6, 2, 6])
+  })
+
+  it('is known to be done before, where the store says so, in one question', async () => {
+    const { desk, intake, deliver } = reading({ definition: { dedupe: { by: ({ key }) => key } } })
+    const asked: unknown[] = []
+    desk.parts.store.inbox.find = async (_handler, keys) => {
+      asked.push(keys)
+      return new Map([['b', { key: 'b', result: null, until: undefined }]])
+    }
+    for (const key of ['a', 'b']) deliver(1, key)
+    await intake.read()
+    expect(asked).toEqual([['a', 'b']])
+    const isDone = (key: string) => desk.dedup?.isDone({ id: key, key } as Event)
+    expect([await isDone('a'), await isDone('b')]).toEqual([false, true])
   })
 
   it('is one track where the whole partition is kept in order', async () => {

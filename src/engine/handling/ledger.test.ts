@@ -157,6 +157,14 @@ describe('a lane that is held', () => {
     expect(book.take().letters).toEqual([{ change: 'status', position: 1, status: 'retrying' }])
   })
 
+  it('ends what a redrive does with it only when it is parked', () => {
+    const { ledger: book } = ledger(hold('a', { status: 'retrying', redrive: 'r' }))
+    book.heldOn(entry('a', 1), { status: 'waiting', tries: 0, breaker: 'x' }, undefined)
+    expect(book.take().redriven).toEqual([])
+    book.heldOn(entry('a', 1), { status: 'parked', tries: 1 }, no)
+    expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'a', letters: 0, state: 'failed' }])
+  })
+
   it('is told of when it is parked', () => {
     const { ledger: book } = ledger(hold('a', { status: 'retrying' }))
     book.heldOn(entry('a', 1), { status: 'parked', tries: 4 }, no)

@@ -561,6 +561,16 @@ describe('what was done', () => {
       expect(await skipped('key', ['a', 'a'], [])).toEqual({ step: 'worked', read: 1, committed: 1 })
     })
 
+    it('keeps nobody behind it any longer when the store has that', async () => {
+      const { deliver, settle, calls, turn } = looping()
+      deliver('a', 'a')
+      await settle()
+      calls[0]?.end(failure.skip('not needed'))
+      await turn()
+      await settle()
+      expect(calls).toHaveLength(2)
+    })
+
     it('waits for more if nobody does, or others run', async () => {
       expect(await skipped('key', ['a'], [])).toEqual({ step: 'idle', read: 1, committed: 0 })
       expect(await skipped('key', ['a', 'b', 'a'])).toEqual({ step: 'idle', read: 1, committed: 0 })

@@ -35,6 +35,9 @@ it('are the lanes that were due or waited then, until they are something else', 
     false,
     false,
   ])
+  // Somebody lets it go by now: that is no death of its own.
+  held.set(...hold('parked', 'retrying'))
+  expect(isSuspect('parked')).toEqual([false])
   held.set(...hold('due', 'parked'))
   held.set(...hold('at once', 'retrying', 500))
   held.delete('waits')
