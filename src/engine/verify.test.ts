@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
 import { fill, noting, run } from '../../test/noting.ts'
-import { createLog, defineSubscription, failure } from '../index.ts'
+import { createLog, defineProjection, defineSubscription, failure } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
 import { verifySubscription } from './verify.ts'
 
@@ -252,6 +252,27 @@ describe('verify of a handler', () => {
     const engine = world.engine([handler])
     await run(world, engine, 1_000)
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 1 } })
+  })
+})
+
+describe('verify of a projection with keys of its own', () => {
+  it('knows the lanes of what is held', async () => {
+    await using world = await createWorld()
+    const sides = defineProjection('sides', {
+      events: bank,
+      key: ({ key }) => (key < 'c' ? 'left' : 'right'),
+      initial: () => ({ n: 0 }),
+      on: {
+        Credited: ({ n }, { key }) => {
+          if (key === 'b') throw new Error('a bug')
+          return { n: n + 1 }
+        },
+      },
+    })
+    await fill(world, ['a', 'b', 'c'], 2)
+    const engine = world.engine([sides])
+    await world.settle(engine)
+    expect(await engine.verify('sides')).toMatchObject({ ok: true, counts: { applied: 3, held: 3 } })
   })
 })
 
