@@ -75,7 +75,7 @@ function attending(...subscriptions: Made[]) {
     return running
   }
   const taken = () => done.splice(0)
-  return { attendance, runtime, runners, begin, taken, logged, told, asked, script }
+  return { attendance, runtime, runners, begin, taken, logged, told, asked, script, settings }
 }
 
 describe('a process', () => {
@@ -100,6 +100,16 @@ describe('a process', () => {
     taken()
     await runtime.advance(10_000)
     expect([asked.length, script.listeners.size, taken()]).toEqual([4, 0, []])
+  })
+
+  it('says so often enough where its lease is shorter than a few beats', async () => {
+    const { attendance, begin, asked, runtime, settings } = attending({ name: 'a' })
+    settings.leaseMs = 300
+    const running = begin()
+    await runtime.advance(1_000)
+    expect(asked).toHaveLength(11)
+    attendance.stop()
+    await running
   })
 
   it('asks nothing where nothing runs', async () => {

@@ -1,8 +1,9 @@
 import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import { balances, bank, createWorld, credited, debited } from '../../test/fixtures.ts'
 import { fill, noting, run } from '../../test/noting.ts'
-import { createLog, defineProjection, defineSubscription, failure } from '../index.ts'
+import { createLog, defineEvents, defineProjection, defineSubscription, failure } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
 import { verifySubscription } from './verify.ts'
 
@@ -252,6 +253,24 @@ describe('verify of a handler', () => {
     const engine = world.engine([handler])
     await run(world, engine, 1_000)
     expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 2, held: 1 } })
+  })
+})
+
+describe('verify of types that the catalog does not know', () => {
+  it('misses the letter of one that was to be held', async () => {
+    await using world = await createWorld()
+    const wider = defineEvents({ Strange: z.object({}) })
+    await createLog({ store: world.store, events: wider }).append('a', [{ type: 'Strange', data: {} }])
+    const engine = world.engine([defineSubscription(balances, { unknown: 'hold' })])
+    await world.settle(engine)
+    await engine.stop()
+    expect(await engine.verify('balances')).toMatchObject({ ok: true, counts: { held: 1 } })
+    const db = new DatabaseSync(world.store.file)
+    db.exec('DELETE FROM holdfast_letters; DELETE FROM holdfast_lanes')
+    db.close()
+    expect((await engine.verify('balances')).differences).toContainEqual(
+      expect.objectContaining({ kind: 'event', position: 1, what: expect.stringContaining("can't have been applied") }),
+    )
   })
 })
 

@@ -145,6 +145,13 @@ describe('categorised', () => {
     expect(timetable(policy, 'infrastructure')).toEqual({ tries: [0, 100, 300], end: 'park' })
   })
 
+  it('asks a dependency again once a minute at least, and less by half at the most by chance', () => {
+    const { dependency } = policy.classes
+    if (dependency.action !== 'retry') throw new Error('It does not retry.')
+    expect([7, 99].map((retry) => dependency.backoff.delayMs(retry, noChance))).toEqual([60_000, 60_000])
+    expect(dependency.backoff.delayMs(99, { u32: () => 0 })).toBe(30_000)
+  })
+
   it('leaves a dependency to its breaker: 5 failures, 60 s, 2 successes', () => {
     expect(timetable(policy, 'dependency', { inARow: 99, most: 5 })).toEqual({
       tries: seconds(0, 1, 3, 7, 15),
