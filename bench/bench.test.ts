@@ -23,7 +23,7 @@ it('measures all ways through the same events of SQLite', { timeout: 120_000 }, 
 })
 
 it('measures all ways through the same events of PostgreSQL, and Emmett', { timeout: 300_000 }, async () => {
-  const result = await measure('projection', '--store', 'postgres', '--events', '4000', '--rounds', '1')
+  const result = await measure('projection', '--store', 'postgres', '--events', '1000', '--rounds', '1')
   const rates = ['eventsPerSecond', 'limitPerSecond', 'limit10000PerSecond', 'naivePerSecond']
   const ratios = ['ratioToLimit', 'ratioToNaive', 'poisonRatio', 'heldRatio', 'rssMb']
   const emmett = result['emmettSkipped'] === undefined ? ['emmettPerSecond', 'ratioToEmmett'] : []

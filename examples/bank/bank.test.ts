@@ -13,7 +13,7 @@ afterAll(() => rmSync(folder, { recursive: true }))
 
 const small = ['--events', '5000', '--accounts', '200', '--json']
 /** Takes long enough to be disturbed. */
-const medium = ['--events', '40000', '--accounts', '1000']
+const medium = ['--events', '20000', '--accounts', '1000']
 
 describe('the bank', () => {
   test('keeps its promises, and ends alike for the same seed', async () => {

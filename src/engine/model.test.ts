@@ -113,7 +113,7 @@ describe('whatever fails and whenever it restarts, the engine does what the mode
           expect(verification.events).toBe(steps.length)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 
@@ -177,7 +177,7 @@ describe('whatever fails and whenever it restarts, the engine does what the mode
           expect(await countsOf(asked, 'trails')).toEqual(expected)
         },
       ),
-      { numRuns: 60 },
+      { numRuns: 40 },
     )
   })
 })
