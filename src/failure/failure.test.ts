@@ -224,6 +224,9 @@ describe('the fingerprint', () => {
     ['a word beside a number', 'refused after 5 s', 'timed out after 5 s'],
     ['a word in capitals beside a number', 'REFUSED AFTER 5 S', 'TIMED OUT AFTER 5 S'],
     ['a word right beside a number, with something between', 'code:5', 'state:5'],
+    ['a word before a bracket with a number', 'code{5', 'state{5'],
+    ['a word before another bracket with a number', 'code[5', 'state[5'],
+    ['a word of two parts', 'not-found here', 'not-there here'],
     ['how the parts are put together', 'a/7/b', 'a:7:b'],
   ] as const)('differs in %s', ([, one, other]) => {
     expect(fingerprint(errorAt(one))).not.toBe(fingerprint(errorAt(other)))
