@@ -36,8 +36,8 @@ export default defineConfig({
     globalSetup: ['test/postgres/setup.ts'],
     // Processes, because tests kill them, change their working directory and load node:sqlite.
     pool: 'forks',
-    // Most of them wait, for a server or a process: as many as there are cores, not one fewer.
-    maxWorkers: availableParallelism(),
+    // Most of them wait, for a server or a process: one more than there are cores.
+    maxWorkers: availableParallelism() + 1,
     env: scratch(),
     testTimeout: 30_000,
     hookTimeout: 30_000,
