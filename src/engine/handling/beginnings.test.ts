@@ -51,6 +51,14 @@ describe('a lane of a redrive', () => {
     expect(told.due).toBe(1)
   })
 
+  it('has its verdict when it is begun, and not that it went through', async () => {
+    const { desk, round } = beginning(['a'], [taskOf('a')])
+    const settled: unknown[] = []
+    desk.flow.settled = (...args) => void settled.push(args)
+    await round()
+    expect(settled).toEqual([['a', false]])
+  })
+
   it('is not blamed any more for what died over its head', async () => {
     const { desk, beginnings } = beginning(['a'], [taskOf('a')])
     const suspicion = new Suspicion([{ position: 1, instance: 'dead' }], true, 'i', 2)
