@@ -45,6 +45,11 @@ export function heldLane(lane: string, more: Partial<HeldLane> = {}): HeldLane {
   return { lane, status: 'retrying', since: 0, done: undefined, head: 1, headPosition: 1, ...more }
 }
 
+/** That a person lets a lane go. */
+export function taskOf(lane: string, more: Partial<RedriveTask> = {}): RedriveTask {
+  return { redrive: 'r', lane, position: 1, act: 'redrive', by: 'ada', reason: 'mended', rate: undefined, ...more }
+}
+
 export function letterOf(lane: string, position: number): DeadLetter {
   const event = {
     id: `${lane}-${position}`,

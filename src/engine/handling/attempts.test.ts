@@ -26,13 +26,13 @@ interface Call {
   readonly end: (error?: unknown) => void
 }
 
-/** A handler of which each call ends when the test says so. */
 /** One begins that does not end: whether another may be alone in the process all the same. */
 const mayBeAloneBesideAnother = ({ solitude }: Desk['parts']) => {
   solitude.begin({ wake: () => undefined })
   return solitude.enter({ wake: () => undefined })
 }
 
+/** A handler of which each call ends when the test says so. */
 function trying(setup: DeskSetup = {}, change: (desk: Desk) => Partial<Desk> = () => ({})) {
   const calls: Call[] = []
   const made = createDeskOf({
@@ -62,7 +62,14 @@ function trying(setup: DeskSetup = {}, change: (desk: Desk) => Partial<Desk> = (
   const permit = (position: number) => desk.permit.extend(position, position, made.now())
   const turn = () => made.runtime.advance(0)
   const called = () => calls.map(({ event }) => event.id)
-  return { ...made, desk, attempts, calls, live, permit, turn, called, over: () => over }
+  /** The one that is to be tried alone is recorded, and begins. */
+  const record = async () => {
+    attempts.pump()
+    attempts.committed({ trial: attempts.wanted } as Commit)
+    attempts.pump()
+    await turn()
+  }
+  return { ...made, desk, attempts, calls, live, permit, turn, called, record, over: () => over }
 }
 
 describe('what may be begun', () => {
@@ -839,15 +846,12 @@ describe('after a death', () => {
     })
 
     it('let others, and then the source, have their turn before the next of them', async () => {
-      const { attempts, live, permit, turn, called, calls } = following(1, 2)
+      const { attempts, live, permit, turn, called, calls, record } = following(1, 2)
       live('a', 1)
       live('b', 2)
       live('c', 3)
       permit(9)
-      attempts.pump()
-      attempts.committed({ trial: attempts.wanted } as Commit)
-      attempts.pump()
-      await turn()
+      await record()
       calls[0]?.end()
       await turn()
       expect([called(), attempts.wanted]).toEqual([['a-1'], undefined])
@@ -966,13 +970,10 @@ describe('after a death', () => {
   })
 
   it('one on trial that is under way stays so, and alone, though nothing else is to begin', async () => {
-    const { attempts, live, permit, turn, desk } = suspected()
+    const { attempts, live, permit, desk, record } = suspected()
     live('a', 1)
     permit(9)
-    attempts.pump()
-    attempts.committed({ trial: attempts.wanted } as Commit)
-    attempts.pump()
-    await turn()
+    await record()
     desk.parts.tenure.pause = { reason: 'a test', at: 0 }
     attempts.suspend()
     attempts.pump()

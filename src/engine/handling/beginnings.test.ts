@@ -1,25 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, heldLane } from '../../../test/desk.ts'
-import type { RedriveAct, RedriveTask } from '../../redrive/redrive.ts'
+import { createDeskOf, heldLane, taskOf } from '../../../test/desk.ts'
+import type { RedriveTask } from '../../redrive/redrive.ts'
 import { Suspicion } from '../suspicion.ts'
 import { Beginnings } from './beginnings.ts'
 
-interface Wish {
-  readonly act?: RedriveAct
-  readonly redrive?: string
-  readonly position?: number
-  readonly rate?: number
-}
-
-const taskOf = (lane: string, { act = 'redrive', redrive = 'r', position = 1, rate }: Wish = {}): RedriveTask => ({
-  redrive,
-  lane,
-  position,
-  act,
-  by: 'ada',
-  reason: 'mended',
-  rate,
-})
 const parked = (lane: string) => heldLane(lane, { status: 'parked' })
 const lanesOf = (count: number, name = 'lane') => Array.from({ length: count }, (_, i) => `${name}-${i}`)
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, type DeskSetup, heldLane } from '../../../test/desk.ts'
+import { createDeskOf, type DeskSetup, heldLane, taskOf } from '../../../test/desk.ts'
 import { definePolicy, failure, fixed, pause, retry } from '../../index.ts'
-import type { RedriveTask } from '../../redrive/redrive.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
 import { Tenure } from '../tenure.ts'
@@ -75,17 +74,6 @@ function looping(setup: DeskSetup = {}, more: Partial<HandlerLoopParts> = {}) {
 }
 
 const patient = definePolicy({ transient: retry({ attempts: 9, backoff: fixed('200ms') }), outage: false })
-
-const taskOf = (lane: string, more: Partial<RedriveTask> = {}): RedriveTask => ({
-  redrive: 'r',
-  lane,
-  position: 1,
-  act: 'redrive',
-  by: 'ada',
-  reason: 'mended',
-  rate: undefined,
-  ...more,
-})
 
 /** After a death: the first two of the source may have killed. */
 const inherited = {
@@ -662,7 +650,10 @@ describe('after a death', () => {
     expect(commits.flatMap(({ endedTrials }) => endedTrials ?? [])).toEqual(expect.arrayContaining([1, 2, -1]))
   })
 
-  /** The first of two that are suspected is on trial. `goOn`: it waits for its next try, the second is through, and a third runs, which is nobody's suspect. */
+  /**
+   * The first of two that are suspected is on trial. `goOn`: it waits for its next try, the second is through, and a third runs, which is
+   * nobody's suspect.
+   */
   async function onTrial() {
     const made = looping({ definition: { failure: patient } }, inherited)
     const { deliver, settle, calls, turn } = made
