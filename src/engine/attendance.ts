@@ -24,7 +24,10 @@ export class Attendance {
   readonly #nap: Nap
   readonly #backoff: Nap
   readonly #stopping = new AbortController()
+  /** Callers of `heard`, in the order in which they asked. */
+  readonly #waiting: (() => void)[] = []
   #isFailing = false
+  #isOver = false
 
   constructor(parts: AttendanceParts) {
     this.#parts = parts
@@ -35,6 +38,18 @@ export class Attendance {
   /** Looks now rather than at the next beat. */
   look(): void {
     this.#nap.wake()
+  }
+
+  /**
+   * Resolves when the runners have been told what the store had at some moment after this call: who owns what, what is paused, what
+   * redrives want. Until then they may answer with what was true before an operator's act. Resolves also when it stops.
+   */
+  async heard(): Promise<void> {
+    if (this.#isOver) return
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.push(resolve)
+    this.look()
+    await promise
   }
 
   stop(): void {
@@ -59,6 +74,8 @@ export class Attendance {
       logger.error({ error }, 'this process is not attending any more')
     } finally {
       forget()
+      this.#isOver = true
+      this.#answer(this.#waiting.length)
     }
   }
 
@@ -87,6 +104,8 @@ export class Attendance {
     const { store, settings } = this.#parts
     const { owner, leaseMs, beatMs } = settings
     while (!this.#stopping.signal.aborted) {
+      // Those who ask from here on need an answer to a later question.
+      const asked = this.#waiting.length
       const attending = this.#parts.runners.filter((runner) => runner.isRunning)
       const subscriptions = attending.map(({ subscription }) => subscription.name)
       const versions = versionsOf(attending)
@@ -103,8 +122,13 @@ export class Attendance {
         const view = views?.find(({ name }) => name === runner.subscription.name)
         if (view) runner.settle(view)
       }
+      this.#answer(asked)
       await this.#nap.take(Math.min(beatMs, leaseMs / 3))
     }
+  }
+
+  #answer(callers: number): void {
+    for (const resolve of this.#waiting.splice(0, callers)) resolve()
   }
 
   #untilStoreWorks<T>(runners: readonly Runner[], run: () => Promise<T>): Promise<T | undefined> {

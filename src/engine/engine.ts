@@ -66,7 +66,11 @@ export interface Engine extends AsyncDisposable {
   start(): Promise<void>
   /** Finishes the pages at hand and hands the leases back; after the timeout ('10s') it gives up waiting. */
   stop(options?: { readonly timeout?: Duration }): Promise<{ readonly forced: boolean }>
-  /** Resolves when everything that is in the sources now has its outcome. Waits as long as that takes. */
+  /**
+   * Resolves when everything that is in the sources now has its outcome, and everything that operators have asked for up to now is done.
+   * Waits as long as that takes. Rejects where only an operator can continue: when a subscription is paused, failed, or blocked by a parked
+   * event (`SUBSCRIPTION_PAUSED`, `SUBSCRIPTION_FAILED`, `SUBSCRIPTION_BLOCKED`).
+   */
   drain(options?: { readonly signal?: AbortSignal }): Promise<void>
   /** Lasting, and for all processes, until somebody resumes it. */
   pause(subscription: string, reason: string): Promise<void>
@@ -282,7 +286,8 @@ export function createEngine(options: EngineOptions): Engine {
     if (phase !== 'running')
       throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
     const isReading = settings.only !== 'letters'
-    await Promise.all(all.map((runner) => reachHead(runner, isReading, signal)))
+    const heard = attendance.heard()
+    await Promise.all(all.map((runner) => reachHead(runner, heard, isReading, signal)))
   }
 
   function runnerOf(name: string): Runner {
@@ -303,9 +308,16 @@ function namesOn({ subscriptions }: Store): Set<string> {
   return known
 }
 
-async function reachHead(runner: Runner, isReading: boolean, signal: AbortSignal | undefined): Promise<void> {
+/** `heard`: from then on the runner knows what operators did before the call, such as a reset or a resume. */
+async function reachHead(
+  runner: Runner,
+  heard: Promise<void>,
+  isReading: boolean,
+  signal: AbortSignal | undefined,
+): Promise<void> {
   const target = isReading ? await runner.source.head() : 0
   await new Promise<void>((resolve, reject) => {
+    let hasHeard = false
     const look = () => {
       const end = (settle: () => void) => {
         unwatch()
@@ -313,15 +325,20 @@ async function reachHead(runner: Runner, isReading: boolean, signal: AbortSignal
         settle()
       }
       const { state, pause } = runner
-      if (runner.reached(target)) end(resolve)
+      if (hasHeard && runner.reached(target)) end(resolve)
       else if (signal?.aborted) end(() => reject(signal.reason as Error))
       else if (state.state === 'failed')
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
-      else if (pause) end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
+      else if (hasHeard && pause)
+        end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
       else if (state.state === 'stopped') end(() => reject(cannotDrain(runner, 'ENGINE_STATE', 'it was stopped')))
     }
     const unwatch = runner.watch(look)
     signal?.addEventListener('abort', look)
+    void heard.then(() => {
+      hasHeard = true
+      look()
+    })
     runner.wake()
     look()
   })

@@ -108,10 +108,10 @@ export class Worker {
     return this.#tenure.lease !== undefined
   }
 
-  /** Whether everything up to a position has its outcome and nothing is due. */
+  /** Whether everything up to a position has its outcome and nothing is due. What it has seen counts for nothing once the lease is lost. */
   reached(position: number): boolean {
     const isRead = this.#parts.settings.only === 'letters' || this.hasSeen(position)
-    return isRead && this.#loop?.isDue === false
+    return isRead && this.#loop?.isDue === false && this.#tenure.isCurrent()
   }
 
   hasSeen(position: number): boolean {
