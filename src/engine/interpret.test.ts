@@ -4,7 +4,7 @@ import type { Subscription } from '../subscription/subscription.ts'
 import { z } from 'zod'
 import { bank } from '../../test/fixtures.ts'
 import { defineEvents } from '../index.ts'
-import { readEvent, recordOf, relevanceOf } from './interpret.ts'
+import { readEvent, recordOf, relevanceOf, unknownRow } from './interpret.ts'
 
 const credit = () => undefined
 
@@ -62,7 +62,7 @@ describe('an event that is read', () => {
     expect(lane('x'.repeat(512))).toMatchObject({ lane: 'x'.repeat(512) })
     for (const wrong of ['', 'x'.repeat(513), '\ud800', 'a\0b', 5, undefined, Promise.reject(new Error('late'))])
       expect(lane(wrong)).toMatchObject({
-        lane: 'ada',
+        lane: unknownRow,
         failure: { code: 'FOLD_KEY', class: 'permanent', rule: 'read' },
       })
     expect(lane('y'.repeat(600))).toMatchObject({

@@ -58,10 +58,10 @@ export function readEvent(subscription: Subscription, record: RecordedEvent): Re
     if (!(data instanceof Promise)) return withData(subscription, record, data)
     return data.then(
       (value) => withData(subscription, record, value),
-      (thrown) => unreadable(record, thrown),
+      (thrown) => unreadable(subscription, record, thrown),
     )
   } catch (thrown) {
-    return unreadable(record, thrown)
+    return unreadable(subscription, record, thrown)
   }
 }
 
@@ -74,16 +74,19 @@ function withData(subscription: Subscription, record: RecordedEvent, data: unkno
       version === undefined ? { id, type, key, data, metadata, time } : { id, type, key, version, data, metadata, time }
     return { lane: keyOf ? rowKey(keyOf, event) : key, event }
   } catch (thrown) {
-    return unreadable(record, thrown)
+    return unreadable(subscription, record, thrown)
   }
 }
 
 /**
- * An event whose row can't be told stands in the lane of its own key. Where the projection has a key of its own, no other event
- * waits for it there: which row it would have changed is not known.
+ * The lane of an event that can't be read, in a projection with a key of its own. Which row it changes is not known, so every later
+ * event of the partition may be about the same row and has to wait for it. No key is empty: no other lane has this name.
  */
-function unreadable(record: RecordedEvent, thrown: unknown): Reading {
-  return { lane: record.key, failure: describeFailure(thrown, 'permanent', 'read') }
+export const unknownRow = ''
+
+function unreadable({ consumer }: Subscription, record: RecordedEvent, thrown: unknown): Reading {
+  const lane = consumer.keyOf ? unknownRow : record.key
+  return { lane, failure: describeFailure(thrown, 'permanent', 'read') }
 }
 
 function rowKey(keyOf: (event: Event) => string, event: Event): string {

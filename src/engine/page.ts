@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../event/event.ts'
+import { holdsUp } from './held-up.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
 import { type Partition, sequenceIn, versionIn } from './partition.ts'
 import {
@@ -13,8 +14,9 @@ import {
 } from './work.ts'
 
 /**
- * Takes the next events of the source to their outcomes. Each gets exactly one, so the counts add up to the number of events.
- * Nothing is written here; until the commit it is all in memory, and a failed commit throws it away.
+ * Takes the next events of the source to their outcomes. Each gets exactly one, so the counts add up to the number of events that were
+ * taken: all of them, or those up to the first that holds up the partition. Nothing is written here; until the commit it is all in
+ * memory, and a failed commit throws it away.
  */
 export async function processPage(
   partition: Partition,
@@ -73,6 +75,8 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
     const lane = reading?.lane ?? record.key
     const apply = found === 'none' ? undefined : found
     items.push({ record, lane, apply, reading, folding: rows.get(lane), revision })
+    // It may be about any row, so nothing behind it may be taken.
+    if (reading?.failure && holdsUp(subscription, lane)) break
   }
   return items
 }

@@ -1,3 +1,4 @@
+import type { HeldLane } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
@@ -7,6 +8,7 @@ import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
 import { Caution } from './caution.ts'
+import { heldUpBy, heldUpState } from './held-up.ts'
 import { readEvent } from './interpret.ts'
 import { beginLane, type LaneBatch, loadLanes, processLanes } from './lanes.ts'
 import { performPage, processPage } from './page.ts'
@@ -84,6 +86,10 @@ export class PageLoop implements Loop {
     return this.#releases.isDue
   }
 
+  get isHeldUp(): boolean {
+    return this.#heldUpBy?.status === 'parked'
+  }
+
   get mayHaveTrials(): boolean {
     return this.#caution.mayHaveTrials
   }
@@ -105,7 +111,13 @@ export class PageLoop implements Loop {
   }
 
   standing(): NextState {
+    const hold = this.#heldUpBy
+    if (hold) return heldUpState(this.#parts.subscription, hold)
     return { state: this.#isWaiting ? 'catching-up' : 'live' }
+  }
+
+  get #heldUpBy(): HeldLane | undefined {
+    return this.#partition && heldUpBy(this.#parts.subscription, this.#partition.held)
   }
 
   restMs(): number {
@@ -278,7 +290,8 @@ export class PageLoop implements Loop {
 
   async #takePage(partition: Partition): Promise<Step> {
     const { clock } = this.#parts.runtime
-    if (this.#parts.settings.only === 'letters') return 'idle'
+    const { settings, subscription } = this.#parts
+    if (settings.only === 'letters' || heldUpBy(subscription, partition.held)) return 'idle'
     const begun = clock.mono()
     const after = this.#tenure.seen as number
     const page = await this.#reading.read(after, this.#limits())
@@ -293,14 +306,14 @@ export class PageLoop implements Loop {
     const refused = await this.#tryFrom(first.position)
     if (refused) return refused
     this.#announce(`${records.length} events from position ${first.position} on`)
-    const [outcome, result] = await this.#apply(partition, page)
+    const [outcome, result, taken] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
-    const done = await this.#settle(partition, outcome, result, begun, page)
+    const done = await this.#settle(partition, outcome, result, begun, taken)
     // Two pages without a rest between them: it is behind.
     if (done === 'worked') this.#parts.working(this.#busy)
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
-    return done === 'worked' && page.isEnd ? 'idle' : done
+    return done === 'worked' && taken.isEnd ? 'idle' : done
   }
 
   /** What is built beside a live version must come to what people decided there. */
@@ -388,17 +401,22 @@ export class PageLoop implements Loop {
     return { events: this.#caution.isAlone ? 1 : fit.events, bytes: settings.pageBytes }
   }
 
-  /** Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. */
-  async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome]> {
+  /**
+   * Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. Gives also the page as
+   * far as it was taken: it ends at an event that holds up the partition.
+   */
+  async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome, SourcePage]> {
     if (partition.subscription.consumer.kind === 'sql') {
       this.#reading.readAhead(page, this.#limits())
       const take = async (performing: Performing) =>
         checked(await performPage(partition, page.events, performing, this.#refusals), page)
-      return this.#perform(partition, take, page)
+      return [...(await this.#perform(partition, take, page)), page]
     }
-    const outcome = checked(await processPage(partition, page.events, this.#refusals), page)
-    this.#reading.readAhead(page, this.#limits())
-    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, page))]
+    const outcome = await processPage(partition, page.events, this.#refusals)
+    const taken = heldUpBy(partition.subscription, partition.held) ? cut(page, totalOf(outcome.counts)) : page
+    checked(outcome, taken)
+    if (taken === page) this.#reading.readAhead(page, this.#limits())
+    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, taken)), taken]
   }
 
   async #perform(
@@ -506,7 +524,7 @@ export class PageLoop implements Loop {
       counts,
       durationMs: ended - begun,
     })
-    teller.tell(outcome)
+    teller.tell(outcome, share.partition)
     working(false)
     changed()
     await runtime.timers.yield()
@@ -577,6 +595,12 @@ export const emptyOutcome: Outcome = {
   stopped: [],
   released: [],
   redriven: [],
+}
+
+/** The first events of a page, and no further. */
+function cut(page: SourcePage, events: number): SourcePage {
+  const last = page.events[events - 1]
+  return last && events < page.events.length ? { events: page.events.slice(0, events), through: last.position } : page
 }
 
 function checked(outcome: Outcome, { events }: SourcePage): Outcome {

@@ -311,7 +311,7 @@ describe('a redrive', () => {
     await raw.append('p1', [paid('x', 'ten')])
     await raw.append('p2', [paid('x', 5)])
     const engine = world.engine([totals])
-    await world.settle(engine)
+    await expect(world.settle(engine)).rejects.toMatchObject({ code: 'SUBSCRIPTION_BLOCKED' })
     const deed = { by: 'ann', act: 'edit', target: 'totals/1', reason: 'a word', at: 0, details: {} }
     const letter = { subscription: 'totals', position: 1 }
     await world.store.letters.revise(letter, '{"to":"x","amount":10}', deed)

@@ -95,6 +95,13 @@ export class Runner {
     })
   }
 
+  /** Why a partition of this process goes on only when an operator acts; undefined where none is like that. */
+  get stuck(): unknown {
+    for (const { isStuck, state } of this.#workers.values())
+      if (isStuck && state.state === 'blocked') return state.error
+    return undefined
+  }
+
   /** Whether a partition is this process's. */
   owns(partition: number): boolean {
     return this.#workers.get(partition)?.isOwner === true

@@ -2,8 +2,8 @@ import type { StandstillReason } from './handling/flow.ts'
 
 /**
  * What a subscription is doing. `starting` until this process owns it (`owner` says who does), then `catching-up` until it
- * reaches the head of its source, then `live`. `paused` by a person, `blocked` by the store or by what its handler needs for as long
- * as that lasts, `failed` by something that waiting can't mend.
+ * reaches the head of its source, then `live`. `paused` by an operator, `blocked` by the store, by what its handler needs, or by
+ * an event that everything behind it has to wait for, for as long as that lasts, `failed` by something that waiting can't fix.
  *
  *     starting ──► catching-up ◄──► live        any of these ──► paused ──► catching-up
  *         ▲             │                        any of these ──► blocked ──► catching-up
@@ -22,7 +22,8 @@ export type SubscriptionState =
       readonly error: unknown
       /** How often it was tried meanwhile; nothing of that counts against any event. */
       readonly attempts: number
-      readonly retryAt: number
+      /** In milliseconds since 1970; undefined where it goes on only when an operator acts. */
+      readonly retryAt: number | undefined
       /** How many lanes failed alike, where that is why. */
       readonly lanes?: number | undefined
     }

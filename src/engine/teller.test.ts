@@ -4,6 +4,7 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { EngineEmitter } from './events.ts'
+import { balances } from '../../test/fixtures.ts'
 import { Teller } from './teller.ts'
 
 function telling(unknown: 'warn' | 'skip' = 'warn') {
@@ -12,9 +13,14 @@ function telling(unknown: 'warn' | 'skip' = 'warn') {
   const warned: object[] = []
   const emitter = { emit: (name: string, event: object) => told.push([name, event]) } as unknown as EngineEmitter
   const logger = { info: () => undefined, error: () => undefined, warn: (fields: object) => void warned.push(fields) }
-  const teller = new Teller({ name: 'balances', unknown } as unknown as Subscription, runtime.clock, emitter, logger)
+  const teller = new Teller(
+    { name: 'balances', unknown, consumer: balances } as unknown as Subscription,
+    runtime.clock,
+    emitter,
+    logger,
+  )
   const tell = (more: Partial<Parameters<Teller['tell']>[0]>) =>
-    teller.tell({ stopped: [], released: [], unknown: [], redriven: [], ...more })
+    teller.tell({ stopped: [], released: [], unknown: [], redriven: [], ...more }, 0)
   return { runtime, teller, tell, told, warned }
 }
 

@@ -1,6 +1,7 @@
 import type { Clock } from '../runtime/ports.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { EngineEmitter, Logger } from './events.ts'
+import { holdsUp } from './held-up.ts'
 import type { Outcome } from './work.ts'
 
 // Whoever writes events chooses their types; they must not be able to fill our memory with them.
@@ -25,16 +26,28 @@ export class Teller {
     this.#logger = logger
   }
 
-  tell({ stopped, released, unknown, redriven }: Pick<Outcome, 'stopped' | 'released' | 'unknown' | 'redriven'>): void {
+  tell(
+    { stopped, released, unknown, redriven }: Pick<Outcome, 'stopped' | 'released' | 'unknown' | 'redriven'>,
+    partition: number,
+  ): void {
     const { name: subscription } = this.#subscription
     for (const { lane, status, record, failure } of stopped) {
       const { id: eventId, type: eventType, position } = record
       this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure })
+      if (!holdsUp(this.#subscription, lane)) continue
+      this.#emitter.emit('subscription.blocked', { subscription, partition, by: 'order', failure })
+      this.#logger.warn(
+        { subscription, partition, position, eventId, error: failure?.message },
+        'the partition is blocked: all later events wait for this one; redrive, edit or discard it',
+      )
     }
     this.#warnOfHeld(stopped)
     for (const { redrive, lane, letters, state } of redriven)
       this.#emitter.emit('lane.redriven', { subscription, lane, redrive, letters, state })
-    for (const lane of released) this.#emitter.emit('lane.released', { subscription, lane })
+    for (const lane of released) {
+      this.#emitter.emit('lane.released', { subscription, lane })
+      if (holdsUp(this.#subscription, lane)) this.#emitter.emit('subscription.resumed', { subscription, partition })
+    }
     for (const { id: eventId, type, position } of unknown) {
       if (this.#countUnknown(type) > 1) continue
       this.#emitter.emit('event.unknown', { subscription, type, eventId, position })
@@ -50,7 +63,7 @@ export class Teller {
     if (!first || now < this.#nextHeldWarning) return
     const { lane, status, record, failure } = first
     const fields = { subscription: this.#subscription.name, lanes: this.#heldUntold, lane, status, eventId: record.id }
-    this.#logger.warn({ ...fields, error: failure?.message }, 'lanes are held; the others go on')
+    this.#logger.warn({ ...fields, error: failure?.message }, 'lanes are held; other keys are not affected')
     this.#heldUntold = 0
     this.#nextHeldWarning = now + heldWarningMs
   }

@@ -26,6 +26,8 @@ export interface Loop {
   restMs(): number
   /** Whether lanes are due, so that it is not done. */
   readonly isDue: boolean
+  /** Whether the store has a parked event that holds up the whole partition, see `holdsUp`. */
+  readonly isHeldUp: boolean
   /** Whether the store may have trials of this process, see `Suspicion`. */
   readonly mayHaveTrials: boolean
   /** Whether not all was tried that an owner before may have died over. */

@@ -13,6 +13,7 @@ import type { Subscription } from '../subscription/subscription.ts'
 import type { PartitionState } from '../subscription/subscription-store.ts'
 import { handlerLane } from '../handler/handler.ts'
 import { isMarked } from './handling/window.ts'
+import { holdsUp } from './held-up.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
 
 export type Difference =
@@ -125,6 +126,8 @@ class Verifier {
   readonly #rows = new Map<string, Folding>()
   /** The first open letter of each lane that has one. */
   #heads = new Map<string, DeadLetter>()
+  /** Whether an open letter holds up the partition: nothing behind it may have an outcome. */
+  #isHeldUp = false
   readonly #differences: Difference[] = []
   #differenceCount = 0
 
@@ -185,6 +188,7 @@ class Verifier {
     const letters = letterWalk(this.#moment, name, share.partition)
     // Lanes of another partition are not these, even if they have the same name.
     this.#heads = new Map()
+    this.#isHeldUp = false
     let events = 0
     let after = start
     while (after < end) {
@@ -223,9 +227,14 @@ class Verifier {
     } else if (letter && !isResolved) {
       counts.held++
       const lane = await this.#laneOf(record)
-      if (lane !== letter.lane) this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
+      // What could not be read when it was held may be readable by now; its lane stays the one that holds up everything.
+      if (lane !== letter.lane && !holdsUp(this.#subscription, letter.lane))
+        this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
       const isHead = !this.#heads.has(letter.lane)
+      if (this.#isHeldUp)
+        this.#wrong(record, letter.lane, 'it is held although an earlier event holds up its partition')
       if (isHead) this.#heads.set(letter.lane, letter)
+      this.#isHeldUp ||= holdsUp(this.#subscription, letter.lane)
       if (isHead === (letter.status === 'queued')) this.#wrong(record, letter.lane, `it is ${letter.status}`)
     } else if (!subscribed) {
       counts.filtered++
@@ -247,6 +256,8 @@ class Verifier {
     const reading = await readEvent(this.#subscription, record)
     const lane = await this.#laneOf(record)
     if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
+    else if (this.#isHeldUp)
+      this.#wrong(record, lane, 'it was applied although an earlier event holds up its partition')
     if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
     if (consumer.kind !== 'fold') return
     const reducer = consumer.reducers.get(record.type)

@@ -79,8 +79,20 @@ export function letterName(lane: string, sequence: number, eventId: string): str
 /** Of a letter that turns out to belong behind others. */
 export function laneHeld(lane: string): Failure {
   const error = new HoldfastError('LANE_HELD', `It belongs to ${JSON.stringify(lane)}, and that lane is held.`, {
-    hint: 'Let that one go first, or discard what holds it.',
+    hint: 'Redrive that lane first, or discard the event that holds it.',
   })
+  return describeFailure(error, 'permanent', 'fold')
+}
+
+/** Of a letter that comes too late: later events of its row were applied while it was in another lane. */
+export function rowAhead({ key, position }: Folding, record: RecordedEvent): Failure {
+  const error = new HoldfastError(
+    'ROW_AHEAD',
+    `It belongs to the row ${JSON.stringify(key)}, to which position ${position} was applied already; this is position ${record.position}.`,
+    {
+      hint: 'Applied now it would be out of order. Rebuild the projection, which applies it in its place, or discard it.',
+    },
+  )
   return describeFailure(error, 'permanent', 'fold')
 }
 
@@ -303,11 +315,15 @@ export class Work {
     if (redrive !== undefined) this.#redriven.push({ redrive, lane, letters: this.#ended, state })
   }
 
-  /** A letter, into its row. That is another one than its lane's when nobody could tell, until now, which row it is about. */
+  /**
+   * A letter, into its row. That is another one than its lane's when it could not be read before, or when an operator's edit gave it
+   * another key. Events of that row may be held, or may have been applied since: it must not overtake the ones, nor follow the others.
+   */
   #fold(item: Item): Failure | undefined {
     const row = item.folding as Folding
-    if (row.key === item.lane || !this.#partition.held.has(row.key)) return this.#apply(item, row)
-    return laneHeld(row.key)
+    if (row.key === item.lane || item.reading?.failure) return this.#apply(item, row)
+    if (this.#partition.held.has(row.key)) return laneHeld(row.key)
+    return row.position > item.record.position ? rowAhead(row, item.record) : this.#apply(item, row)
   }
 
   #apply({ record, lane, apply, reading }: Item, folding: Folding): Failure | undefined {

@@ -114,6 +114,11 @@ export class Worker {
     return isRead && this.#loop?.isDue === false && this.#tenure.isCurrent()
   }
 
+  /** Nothing goes on here before an operator acts. */
+  get isStuck(): boolean {
+    return this.#loop?.isHeldUp === true && !this.#loop.isDue
+  }
+
   hasSeen(position: number): boolean {
     const { seen } = this.#tenure
     return seen !== undefined && seen >= position

@@ -34,6 +34,10 @@ export interface HandlerDefinition<C extends EventCatalog> {
     /** In the store, together with the outcome, unless you say otherwise; in memory a restart forgets it. */
     readonly store?: 'memory' | 'store'
   }
+  /**
+   * `'key'` (default): the events of a key one after the other, keys side by side. `'partition'`: all events of a partition one after the
+   * other; one that is parked blocks all later ones until an operator has redriven, edited or discarded it. `'none'`: no order at all.
+   */
   readonly order?: 'key' | 'partition' | 'none'
   /**
    * Says that it can be tried without doing anything: all it does to the outside goes through `ctx.effect`, or asks `ctx.dryRun` first. Without
@@ -64,6 +68,8 @@ export interface HandlerContext {
   readonly idempotencyKey: string
   /** When the time is up, in milliseconds since 1970. */
   readonly deadline: number
+  /** The id of the redrive that this attempt belongs to; undefined for a live event and for a retry by the policy. */
+  readonly redrive: string | undefined
   readonly logger: HandlerLogger
   /** Whether an operator only wants to know what would happen: nothing may be done to the outside. */
   readonly dryRun: boolean
@@ -100,7 +106,7 @@ export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly concurrency: number
   readonly timeoutMs: number
   readonly dedupe: Dedupe | undefined
-  /** By key; or the whole partition one after the other, where a failure blocks instead of holding; or not at all. */
+  /** By key; or the whole partition one after the other, where an event that is held blocks all later ones; or not at all. */
   readonly order: 'key' | 'partition' | 'none'
   readonly onError: ErrorHook | undefined
   readonly dryRun: boolean

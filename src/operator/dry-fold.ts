@@ -1,5 +1,5 @@
 import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
-import { laneHeld } from '../engine/work.ts'
+import { laneHeld, rowAhead } from '../engine/work.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
 import type { Projection, Reducer } from '../projection/projection.ts'
 import { parseJson } from '../event/parse.ts'
@@ -21,7 +21,7 @@ export async function dryFold(
   projection: Projection,
 ): Promise<TrialResult> {
   const { store } = parts
-  // Most lanes have one. What can be read only now, or was revised, may be about another one.
+  // Most lanes have one. What can be read only now, or was edited, may be about another one.
   const rows = new Map<string, DryRow>()
   const watchesGaps = subscription.source?.versions === 'unordered'
   // What is left out makes no gap.
@@ -54,6 +54,8 @@ export async function dryFold(
     if (key !== lane && (await store.letters.lane(subscription.name, key)))
       return { outcome: 'failed', failure: laneHeld(key), effects: [] }
     const row = rows.get(key) ?? (await load(key))
+    if (key !== lane && row.folding.position > record.position)
+      return { outcome: 'failed', failure: rowAhead(row.folding, record), effects: [] }
     // One whose type is not known can't be read, so it is a function here.
     const failure = foldEvent(projection, row.folding, relevance as Reducer, event, record.position)
     if (failure) return { outcome: 'failed', failure, effects: [] }

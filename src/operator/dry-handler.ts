@@ -63,6 +63,7 @@ async function attempt(
     attempt: letter.attemptsTotal + 1,
     idempotencyKey: `${subscription.name}/${event.id}`,
     deadline: clock.now() + handler.timeoutMs,
+    redrive: undefined,
     logger: silent,
     dryRun: true,
     effect: async (what) => {

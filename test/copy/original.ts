@@ -66,13 +66,16 @@ interface Account {
   readonly remark: string
 }
 
-/** Rows that gather events of many keys: letters and lanes are not those of the log. */
+/** Rows that gather events of many keys: letters and lanes are not those of the log. It reads every amount: one it can't read would block it. */
 const totals = defineProjection('totals', {
-  events: bank,
+  events: defineEvents({ Credited: z.object({ amount: z.unknown() }), Debited: z.object({ amount }) }),
   key: ({ key }) => key.slice(0, 1),
   initial: () => ({ sum: 0 }),
   on: {
-    Credited: (row, { data }) => ({ sum: row.sum + data.amount }),
+    Credited: (row, { data }) => {
+      if (typeof data.amount !== 'number') throw new TypeError('not an amount')
+      return { sum: row.sum + data.amount }
+    },
     Debited: (row, { data }) => {
       if (data.amount > 1_000) throw new Error('too much')
       return { sum: row.sum - data.amount }

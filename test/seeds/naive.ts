@@ -84,6 +84,7 @@ function contextOf({ name }: Handler, { id }: RecordedEvent, attempt: number): H
     attempt,
     idempotencyKey: `${name}/${id}`,
     deadline: Number.POSITIVE_INFINITY,
+    redrive: undefined,
     logger: silent,
     dryRun: false,
     effect: async (_what, run) => run(),

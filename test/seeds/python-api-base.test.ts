@@ -137,6 +137,7 @@ describe('compensations in a list that is never cleared (guide)', () => {
       attempt: 1,
       idempotencyKey: '',
       deadline: 0,
+      redrive: undefined,
       logger: silent,
       dryRun: false,
       effect: async (_what, run) => run(),

@@ -327,9 +327,9 @@ export class Attempts {
   }
 
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {
-    const { parts, handler, tracer } = this.#desk
+    const { parts, handler, tracer, partition } = this.#desk
     const { subscription, runtime } = parts
-    const { record, reading } = entry
+    const { record, reading, isLetter, lane } = entry
     const begun = ++entry.begun
     // The handler has it now, and may change it.
     reading?.forget()
@@ -342,6 +342,7 @@ export class Attempts {
       attempt: begun,
       idempotencyKey: `${subscription.name}/${event.id}`,
       deadline: runtime.clock.now() + handler.timeoutMs,
+      redrive: isLetter ? partition.held.get(lane)?.redrive : undefined,
       get logger() {
         return tracer.loggerOf(record, begun)
       },

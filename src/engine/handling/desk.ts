@@ -1,6 +1,7 @@
 import { type Budget, createBudget } from '../../failure/budget.ts'
 import type { Handler } from '../../handler/handler.ts'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
+import { heldUpBy } from '../held-up.ts'
 import type { Partition } from '../partition.ts'
 import { Redriving } from '../redriving.ts'
 import type { NextState } from '../state.ts'
@@ -17,7 +18,7 @@ import { Ledger } from './ledger.ts'
 import { Permit } from './permit.ts'
 import { Suspects } from './suspects.ts'
 import { Tracer } from './tracer.ts'
-import { Tracks } from './tracks.ts'
+import { Tracks, wholePartition } from './tracks.ts'
 import { Window } from './window.ts'
 
 export interface HandlerLoopParts extends WorkerParts {
@@ -63,12 +64,14 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
   const lanes = () => partition.held.values()
   const heads = new Set([...lanes()].flatMap(({ status, headPosition }) => (status === 'parked' ? [] : headPosition)))
   const storeClock = { now: partition.now, mono: () => runtime.clock.mono() }
+  const tracks = new Tracks<Entry>()
+  if (heldUpBy(parts.subscription, partition.held)) tracks.bar(wholePartition)
   return {
     parts,
     handler,
     partition,
     window: new Window(position, state.marks),
-    tracks: new Tracks(),
+    tracks,
     ledger: new Ledger(partition.held, partition.now),
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
     due: new DueLanes(lanes(), storeClock),

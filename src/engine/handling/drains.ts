@@ -15,6 +15,7 @@ export class Drains {
   readonly #finishing = new Map<string, () => void>()
   #isBarred = false
   #isFinishingBarred = false
+  #isLoading = false
 
   constructor(desk: Desk) {
     this.#desk = desk
@@ -44,6 +45,11 @@ export class Drains {
     const { parts, waits, due } = this.#desk
     const now = parts.runtime.clock.mono()
     return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
+  }
+
+  /** Whether lanes whose time has come are on their way from the store: they are neither due nor being tried at that moment. */
+  get isLoading(): boolean {
+    return this.#isLoading
   }
 
   /** Whether the last letter of a lane is over, and that is not in the ledger yet. */
@@ -82,11 +88,14 @@ export class Drains {
   async #load(lanes: readonly string[]): Promise<void> {
     const { draining, ledger, tracks, parts, due } = this.#desk
     if (lanes.length === 0) return
-    const loaded = await this.#entriesOf(lanes).catch((error: unknown) => {
-      // Nobody else knows that they are due.
-      for (const lane of lanes) due.add(lane, 0)
-      throw error
-    })
+    this.#isLoading = true
+    const loaded = await this.#entriesOf(lanes)
+      .catch((error: unknown) => {
+        // Nothing else knows that they are due.
+        for (const lane of lanes) due.add(lane, 0)
+        throw error
+      })
+      .finally(() => (this.#isLoading = false))
     for (const lane of lanes) {
       const entries = loaded.get(lane)
       // There was no room for it.

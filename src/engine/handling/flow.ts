@@ -158,6 +158,11 @@ export class Flow {
     this.#standstill = { why, failure, since, lanes, backoff, firstAt: probeAt, isAnybodys, probes: 0, probeAt }
   }
 
+  /** The event at which it stands still is held from now on, and stands still by itself. */
+  clear(): void {
+    this.#standstill = undefined
+  }
+
   /** The probe failed, and somebody else says when the next one is. */
   probedUntil(waitMs: number): void {
     if (this.#standstill) this.#standstill.probeAt = this.#runtime.clock.mono() + waitMs

@@ -4,6 +4,7 @@ import { destination, type Step } from '../tenure.ts'
 import type { Desk } from './desk.ts'
 import type { Group } from './ledger.ts'
 import { Permit } from './permit.ts'
+import { wholePartition } from './tracks.ts'
 
 /** A commit that was sent. Until its end is known, it is the only one. */
 interface Pending {
@@ -100,7 +101,7 @@ export class GroupCommit {
   }
 
   #accept({ commit, group, through, begun }: Pending): void {
-    const { parts, window, tracer, permit, tracks } = this.#desk
+    const { parts, window, tracer, permit, tracks, ledger, partition } = this.#desk
     const { runtime, rate, teller, changed, emitter, subscription, share, tenure } = parts
     this.#pending = undefined
     tenure.accept(commit)
@@ -110,6 +111,8 @@ export class GroupCommit {
     if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
     this.#accepted(commit)
     for (const track of group.passing) tracks.end(track)
+    // Only now: until the store has it, the next owner would begin with the event that held up the partition.
+    if (partition.held.size === 0 && !ledger.hasLanes) tracks.unbar(wholePartition)
     const events = Math.max(totalOf(group.counts), group.applied.length)
     rate.add(begun, ended, events)
     emitter.emit('page.committed', {
@@ -121,7 +124,7 @@ export class GroupCommit {
       durationMs: ended - begun,
     })
     for (const record of group.applied) tracer.acked(record)
-    teller.tell(group)
+    teller.tell(group, share.partition)
     changed()
   }
 }

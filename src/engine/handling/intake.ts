@@ -3,6 +3,7 @@ import type { Range } from '../../subscription/subscription-store.ts'
 import { Reading } from '../reading.ts'
 import type { Desk } from './desk.ts'
 import { type Entry, entryOf, eventsOf } from './entry.ts'
+import { wholePartition } from './tracks.ts'
 import { isMarked } from './window.ts'
 
 /** As many events as may be unfinished at once, and as many as may wait for the checkpoint to pass them. */
@@ -33,8 +34,9 @@ export class Intake {
 
   /** There may be something to read, and there is room for it. In larger pieces, because each costs a question. */
   get canRead(): boolean {
-    const { window, parts } = this.#desk
-    return this.#mayHaveMore && this.#room >= mostUnfinished / 2 && window.unfinishedBytes < parts.settings.pageBytes
+    const { window, parts, tracks } = this.#desk
+    if (!this.#mayHaveMore || tracks.isBarred(wholePartition)) return false
+    return this.#room >= mostUnfinished / 2 && window.unfinishedBytes < parts.settings.pageBytes
   }
 
   get #room(): number {
@@ -85,8 +87,10 @@ export class Intake {
     const { record, lane, reading, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
     else if (!reading) this.#end(entry, () => ledger.filtered(record, isUnknown))
+    // What is held there has barred the track: everything waits in it, in the order of the source.
+    else if (handler.order === 'partition') tracks.add(wholePartition, entry)
     else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))
-    else tracks.add(handler.order === 'partition' ? '' : lane, entry)
+    else tracks.add(lane, entry)
   }
 
   #end(entry: Entry, record: () => void): void {

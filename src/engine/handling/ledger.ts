@@ -91,6 +91,11 @@ export class Ledger {
     )
   }
 
+  /** Whether there is something about any lane that is not in the store yet. */
+  get hasLanes(): boolean {
+    return this.#lanes.size > 0
+  }
+
   /** Whether there is something about a lane that is not in the store yet. */
   touches(lane: string): boolean {
     return this.#lanes.has(lane) || this.#letterLanes.has(lane)

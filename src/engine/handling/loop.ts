@@ -1,5 +1,6 @@
 import type { Handler } from '../../handler/handler.ts'
 import type { Checkpoint } from '../../subscription/checkpoint.ts'
+import { heldUpBy, heldUpState } from '../held-up.ts'
 import type { Partition } from '../partition.ts'
 import type { NextState } from '../state.ts'
 import type { Loop, Step } from '../tenure.ts'
@@ -48,7 +49,12 @@ export class HandlerLoop implements Loop {
 
   get isDue(): boolean {
     const { draining, due, redriving, parts } = this.#desk
-    return draining.size > 0 || redriving.isTold || due.isDue(parts.runtime.clock.mono())
+    if (draining.size > 0 || this.#drains.isLoading || redriving.isTold) return true
+    return due.isDue(parts.runtime.clock.mono())
+  }
+
+  get isHeldUp(): boolean {
+    return heldUpBy(this.#desk.parts.subscription, this.#desk.partition.held)?.status === 'parked' && !this.hasUnwritten
   }
 
   get mayHaveTrials(): boolean {
@@ -98,6 +104,8 @@ export class HandlerLoop implements Loop {
 
   standing(): NextState {
     const { standstill } = this.#desk.flow
+    const hold = standstill ? undefined : heldUpBy(this.#desk.parts.subscription, this.#desk.partition.held)
+    if (hold) return heldUpState(this.#desk.parts.subscription, hold)
     if (!standstill) return this.#intake.isAtEnd ? { state: 'live' } : { state: 'catching-up' }
     const { why, failure, probes, probeAt, lanes } = standstill
     const { clock } = this.#desk.parts.runtime

@@ -1,3 +1,6 @@
+/** The one track of a handler that keeps the order of its partition. No lane has this name. */
+export const wholePartition = ''
+
 /** What runs one after the other: a lane, with what is to be done in it, in order. */
 export interface Track<Entry> {
   readonly name: string
@@ -14,6 +17,7 @@ export class Tracks<Entry> {
   /** In the order in which they became ready, so that a busy one can't keep the others waiting. */
   readonly #ready = new Set<Track<Entry>>()
   readonly #sleeping = new Set<Track<Entry>>()
+  readonly #barred = new Set<string>()
 
   get size(): number {
     return this.#tracks.size
@@ -27,7 +31,24 @@ export class Tracks<Entry> {
     const track = this.#tracks.get(name) ?? { name, entries: [], isRunning: false, readyAt: 0 }
     this.#tracks.set(name, track)
     track.entries.push(entry)
-    if (!track.isRunning && !this.#sleeping.has(track)) this.#ready.add(track)
+    if (!track.isRunning && !this.#sleeping.has(track)) this.#makeReady(track)
+  }
+
+  /** Nothing of this track is begun until it is unbarred. */
+  bar(name: string): void {
+    this.#barred.add(name)
+    const track = this.#tracks.get(name)
+    if (track) this.#ready.delete(track)
+  }
+
+  isBarred(name: string): boolean {
+    return this.#barred.has(name)
+  }
+
+  unbar(name: string): void {
+    this.#barred.delete(name)
+    const track = this.#tracks.get(name)
+    if (track && !track.isRunning && !this.#sleeping.has(track)) this.#makeReady(track)
   }
 
   /** The next whose turn it is, without taking it. */
@@ -54,7 +75,7 @@ export class Tracks<Entry> {
     track.readyAt = readyAt
     if (track.entries.length === 0) this.#tracks.delete(track.name)
     else if (readyAt > 0) this.#sleeping.add(track)
-    else this.#ready.add(track)
+    else this.#makeReady(track)
   }
 
   /** It could begin, but must not before a time. */
@@ -65,7 +86,7 @@ export class Tracks<Entry> {
   }
 
   rouse(track: Track<Entry>): void {
-    if (this.#sleeping.delete(track)) this.#ready.add(track)
+    if (this.#sleeping.delete(track)) this.#makeReady(track)
   }
 
   /** Takes away everything of a track. What is being tried in it is no longer its concern. */
@@ -74,6 +95,10 @@ export class Tracks<Entry> {
     this.#sleeping.delete(track)
     this.#tracks.delete(track.name)
     return track.entries.splice(0)
+  }
+
+  #makeReady(track: Track<Entry>): void {
+    if (!this.#barred.has(track.name)) this.#ready.add(track)
   }
 
   /** When the first that sleeps is ready. */

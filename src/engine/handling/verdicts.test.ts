@@ -563,20 +563,21 @@ describe('where the order of the partition is kept', () => {
     expect([track.entries, events.filter((one) => one === 'message.nacked a').length]).toEqual([[entry], 2])
     await runtime.advance(2_000)
     track.entries.shift()
-    // What would be parked stays where it is, and is tried less and less often.
+    // The policy has no more attempts: it is parked, and nothing behind it is begun.
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect([entry.tries, desk.flow.standstill?.probes, desk.partition.held.size]).toEqual([2, 1, 0])
-    expect([tells(), track.entries]).toEqual([3, [entry]])
-    // But once a minute at least.
-    for (let i = 0; i < 10; i++) {
-      await runtime.advance(60_000)
-      track.entries.shift()
-      verdicts.failed(track, entry, not('now'), triedOf(entry))
-      expect((desk.flow.standstill?.probeAt ?? 0) - now()).toBeLessThanOrEqual(60_000)
-    }
+    expect(desk.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 3, headPosition: 1 })
+    expect([desk.flow.standstill, desk.tracks.isBarred(''), tells()]).toEqual([undefined, true, 2])
+    expect(events.filter((one) => one.startsWith('subscription'))).toEqual(['subscription.blocked '])
+  })
+
+  it('everything goes on when what fails goes through in its place', async () => {
+    const { desk, verdicts, live, runtime, events } = judging({ definition })
+    const [track, entry] = live('a', 1)
+    verdicts.failed(track, entry, not('now'), triedOf(entry))
+    await runtime.advance(2_000)
     track.entries.shift()
     verdicts.succeeded(track, entry, triedOf(entry), undefined)
-    expect(desk.flow.standstill).toBeUndefined()
+    expect([desk.flow.standstill, desk.tracks.isBarred(''), desk.partition.held.size]).toEqual([undefined, false, 0])
     expect(events.filter((one) => one.startsWith('subscription'))).toEqual([
       'subscription.blocked ',
       'subscription.resumed ',
@@ -593,30 +594,28 @@ describe('where the order of the partition is kept', () => {
     desk.tracks.begin(track)
     track.entries.shift()
     verdicts.blame(track, entries[0] as Entry, 3)
-    expect(desk.ledger.take().held.map(({ status, event }) => [status, event.position])).toEqual([
-      ['parked', 1],
-      ['queued', 3],
-    ])
-    expect(desk.tracks.get('')?.entries.map(({ record }) => record.position)).toEqual([2, 4])
-    expect(desk.window.unfinished).toBe(2)
+    expect(desk.ledger.take().held.map(({ status, event }) => [status, event.position])).toEqual([['parked', 1]])
+    expect(desk.tracks.get('')?.entries.map(({ record }) => record.position)).toEqual([2, 3, 4])
+    expect([desk.window.unfinished, desk.tracks.peek(1)]).toEqual([3, undefined])
   })
 
   it('what can not be read is not passed over', () => {
     const { desk, verdicts, live } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, failure.permanent('never'), triedOf(entry))
-    expect([desk.flow.standstill?.why, track.entries, desk.partition.held.size]).toEqual(['order', [entry], 0])
+    expect([desk.flow.standstill, desk.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
+    expect(desk.tracks.isBarred('')).toBe(true)
   })
 
-  it('what can not be read when its turn comes again is waited for as well', async () => {
-    const { desk, verdicts, live, runtime, tells } = judging({ definition })
+  it('what can not be read when its turn comes again is parked as well', async () => {
+    const { desk, verdicts, live, runtime } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     await runtime.advance(2_000)
     track.entries.shift()
     verdicts.unreadable(track, entry, { class: 'permanent', rule: 'read', message: 'no JSON' } as never)
-    expect([desk.flow.standstill?.why, desk.flow.standstill?.probes, tells()]).toEqual(['order', 1, 2])
-    expect([track.entries, desk.partition.held.size]).toEqual([[entry], 0])
+    expect([desk.flow.standstill, desk.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
+    expect(desk.tracks.isBarred('')).toBe(true)
   })
 
   it('what is asked for by a breaker, or could not even be asked, counts as it does elsewhere', async () => {

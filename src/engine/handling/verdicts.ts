@@ -11,7 +11,7 @@ import type { Drains } from './drains.ts'
 import type { Entry } from './entry.ts'
 import type { Flow } from './flow.ts'
 import type { Holding } from './ledger.ts'
-import type { Track } from './tracks.ts'
+import { type Track, wholePartition } from './tracks.ts'
 
 /** An attempt that was made. */
 export interface Tried {
@@ -154,7 +154,6 @@ export class Verdicts {
       case 'skip':
         return this.#skip(track, entry, failure, decision.reason)
       case 'park':
-        if (this.#blocksInstead(entry, failure)) return this.#putBack(track, entry)
         return this.#park(track, entry, failure)
       case 'retry':
         // Whoever asked for it waits for one answer, not for the policy's patience.
@@ -177,11 +176,14 @@ export class Verdicts {
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
-    const { parts, tracer, partition } = this.#desk
+    const { parts, tracer, partition, handler } = this.#desk
     const { clock } = parts.runtime
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
-    if (this.#blocksInstead(entry, failure, delayMs)) return this.#putBack(track, entry)
+    if (handler.order === 'partition' && !entry.isLetter) {
+      this.#standAt(failure, delayMs)
+      return this.#putBack(track, entry)
+    }
     if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
       entry.unrecorded.push(failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
@@ -208,32 +210,31 @@ export class Verdicts {
     })
   }
 
-  /** The partition stands still at it already. Its policy says when it is tried again, and whether it may be passed over. */
+  /** The partition stands still at it already. Its policy says when it is tried again, whether it may be passed over, or is parked. */
   #stillBlocks(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
     const { flow, tracer } = this.#desk
     const decision = this.#decisionOf(entry, found)
     if (decision.decision === 'skip') return this.#skip(track, entry, failure, decision.reason)
+    if (decision.decision === 'park') return this.#park(track, entry, failure)
     if (decision.decision === 'retry') {
       entry.tries++
       tracer.nacked(entry.record, failure, decision.delayMs)
       flow.probedUntil(decision.delayMs)
     } else {
-      // Nothing in its policy is left that could be done here, so it waits longer each time.
+      // Its policy blocks: it waits longer each time.
       flow.probed(found.retryAfterMs)
     }
     this.#tell()
     this.#putBack(track, entry)
   }
 
-  /** Where the whole partition is kept in order, nothing goes on without it. */
-  #blocksInstead(entry: Entry, failure: Failure, waitMs?: number): boolean {
-    const { handler, flow } = this.#desk
-    if (handler.order !== 'partition' || entry.isLetter) return false
+  /** Where the order of the whole partition is kept, nothing goes on until this event was tried again. */
+  #standAt(failure: Failure, waitMs: number): void {
+    const { flow } = this.#desk
     if (flow.standstill?.why === 'order') {
       flow.probed(waitMs)
       this.#tell()
     } else this.#stand('order', failure, patience, 0, waitMs)
-    return true
   }
 
   /** It has its outcome. Its track goes on when it may. */
@@ -268,7 +269,7 @@ export class Verdicts {
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, suspects, ledger, tracks, draining, due, waits, window, parts, partition } = this.#desk
+    const { suspicion, suspects, ledger, tracks, draining, due, waits, window, parts, partition, flow } = this.#desk
     const { clock } = parts.runtime
     const { position } = entry.record
     if (holding.status === 'parked') ledger.endTrials(suspicion.over(position))
@@ -282,10 +283,15 @@ export class Verdicts {
     } else {
       ledger.hold(entry, holding, failure)
       window.finish(entry)
+      // Where the whole partition is one track, everything behind it waits there until an operator has released this one.
+      const isHeldUp = track.name === wholePartition
+      if (isHeldUp) {
+        tracks.bar(wholePartition)
+        if (flow.standstill?.why === 'order') flow.clear()
+      }
       for (const one of behind) {
-        // Where the whole partition is one track, other lanes are in it too.
-        if (one.lane !== entry.lane) {
-          tracks.add(track.name, one)
+        if (isHeldUp) {
+          tracks.add(wholePartition, one)
           continue
         }
         ledger.queued(one)

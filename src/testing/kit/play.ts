@@ -174,7 +174,7 @@ async function finish(
   for (let i = 0; i < mostRetries && !isOver(); i++) {
     const due = [...(await dueLanes(store, subscription)).values()]
     for (const { state } of (await process.engine.status()).subscriptions)
-      if (state.state === 'blocked') due.push(state.retryAt)
+      if (state.state === 'blocked' && state.retryAt !== undefined) due.push(state.retryAt)
     if (due.length === 0) return
     await runtime.advance(Math.max(1, Math.min(...due) - runtime.clock.now()))
     await process.settle(isOver)

@@ -1,0 +1,32 @@
+import type { HeldLane } from '../dead-letter/letter.ts'
+import { HoldfastError } from '../errors.ts'
+import type { Subscription } from '../subscription/subscription.ts'
+import { unknownRow } from './interpret.ts'
+import type { NextState } from './state.ts'
+
+/**
+ * Whether a held lane holds up its whole partition, so that nothing behind it is begun before it is released. That is so where the
+ * order is that of the partition, and where an event can't be read and so may be about any row. Later events stay in the source and
+ * are not copied into letters: there may be millions of them.
+ */
+export function holdsUp({ consumer }: Subscription, lane: string): boolean {
+  if (consumer.kind === 'handler') return consumer.order === 'partition'
+  return consumer.keyOf !== undefined && lane === unknownRow
+}
+
+/** The lane that holds up the partition, if there is one. */
+export function heldUpBy(subscription: Subscription, held: ReadonlyMap<string, HeldLane>): HeldLane | undefined {
+  for (const hold of held.values()) if (holdsUp(subscription, hold.lane)) return hold
+  return undefined
+}
+
+export function heldUpState({ name }: Subscription, { headPosition, status }: HeldLane): NextState {
+  const error = new HoldfastError(
+    'SUBSCRIPTION_BLOCKED',
+    `${name} is blocked: its event at position ${headPosition} is ${status}, and all later events have to wait for it.`,
+    {
+      hint: `Fix the cause and redrive it, edit it, or discard it; holdfast dlq show ${name} ${headPosition} shows it.`,
+    },
+  )
+  return { state: 'blocked', by: 'order', error, attempts: 0, retryAt: undefined }
+}
