@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { HoldfastError } from '../errors.ts'
+import type { PageLimits } from '../log/log-store.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Clock } from '../runtime/ports.ts'
@@ -28,6 +29,7 @@ import { sqliteRebuilds } from './rebuild.ts'
 import { sqliteRedrives } from './redrives.ts'
 import { sqliteRows } from './rows.ts'
 import { sqliteSubscriptions } from './subscriptions.ts'
+import { Turns } from './turns.ts'
 
 export interface SqliteStoreOptions {
   /** The database file; it is made if it isn't there. Several processes may open the same one. */
@@ -63,17 +65,18 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
     db.close()
     gate.abandon()
   }
+  const turns = new Turns()
   return {
-    log: sqliteLog({ db, clock, gate, performer, busyMs }),
-    subscriptions: sqliteSubscriptions({ db, clock, self, gate, performer, bell }),
-    letters: sqliteLetters(db, gate),
-    rows: sqliteRows(db),
-    inbox: sqliteInbox(db, gate),
-    breakers: sqliteBreakers(db, clock, gate),
-    redrives: sqliteRedrives(db, clock, gate, bell),
-    rebuilds: sqliteRebuilds(db, clock, gate, bell),
-    audit: sqliteAudit(db, gate),
-    snapshot: (read) => snapshot(path, busyMs, (row) => isFree(row, self, clock.now()), read),
+    log: turns.share(sqliteLog({ db, clock, gate, performer, busyMs })),
+    subscriptions: turns.share(sqliteSubscriptions({ db, clock, self, gate, performer, bell })),
+    letters: turns.share(sqliteLetters(db, gate)),
+    rows: turns.share(sqliteRows(db)),
+    inbox: turns.share(sqliteInbox(db, gate)),
+    breakers: turns.share(sqliteBreakers(db, clock, gate)),
+    redrives: turns.share(sqliteRedrives(db, clock, gate, bell)),
+    rebuilds: turns.share(sqliteRebuilds(db, clock, gate, bell)),
+    audit: turns.share(sqliteAudit(db, gate)),
+    snapshot: (read) => snapshot(path, busyMs, turns, (row) => isFree(row, self, clock.now()), read),
     close,
     [Symbol.asyncDispose]: close,
   }
@@ -113,6 +116,7 @@ function openSecond(file: string, busyMs: number): Database {
 async function snapshot<T>(
   file: string,
   busyMs: number,
+  turns: Turns,
   isFreeNow: (row: PartitionRow) => boolean,
   read: (moment: StoreMoment) => Promise<T>,
 ): Promise<T> {
@@ -121,15 +125,18 @@ async function snapshot<T>(
     db.exec('BEGIN')
     // The moment is taken by the first read, not by BEGIN.
     db.get('SELECT max(position) FROM holdfast_events')
-    return await read({
-      log: { readAll: async (after, limits, share = whole) => readPage(db, after, limits, share) },
-      rows: sqliteRows(db),
+    const moment: StoreMoment = {
+      log: turns.share({
+        readAll: async (after: number, limits: PageLimits, share = whole) => readPage(db, after, limits, share),
+      }),
+      rows: turns.share(sqliteRows(db)),
       partitions: async (subscription) => partitionRows(db, subscription).map(toState),
       archive: () => archive(db, isFreeNow),
       heldLanes: async (subscription, partition) => heldLanes(db, subscription, partition),
       letters: async (subscription, partition, after, limit) =>
         partitionLetters(db, subscription, partition, after, limit),
-    })
+    }
+    return await read(turns.share(moment))
   } finally {
     db.close()
   }

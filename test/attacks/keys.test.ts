@@ -36,9 +36,7 @@ describe('a letter of a projection with a key of its own', () => {
     await using _ = world
     await operator.revise(letter, { data: { to: 'x', amount: 10 } }, 'a word')
     const dry = await operator.dryRun('totals', { all: true })
-    expect(dry.lanes[0]?.changes).toMatchObject([
-      { before: undefined, after: { key: 'x', data: { total: 10 } } },
-    ])
+    expect(dry.lanes[0]?.changes).toMatchObject([{ before: undefined, after: { key: 'x', data: { total: 10 } } }])
     await redrive(world, engine, 'totals')
     expect((await rowOf(engine, 'x', totals))?.data).toEqual({ total: 15 })
     expect((await operator.stateAt('totals', 'x')).row?.data).toEqual({ total: 15 })

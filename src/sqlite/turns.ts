@@ -1,0 +1,48 @@
+// Taken when it is loaded: under the fake timers of a test runner no turn would ever come.
+const inNextTurn = setImmediate
+
+/** How long store calls may hold the thread in one turn of the event loop before the next answer waits for a new one. */
+const mostMs = 20
+
+/**
+ * SQLite answers on the calling thread, so a caller that asks again as soon as it has its answer (a loop of `status()`, a long `verify`)
+ * only ever waits for settled promises, and no timer, signal or socket of the process gets its turn. Every answer goes through here:
+ * when the calls of one turn have taken too long together, the answer comes with the next turn. The call itself is made at once, so
+ * nothing that depends on the order of calls changes.
+ */
+export class Turns {
+  #begunAt: number | undefined
+
+  /** The same object, whose promises are settled fairly. */
+  share<Part extends object>(part: Part): Part {
+    const shared = Object.entries(part).map(([name, member]: [string, unknown]) =>
+      typeof member === 'function' ? [name, this.#shared(member as (...args: unknown[]) => unknown)] : [name, member],
+    )
+    return Object.fromEntries(shared) as Part
+  }
+
+  #shared(call: (...args: unknown[]) => unknown): (...args: unknown[]) => unknown {
+    return (...args) => {
+      this.#begin()
+      const answer = call(...args)
+      return answer instanceof Promise ? this.#settle(answer) : answer
+    }
+  }
+
+  /** The first call of a turn. */
+  #begin(): void {
+    if (this.#begunAt !== undefined) return
+    this.#begunAt = performance.now()
+    // It keeps no process alive.
+    inNextTurn(() => (this.#begunAt = undefined)).unref()
+  }
+
+  async #settle(answer: Promise<unknown>): Promise<unknown> {
+    try {
+      return await answer
+    } finally {
+      if (this.#begunAt !== undefined && performance.now() - this.#begunAt > mostMs)
+        await new Promise((resolve) => inNextTurn(resolve))
+    }
+  }
+}
