@@ -7,7 +7,7 @@ import { CommandError } from './errors.ts'
 import { failureJson, failureLine, withoutPayload } from './letters.ts'
 import { bar } from './output/progress.ts'
 import { bold, dim, green, red, yellow } from './output/style.ts'
-import { count, many, span } from './output/words.ts'
+import { count, laneName, many, span } from './output/words.ts'
 
 const shownFailures = 20
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
@@ -93,7 +93,7 @@ export async function redriveResult(
           '  ',
           red('failed'),
           ' ',
-          lane,
+          laneName(lane),
           heldAt === null ? '' : ` at ${heldAt}`,
           failure ? [': ', failureLine(failure)] : '',
         )

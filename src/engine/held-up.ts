@@ -20,13 +20,16 @@ export function heldUpBy(subscription: Subscription, held: ReadonlyMap<string, H
   return undefined
 }
 
-export function heldUpState({ name }: Subscription, { headPosition, status }: HeldLane): NextState {
+export function heldUpState({ name, beside }: Subscription, { headPosition, status }: HeldLane): NextState {
+  // Operators act on the live version only.
+  const whatToDo =
+    beside === undefined
+      ? 'Fix the cause and redrive it, edit it, or discard it'
+      : `Fix the code, or discard it in ${beside}; then drop this version and rebuild it`
   const error = new HoldfastError(
     'SUBSCRIPTION_BLOCKED',
     `${name} is blocked: its event at position ${headPosition} is ${status}, and all later events have to wait for it.`,
-    {
-      hint: `Fix the cause and redrive it, edit it, or discard it; holdfast dlq show ${name} ${headPosition} shows it.`,
-    },
+    { hint: `${whatToDo}. holdfast dlq show ${name} ${headPosition} shows it.` },
   )
   return { state: 'blocked', by: 'order', error, attempts: 0, retryAt: undefined }
 }

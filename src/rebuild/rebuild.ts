@@ -97,10 +97,11 @@ export async function rebuild(projection: Rebuildable, options: RebuildOptions):
     ...(options.logger && { logger: options.logger }),
   })
   const failed = Promise.withResolvers<never>()
-  // Whoever awaits it is told; nobody may be waiting when it comes.
+  // It may come while nothing awaits it.
   failed.promise.catch(() => undefined)
   engine.on('subscription.state', ({ to }) => {
-    if (to.state === 'failed') failed.reject(to.error)
+    // Blocked by an event: nothing that this call could wait for brings it further.
+    if (to.state === 'failed' || (to.state === 'blocked' && to.by === 'order')) failed.reject(to.error)
   })
   const meter = new ProgressMeter()
   let progress: RebuildProgress | undefined

@@ -4,9 +4,13 @@ import {
   createOperator,
   defineEvents,
   defineProjection,
+  dropRebuild,
   type Engine,
   evolved,
+  read,
+  rebuild,
   type Store,
+  switchRebuild,
 } from 'holdfast'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
@@ -176,6 +180,31 @@ describeStores('a projection with its own key keeps the order of its rows', (ope
     await running.drain()
     expect(await seen(running, 'c4')).toEqual([2])
     expect(await running.verify('gathered')).toMatchObject({ ok: true, counts: { held: 0 } })
+  })
+
+  it('a rebuild that can not read an event says so, and goes through when the live version has discarded it', async () => {
+    await using place = await open()
+    const { store } = place
+    await append(store, ['s1', 'c1', 1], ['s2', 'c1', 'x'], ['s3', 'c1', 3])
+    await using running = await start(store, broken)
+    expect(await codeOf(running.drain())).toBe('SUBSCRIPTION_BLOCKED')
+    const second = defineProjection('gathered', {
+      events: broken.events,
+      version: 2,
+      key: ({ data }) => data.customer,
+      initial: () => ({ seen: [] as number[] }),
+      on: { Noted: (row, { data }) => ({ seen: [...row.seen, data.n * 10] }) },
+    })
+    await expect(rebuild(second, { store, by: 'ada', reason: 'tens', logger: silent })).rejects.toMatchObject({
+      code: 'SUBSCRIPTION_BLOCKED',
+      message: expect.stringContaining('discard it in gathered'),
+    })
+    await operatorOf(store, broken).discard('gathered', { letter: 2 }, { reason: 'not one of ours' })
+    await running.drain()
+    await dropRebuild('gathered', { store, by: 'ada', reason: 'again', version: 2 })
+    expect((await rebuild(second, { store, by: 'ada', reason: 'tens', logger: silent })).end).toBe('level')
+    await switchRebuild(second, { store, by: 'ada', reason: 'tens', wait: '30s' })
+    expect((await read(store, second).get('c1'))?.data.seen).toEqual([10, 30])
   })
 
   it('keys that look alike have nothing to do with what can not be read', async () => {

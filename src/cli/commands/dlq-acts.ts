@@ -29,7 +29,7 @@ import {
 } from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
-import { count, many } from '../output/words.ts'
+import { count, laneName, many } from '../output/words.ts'
 import { followRedrive } from '../redriving.ts'
 import { prepareReveal, type RevealFlags } from '../reveal.ts'
 import { positionOf } from './dlq-show.ts'
@@ -285,7 +285,7 @@ function showDryRun(
 ): void {
   for (const { lane, verdict, letters, changes } of shown) {
     const paint = { pass: green, fail: red, unknown: yellow }[verdict]
-    out.data(paint(verdict), ' ', bold(lane))
+    out.data(paint(verdict), ' ', bold(laneName(lane)))
     for (const letter of letters) out.data('  ', `${letter.position} ${letter.type}  `, outcomeText(letter))
     for (const { table, changed, before, after } of changes) {
       out.data('  ', dim(`${table}: `), changed.join(', ') || 'nothing', ' would change')

@@ -17,7 +17,7 @@ import {
   withStatus,
 } from '../letters.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
-import { ago, count, many } from '../output/words.ts'
+import { ago, count, laneName, many } from '../output/words.ts'
 
 export function addLooks(group: Command, perform: Perform): void {
   addList(group, perform)
@@ -71,7 +71,7 @@ function addList(group: Command, perform: Perform): void {
               shown.position,
               statusText(shown.status),
               shown.event.type,
-              shown.lane,
+              laneName(shown.lane),
               dim(ago(shown.heldAt, now)),
               shown.attempts,
               shown.failure ? failureLine(shown.failure) : dim('behind another'),

@@ -10,7 +10,7 @@ import { CommandError } from '../errors.ts'
 import { failureJson, failureLine, letterJson, shownFailure } from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, red, type Text } from '../output/style.ts'
-import { ago, count, many, moment } from '../output/words.ts'
+import { ago, count, laneName, many, moment } from '../output/words.ts'
 import { type RevealFlags, shapeText } from '../reveal.ts'
 import { statusText } from './dlq-looks.ts'
 
@@ -136,7 +136,7 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
   )
   line(
     'lane',
-    letter.lane,
+    laneName(letter.lane),
     ` at ${letter.sequence}`,
     lane ? dim(`, ${lane.status} since ${moment(lane.since)} with ${many(lane.letters, 'letter')}`) : '',
   )

@@ -4,7 +4,7 @@ import { action, durationMs, type Perform } from '../command.ts'
 import type { Context } from '../context.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
-import { ago, count, many, moment, span } from '../output/words.ts'
+import { ago, count, laneName, many, moment, span } from '../output/words.ts'
 import { type ReportState, reportOf, type StoreReport, type SubscriptionReport } from '../report.ts'
 import { describeStore } from '../settings.ts'
 
@@ -73,7 +73,7 @@ function show(out: Output, where: string, report: StoreReport): void {
     const [lane] = oldest
     if (lane) {
       const why = lane.status === 'waiting' ? waitsFor(lane) : lane.status
-      out.data(red('held'), ` ${name}: `, lane.lane, ` since ${moment(lane.since)}, ${why}`)
+      out.data(red('held'), ` ${name}: `, laneName(lane.lane), ` since ${moment(lane.since)}, ${why}`)
       out.data(dim(`  Next: holdfast dlq list ${name}`))
     }
   }

@@ -5,7 +5,7 @@ import { action, type Perform, shareNumber, withReason } from '../command.ts'
 import type { Output } from '../output/output.ts'
 import { Progress } from '../output/progress.ts'
 import { bold, dim, green, red, type Text } from '../output/style.ts'
-import { count, many } from '../output/words.ts'
+import { count, laneName, many } from '../output/words.ts'
 import { isOfOtherCode, liveVersions } from '../report.ts'
 import { prepareReveal, type RevealFlags } from '../reveal.ts'
 
@@ -114,12 +114,12 @@ function lineOf(difference: Difference): Text {
         'event ',
         difference.eventId,
         ` at position ${difference.position}, lane `,
-        bold(difference.lane),
+        bold(laneName(difference.lane)),
         ': ',
         difference.what,
       ]
     case 'lane':
-      return ['lane ', bold(difference.lane), ': ', difference.what]
+      return ['lane ', bold(laneName(difference.lane)), ': ', difference.what]
     case 'count':
       return `count ${difference.outcome}: should be ${count(difference.expected)}, is ${count(difference.actual)}`
   }

@@ -8,6 +8,11 @@ export function many(value: number, one: string, several = `${one}s`): string {
   return `${count(value)} ${value === 1 ? one : several}`
 }
 
+/** The lane of events that can't be read has no name: they may be about any row. */
+export function laneName(lane: string): string {
+  return lane === '' ? '(any row)' : lane
+}
+
 const units = [
   ['d', 86_400],
   ['h', 3_600],
