@@ -21,7 +21,12 @@ function attending(...subscriptions: Made[]) {
   const logged: [string, object][] = []
   const told: unknown[] = []
   const asked: object[] = []
-  const script = { isDown: false, error: away() as Error, listeners: new Set<() => void>() }
+  const script = {
+    isDown: false,
+    error: away() as Error,
+    listeners: new Set<() => void>(),
+    before: undefined as (() => Promise<void>) | undefined,
+  }
   const note = (level: string) => (fields: object) => void logged.push([level, fields])
   const logger = { info: note('info'), warn: note('warn'), error: note('error') }
   const emitter = new EngineEmitter(logger, systemChannel)
@@ -53,6 +58,7 @@ function attending(...subscriptions: Made[]) {
     subscriptions: {
       attend: async (request: { readonly subscriptions: readonly string[] }) => {
         asked.push(request)
+        if (script.before) await script.before()
         if (script.isDown) throw script.error
         return request.subscriptions.map((name) => ({ name }))
       },
@@ -231,5 +237,38 @@ describe('a store that is away', () => {
     await running
     expect(logged).toEqual([['error', { error: script.error }]])
     expect(script.listeners.size).toBe(0)
+  })
+})
+
+describe('whoever has to know what the store has now', () => {
+  it('hears it from a question that was asked after that, and not from one that was under way', async () => {
+    const { attendance, begin, runtime, asked, script } = attending({ name: 'a' })
+    const gate = Promise.withResolvers<void>()
+    script.before = () => (asked.length === 2 ? gate.promise : Promise.resolve())
+    const running = begin()
+    await runtime.advance(250)
+    expect(asked).toHaveLength(2)
+    let heard = 0
+    void attendance.heard().then(() => (heard = asked.length))
+    gate.resolve()
+    await runtime.advance(0)
+    // At once, and not only with the next beat.
+    expect(heard).toBe(3)
+    attendance.stop()
+    await running
+  })
+
+  it('waits while the store is away, and no longer than this process attends', async () => {
+    const { attendance, begin, runtime, script } = attending({ name: 'a' })
+    const running = begin()
+    script.isDown = true
+    let isHeard = false
+    void attendance.heard().then(() => (isHeard = true))
+    await runtime.advance(5_000)
+    expect(isHeard).toBe(false)
+    attendance.stop()
+    await running
+    expect(isHeard).toBe(true)
+    await attendance.heard()
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, letterOf } from '../../../test/desk.ts'
+import { createDeskOf, heldLane, letterOf } from '../../../test/desk.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
 import { Suspicion } from '../suspicion.ts'
@@ -75,6 +75,26 @@ function committing() {
 }
 
 describe('a commit', () => {
+  it('lets the partition go on when the store has that nothing holds it up, and not before', async () => {
+    const { group, desk } = committing()
+    desk.tracks.bar('')
+    desk.partition.held.set('a', heldLane('a'))
+    await group.commit(undefined)
+    expect(desk.tracks.isBarred('')).toBe(true)
+    // Released while a commit is on its way that does not have it yet.
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const { subscriptions } = desk.parts.store
+    const { commit } = subscriptions
+    Object.assign(subscriptions, { commit: (one: Commit) => promise.then(() => commit(one)) })
+    const first = group.commit(undefined)
+    desk.ledger.advance('a', undefined)
+    resolve()
+    await first
+    expect([desk.partition.held.size, desk.tracks.isBarred('')]).toEqual([0, true])
+    await group.commit(undefined)
+    expect(desk.tracks.isBarred('')).toBe(false)
+  })
+
   it('has everything since the last one, and how far it may go', async () => {
     const { group, read, apply, commits, accepted, desk, said, told, tenure, now, runtime } = committing()
     await runtime.advance(5)

@@ -152,6 +152,26 @@ describe('a loop', () => {
     expect(idle.loop.isDue).toBe(true)
   })
 
+  it('is due while the letters of a lane whose time has come are on their way', async () => {
+    const { loop, desk, settle } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
+    const { letters } = desk.parts.store
+    const gate = Promise.withResolvers<void>()
+    const { queues } = letters
+    let asked = 0
+    const late = async (...args: Parameters<typeof queues>) => {
+      asked++
+      await gate.promise
+      return queues(...args)
+    }
+    Object.assign(letters, { queues: late })
+    const settled = settle()
+    await desk.parts.runtime.timers.yield()
+    expect([asked, loop.isDue]).toEqual([1, true])
+    gate.resolve()
+    await settled
+    expect(loop.isDue).toBe(true)
+  })
+
   it('reads again when something may be there', async () => {
     const { loop, deliver, settle, calls } = looping()
     await settle()

@@ -1,6 +1,7 @@
 import type { Bug } from '../bug.ts'
 import { actBugs } from './acts.ts'
 import { auditBugs } from './audit.ts'
+import { blockedBugs } from './blocked.ts'
 import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
 import { deathBugs } from './deaths.ts'
@@ -20,6 +21,7 @@ export const bugs: readonly Bug[] = [
   ...leaseBugs,
   ...deathBugs,
   ...orderBugs,
+  ...blockedBugs,
   ...retryBugs,
   ...failureBugs,
   ...breakerBugs,

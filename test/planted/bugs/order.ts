@@ -36,40 +36,46 @@ export const orderBugs: readonly Bug[] = [
     name: 'two-of-a-lane-at-once',
     tells: 'Two events of one key are handled side by side, and the later one may be first.',
     file: 'src/engine/handling/intake.ts',
-    find: `    else tracks.add(handler.order === 'partition' ? '' : lane, entry)`,
-    replace: `    else tracks.add(handler.order === 'partition' ? '' : \`\${lane}/\${record.position}\`, entry)`,
+    find: `    else tracks.add(lane, entry)`,
+    replace: `    else tracks.add(\`\${lane}/\${record.position}\`, entry)`,
     suite: ['src/engine/handler.test.ts'],
   },
   {
     name: 'lane-forgets-that-it-is-busy',
     tells: 'An event that comes in while the one before it is handled is handled beside it, and may be first.',
     file: 'src/engine/handling/tracks.ts',
-    find: `    if (!track.isRunning && !this.#sleeping.has(track)) this.#ready.add(track)`,
-    replace: `    if (!this.#sleeping.has(track)) this.#ready.add(track)`,
+    find: `    track.entries.push(entry)
+    if (!track.isRunning && !this.#sleeping.has(track)) this.#makeReady(track)`,
+    replace: `    track.entries.push(entry)
+    if (!this.#sleeping.has(track)) this.#makeReady(track)`,
     suite: ['src/engine/handler.test.ts'],
   },
   {
     name: 'retried-behind-the-others',
     tells: 'An event that is tried again later is overtaken by those behind it.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `        if (one.lane !== entry.lane) {`,
-    replace: `        if (one !== entry) {`,
+    find: `        if (isHeldUp) {
+          tracks.add(wholePartition, one)`,
+    replace: `        if (one !== entry) {
+          tracks.add(track.name, one)`,
     suite: ['src/engine/handler.test.ts'],
   },
   {
     name: 'order-of-the-partition-forgotten',
     tells: 'A handler that asked for the order of all events gets them in the order of their keys only.',
     file: 'src/engine/handling/intake.ts',
-    find: `    else tracks.add(handler.order === 'partition' ? '' : lane, entry)`,
-    replace: `    else tracks.add(lane, entry)`,
+    find: `    else if (handler.order === 'partition') tracks.add(wholePartition, entry)`,
+    replace: `    else if (handler.order === 'partition') tracks.add(lane, entry)`,
     suite: ['src/engine/order.test.ts'],
   },
   {
     name: 'wait-shortened-by-what-comes-behind',
     tells: 'A lane that waits for its next try is tried again at once whenever an event of its key comes in.',
     file: 'src/engine/handling/tracks.ts',
-    find: `    if (!track.isRunning && !this.#sleeping.has(track)) this.#ready.add(track)`,
-    replace: `    if (!track.isRunning) this.#ready.add(track)`,
+    find: `    track.entries.push(entry)
+    if (!track.isRunning && !this.#sleeping.has(track)) this.#makeReady(track)`,
+    replace: `    track.entries.push(entry)
+    if (!track.isRunning) this.#makeReady(track)`,
     suite: ['src/engine/handler-policy.test.ts'],
   },
   {
