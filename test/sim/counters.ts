@@ -27,6 +27,8 @@ export const counterNames = [
   'switches',
   'resets',
   'concluded',
+  'blockedPartitions',
+  'blockedProjections',
 ] as const
 
 export type Counters = Readonly<Record<(typeof counterNames)[number], number>>
@@ -45,6 +47,9 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
   const letters = (
     await Promise.all(app.names.map((subscription) => witness.letters.list({ subscription, limit: 10_000 })))
   ).flat()
+  const parked = accepted.flatMap(({ commit: { lease, held } }) =>
+    held.flatMap(({ lane, status }) => (status === 'parked' ? { lane, subscription: lease.subscription } : [])),
+  )
   const redrives = await witness.redrives.list({ limit: 1_000 })
   return {
     fenced: outcomes.filter(({ value }) => value.outcome === 'fenced').length,
@@ -67,6 +72,8 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     cancelled: redrives.filter(({ status }) => status === 'cancelled').length,
     switches: moves.filter(({ move, isLast }) => move === 'switch' && !isLast).length,
     concluded: moves.filter(({ move, isLast }) => move === 'switch' && isLast).length,
+    blockedPartitions: app.order === 'partition' ? parked.filter((one) => one.subscription === 'calls').length : 0,
+    blockedProjections: parked.filter(({ subscription, lane }) => subscription === 'gathered' && lane === '').length,
     resets: moves.filter(({ move }) => move === 'reset').length,
     trims: history.happenings.filter(({ about }) => isTrimmed(about as Partial<StoreEffect> | undefined)).length,
     silences: app.arrivals?.silences ?? 0,

@@ -4,8 +4,15 @@ import { at as position, commitOf, newEvent } from '../../src/testing/contracts/
 import { createMemoryServer } from '../../src/testing/memory/store.ts'
 import { History } from '../../src/testing/simulation/history.ts'
 import { createVirtualRuntime } from '../../src/testing/virtual.ts'
-import type { StoreEffect } from '../../src/testing/simulation/checks.ts'
-import { decidedIn, judgeAudit, judgeDecisions, judgeFinished, judgeOrder } from './judge.ts'
+import {
+  type Decided,
+  decidedIn,
+  judgeAudit,
+  judgeDecisions,
+  judgeFinished,
+  judgeGathered,
+  judgeOrder,
+} from './judge.ts'
 import type { StepsApp } from './steps.ts'
 import type { Known } from './walk.ts'
 
@@ -71,25 +78,44 @@ describe('where a partition is kept in order', () => {
   const known = [1, 2, 3].map((at): Known => {
     return { id: `key-${at}-1`, position: at, lane: `key-${at}`, partition: 0, flaw: 'none' }
   })
-  const judge = (effects: readonly number[], held: readonly number[] = []) => {
-    const history = new History()
-    const lease = { subscription: 'calls', partition: 0, owner: 'o', epoch: 1 }
-    const commit = { ...commitOf(lease), held: held.map((at) => ({ event: { position: at } })) }
-    const about = { what: 'subscriptions.commit', about: [commit], askedMs: 0, value: { outcome: 'committed' } }
-    history.add(0, 'o', 'effect', about.what, about satisfies StoreEffect)
+  const judge = (effects: readonly number[], out: readonly number[] = []) => {
     const had = effects.map((at) => ({ key: `key-${at}`, n: 1, idempotencyKey: '' }))
-    return judgeOrder({ effects: had }, known, history)
+    return judgeOrder({ effects: had }, known, { leftOut: (_, id) => out.some((at) => id === `key-${at}-1`) })
   }
 
   it.for([
     ['one after the other', [1, 2, 3], [], []],
     ['not all of them yet', [1, 2], [], []],
     ['again from the first', [1, 2, 1, 2, 3], [], []],
-    ['one was held, and came later', [1, 3, 2], [2], []],
+    ['one was left out', [1, 3], [2], []],
     ['one came too early', [1, 3, 2], [], ['I2 calls: the effect of key-3-1 came before that of key-2-1']],
     ['one never came', [1, 3], [], ['I2 calls: key-2-1 had no effect, and what is behind it had']],
-  ] as const)('%s', ([, effects, held, problems]) => {
-    expect(judge(effects, held)).toEqual(problems)
+  ] as const)('%s', ([, effects, out, problems]) => {
+    expect(judge(effects, out)).toEqual(problems)
+  })
+})
+
+describe('a row that gathers the events of several keys', () => {
+  const known = ['key-0-1', 'key-2-1', 'key-0-2'].map((id, i): Known => {
+    return { id, position: i + 1, lane: id.slice(0, 5), partition: 0, flaw: 'none' }
+  })
+  const judge = async (values: readonly number[], decided: Partial<Decided> = {}) => {
+    const trail = values.reduce((sum, value) => (sum * 31 + value) % 1_000_003, 0)
+    const json = JSON.stringify({ count: values.length, trail })
+    const store = { rows: { load: async () => new Map([['row-0', { json }]]) } } as unknown as Store
+    const nothing: Decided = { leftOut: () => false, mended: () => undefined }
+    return judgeGathered(store, known, { ...nothing, ...decided })
+  }
+
+  it('has them in the order of the log', async () => {
+    expect(await judge([1, 20_001, 2])).toEqual([])
+    expect(await judge([1, 2, 20_001])).toHaveLength(1)
+    expect(await judge([1, 20_001])).toHaveLength(1)
+  })
+
+  it('has not what was left out, and has what was edited as it was edited', async () => {
+    expect(await judge([1, 2], { leftOut: (_, id) => id === 'key-2-1' })).toEqual([])
+    expect(await judge([1, 21_001, 2], { mended: (_, id) => (id === 'key-2-1' ? 1_001 : undefined) })).toEqual([])
   })
 })
 

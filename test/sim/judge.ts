@@ -7,7 +7,7 @@ import { totalOf } from '../../src/subscription/checkpoint.ts'
 import { acceptedOf, inOrder, isAccepted, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
 import { why } from '../../src/testing/simulation/person.ts'
-import { liveVersion, type Step, type StepsApp, walksTable } from './steps.ts'
+import { gatheredOf, gatheredTable, liveVersion, rowOf, type Step, type StepsApp, walksTable } from './steps.ts'
 import type { Known } from './walk.ts'
 
 /** What a person left out on purpose, by subscription: the ids of the events. */
@@ -81,6 +81,27 @@ export async function judgeRows(store: Store, { written }: StepsApp, decided: De
     return found?.json === JSON.stringify(expected)
       ? []
       : [`I3 ${key} is ${found?.json ?? 'not there'} at ${found?.version}, not ${JSON.stringify(expected)}`]
+  })
+}
+
+/** I2: a row that gathers the events of several keys has them in the order of the log, also those that could not be read for a while. */
+export async function judgeGathered(
+  store: Store,
+  known: readonly Known[],
+  { leftOut, mended }: Decided,
+): Promise<string[]> {
+  const rows = new Map<string, number[]>()
+  for (const { id, lane: key } of known) {
+    if (leftOut('gathered', id)) continue
+    const n = mended('gathered', id) ?? Number(id.slice(key.length + 1))
+    const row = rowOf(key)
+    rows.set(row, [...(rows.get(row) ?? []), gatheredOf(key, n)])
+  }
+  const stored = await store.rows.load(gatheredTable, [...rows.keys()])
+  return [...rows].flatMap(([row, steps]) => {
+    const expected = JSON.stringify(trailOf(steps))
+    const found = stored.get(row)?.json
+    return found === expected ? [] : [`I2 gathered: ${row} is ${found ?? 'not there'}, not ${expected}`]
   })
 }
 
@@ -277,19 +298,19 @@ export function judgeEffects({ effects, written }: StepsApp, { leftOut }: Decide
   return problems
 }
 
-/** The same where a partition is kept in order: no effect before that of all events before it, but for those that were held or passed over. */
+/**
+ * The same where a partition is kept in order: no effect before that of all events before it, but for those that were left out. What is
+ * held keeps its place: it blocks the others.
+ */
 export function judgeOrder(
   { effects }: Pick<StepsApp, 'effects'>,
   known: readonly Known[],
-  history: History,
+  { leftOut }: Pick<Decided, 'leftOut'>,
 ): string[] {
-  const passed = new Set<number>()
-  for (const { commit } of acceptedOf(history))
-    if (commit.lease.subscription === 'calls') for (const { event } of commit.held) passed.add(event.position)
   const done = new Set(effects.map(({ key, n }) => `${key}-${n}`))
   const problems: string[] = []
   for (const partition of new Set(known.map((event) => event.partition))) {
-    const order = known.filter((event) => event.partition === partition && !passed.has(event.position))
+    const order = known.filter((event) => event.partition === partition && !leftOut('calls', event.id))
     const had = new Set<string>()
     const first = effects.flatMap(({ key, n }) => {
       const id = `${key}-${n}`

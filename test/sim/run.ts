@@ -14,6 +14,7 @@ import {
   judgeDecisions,
   judgeEffects,
   judgeFinished,
+  judgeGathered,
   judgeHalts,
   judgeLedger,
   judgeNotes,
@@ -57,7 +58,7 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
     ...app.seen,
     ...judgePassed(history),
     ...judgeEffects(app, decided, stuck === undefined),
-    ...(swarm.steps.order === 'partition' ? judgeOrder(app, known, history) : []),
+    ...(swarm.steps.order === 'partition' ? judgeOrder(app, known, decided) : []),
     ...(await judgeFinished(witness, app, history, swarm.steps.partitions)),
     ...judgeTries(run, known, swarm),
   ]
@@ -65,6 +66,7 @@ async function violationsOf(run: Run, app: StepsApp, swarm: Swarm): Promise<stri
   return [
     ...always,
     ...(await judgeRows(witness, app, decided)),
+    ...(app.names.includes('gathered') ? await judgeGathered(witness, known, decided) : []),
     ...judgeDecisions(history, decided, new Map(known.map(({ id, position }) => [position, id]))),
     ...(app.names.includes('notes') ? judgeNotes((witness as MemoryStore).table('notes'), app, decided) : []),
     ...(await judgeArrivals(witness, app)),

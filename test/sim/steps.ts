@@ -37,6 +37,7 @@ export type Flaw =
   | 'needless'
   | 'fatal'
   | 'fickle'
+  | 'unreadable'
 
 export interface Step {
   readonly n: number
@@ -95,6 +96,8 @@ export interface StepsSettings {
   readonly debates?: boolean
   /** Whether the bad source does not answer now and then. */
   readonly silences?: boolean
+  /** Whether there is a projection with a key of its own, whose rows gather the events of several keys. */
+  readonly gathers?: boolean
   /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
   readonly settles?: boolean
 }
@@ -110,6 +113,21 @@ export interface Tried {
 }
 
 export const walksTable = { name: 'walks', columns: [{ name: 'count', type: 'integer' }] } as const
+
+export const gatheredTable = { name: 'gathered', columns: [] } as const
+
+/** The row that gathers the events of a key, and what an event adds to it: no other event adds the same. */
+export function rowOf(key: string): string {
+  return `row-${keyNumber(key) % 2}`
+}
+
+export function gatheredOf(key: string, n: number): number {
+  return keyNumber(key) * 10_000 + n
+}
+
+function keyNumber(key: string): number {
+  return Number(key.slice('key-'.length))
+}
 
 export async function liveVersion({ rebuilds }: Store): Promise<number | undefined> {
   return (await rebuilds.list('walks')).find(({ isLive }) => isLive)?.version
@@ -135,7 +153,7 @@ export function breakerOf({ breaker, endpoints }: StepsSettings, key: string): s
 }
 
 function endpointOf(key: string, endpoints: number): string {
-  return `endpoint-${Number(key.slice('key-'.length)) % endpoints}`
+  return `endpoint-${keyNumber(key) % endpoints}`
 }
 
 /** A fold that shows every event lost, repeated or out of order, and a handler whose effects are kept by the service it calls. */
@@ -180,10 +198,14 @@ export class StepsApp implements App {
       })
   }
 
-  /** All of them, whoever runs them. */
+  get order(): StepsSettings['order'] {
+    return this.#settings.order
+  }
+
+  /** All of them, in whichever process they run. */
   get names(): readonly string[] {
     const own = this.#plan.store === 'server' ? ['walks', 'calls', 'notes'] : ['walks', 'calls']
-    return this.arrivals ? [...own, 'arrivals'] : own
+    return [...own, ...(this.#settings.gathers ? ['gathered'] : []), ...(this.arrivals ? ['arrivals'] : [])]
   }
 
   /** Those that nothing keeps from it: no policy that stands still, no code that is not there, and no source that has dropped something or does not answer. */
@@ -198,6 +220,7 @@ export class StepsApp implements App {
       ...(rebuilds ? ['walks'] : []),
       ...(kept > 0 || silences ? ['arrivals'] : []),
       ...(isStanding ? ['calls'] : []),
+      ...(flaws.includes('unreadable') ? ['gathered'] : []),
     ]
     return this.names.filter((name) => !standing.includes(name))
   }
@@ -262,6 +285,27 @@ export class StepsApp implements App {
         },
       },
       columns: { count: 'integer' },
+      maxDeaths: 1_000,
+    })
+  }
+
+  /** Some events it can't read until the code is fixed, and then nobody can tell which row they are about. */
+  #gathered() {
+    const validate: (typeof step)['~standard']['validate'] = (value) => {
+      const isUnreadable = (value as Step | undefined)?.flaw === 'unreadable' && !this.#isMended
+      return isUnreadable ? { issues: [{ message: 'can not be read' }] } : step['~standard'].validate(value)
+    }
+    const readable: StandardSchema<Step> = { '~standard': { ...step['~standard'], validate } }
+    return defineProjection('gathered', {
+      events: defineEvents({ Stepped: readable, Rested: readable }),
+      key: ({ key }) => rowOf(key),
+      initial: () => ({ count: 0, trail: 0 }),
+      on: {
+        Stepped: ({ count, trail }, { key, data }) => ({
+          count: count + 1,
+          trail: (trail * 31 + gatheredOf(key, data.n)) % 1_000_003,
+        }),
+      },
       maxDeaths: 1_000,
     })
   }
@@ -341,6 +385,7 @@ export class StepsApp implements App {
     })
     const own = this.#plan.store === 'server' ? [walks, calls, notes] : [walks, calls]
     const all = own.map((consumer) => defineSubscription(consumer, { partitions }))
+    if (this.#settings.gathers) all.push(defineSubscription(this.#gathered()))
     if (!this.arrivals) return all
     const far = defineProjection('arrivals', {
       events: steps,

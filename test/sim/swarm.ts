@@ -49,6 +49,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.debates ? [{ ...steps, debates: false }] : []),
     ...(steps.settles ? [{ ...steps, settles: false }] : []),
     ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
+    ...(steps.gathers ? [{ ...steps, gathers: false }] : []),
     ...(steps.order === 'partition' ? [{ ...steps, order: 'key' as const }] : []),
   ]
   const known = { ...plan, appends: Math.min(plan.appends, steps.events) }
@@ -83,5 +84,7 @@ function stepsOf(chance: Chance): StepsSettings {
   } satisfies StepsSettings
   // Where there are few tries, one that fails now and then is parked for that before it has killed often.
   const fickle = chance.is(0.2) && ({ flaws: [...drawn.flaws, 'fickle'], attempts: chance.pick([3, 12]) } as const)
-  return { ...drawn, ...fickle, silences: chance.is(0.3) }
+  const others = { ...drawn, ...fickle, silences: chance.is(0.3) }
+  if (!chance.is(0.3)) return others
+  return { ...others, gathers: true, flaws: chance.is(0.7) ? [...others.flaws, 'unreadable'] : others.flaws }
 }
