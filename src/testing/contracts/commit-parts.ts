@@ -33,7 +33,7 @@ interface Ways extends Record<Written, string> {
 export interface Part {
   readonly write: (scene: Scene) => Partial<Commit>
   readonly look: (store: Store, scene: Scene) => Promise<unknown>
-  readonly then: (scene: Scene) => unknown
+  readonly written: (scene: Scene) => unknown
 }
 
 /** A store in which every part has something to change. */
@@ -145,29 +145,29 @@ const parts = {
     remembered: {
       write: () => ({ lanes: [{ lane: 'remembered', hold: undefined, done: 4 }] }),
       look: async ({ letters }) => (await letters.laneVersions('s', ['remembered'])).get('remembered'),
-      then: () => 4,
+      written: () => 4,
     },
   },
   held: {
-    parked: held('parked', ({ status, lane }) => [status, lane], ['parked', 'new-parked']),
-    waiting: held('waiting', ({ status, sequence }) => [status, sequence], ['waiting', 2]),
-    retrying: held('retrying', ({ status }) => status, 'retrying'),
-    queued: held('queued', ({ status }) => status, 'queued'),
-    resolved: held('resolved', ({ status, endedBy }) => [status, endedBy], ['resolved', 'engine']),
-    discarded: held('discarded', ({ status, endedReason }) => [status, endedReason], ['discarded', ending.reason]),
-    logged: held('logged', ({ status, event }) => [status, event.id], ['queued', 'logged-1']),
+    parked: heldAs('parked', ({ status, lane }) => [status, lane], ['parked', 'new-parked']),
+    waiting: heldAs('waiting', ({ status, sequence }) => [status, sequence], ['waiting', 2]),
+    retrying: heldAs('retrying', ({ status }) => status, 'retrying'),
+    queued: heldAs('queued', ({ status }) => status, 'queued'),
+    resolved: heldAs('resolved', ({ status, endedBy }) => [status, endedBy], ['resolved', 'engine']),
+    discarded: heldAs('discarded', ({ status, endedReason }) => [status, endedReason], ['discarded', ending.reason]),
+    logged: heldAs('logged', ({ status, event }) => [status, event.id], ['queued', 'logged-1']),
     incident: {
-      ...held('incident', () => undefined, undefined),
+      ...heldAs('incident', () => undefined, undefined),
       look: ({ letters }) => incidentOf({ letters }, newBug.fingerprint),
-      then: () => ['open', 1],
+      written: () => ['open', 1],
     },
     revision: {
-      ...held('revision', () => undefined, undefined),
+      ...heldAs('revision', () => undefined, undefined),
       look: async ({ letters }, { fresh }) =>
         (await letters.revisions({ subscription: 's', position: fresh.revision.event.position })).map(
           ({ isTakenBack: _isTakenBack, ...one }) => one,
         ),
-      then: () => [revision],
+      written: () => [revision],
     },
   },
   letters: {
@@ -198,39 +198,39 @@ const parts = {
     incident: {
       ...change('incident', (position) => ({ change: 'failed', position, status: 'parked', failure: sameBug }), []),
       look: ({ letters }) => incidentOf({ letters }, sameBug.fingerprint),
-      then: () => ['open', 1],
+      written: () => ['open', 1],
     },
   },
   marks: {
-    ranges: state(
+    ranges: stateOf(
       () => ({ marks: [[8, 9]] }),
       ({ marks }) => marks,
       [[8, 9]],
     ),
   },
   tried: {
-    position: state(
+    position: stateOf(
       () => ({ tried: 12 }),
       ({ tried }) => tried,
       12,
     ),
   },
   trial: {
-    begun: state(
+    begun: stateOf(
       () => ({ trial: { position: 9, instance: 'begun' } }),
       ({ trials }) => trials.some(({ position, instance }) => position === 9 && instance === 'begun'),
       true,
     ),
   },
   endedTrials: {
-    ended: state(
+    ended: stateOf(
       () => ({ endedTrials: [5] }),
       ({ trials }) => trials.some(({ position }) => position === 5),
       false,
     ),
   },
   acquitted: {
-    instance: state(
+    instance: stateOf(
       () => ({ acquitted: 'acquitted' }),
       ({ trials }) => trials.some(({ instance }) => instance === 'acquitted'),
       false,
@@ -260,7 +260,7 @@ export function everyPart(scene: Scene): Partial<Commit> {
       all[field] = Array.isArray(before) ? [...(before as unknown[]), ...(value as unknown[])] : value
     }
   }
-  return all as Partial<Commit>
+  return all
 }
 
 export async function lookAtAll(store: Store, scene: Scene): Promise<Record<string, unknown>> {
@@ -274,7 +274,7 @@ export function commitWith(lease: Lease, part: Partial<Commit>): Commit {
   return { ...commitOf(lease), at: 1, counts: noCounts(), ...part }
 }
 
-function state(write: Part['write'], of: (known: PartitionState) => unknown, then: unknown): Part {
+function stateOf(write: Part['write'], of: (known: PartitionState) => unknown, written: unknown): Part {
   return {
     write,
     look: async ({ subscriptions }) => {
@@ -282,19 +282,23 @@ function state(write: Part['write'], of: (known: PartitionState) => unknown, the
       assert.ok(known)
       return of(known)
     },
-    then: () => then,
+    written: () => written,
   }
 }
 
-function checkpoint(write: Part['write'], of: (known: PartitionState['checkpoint']) => unknown, then: unknown): Part {
-  return state(write, (known) => of(known.checkpoint), then)
+function checkpoint(
+  write: Part['write'],
+  of: (known: PartitionState['checkpoint']) => unknown,
+  written: unknown,
+): Part {
+  return stateOf(write, (known) => of(known.checkpoint), written)
 }
 
 function rowOf(key: string, version: number): Part {
   return {
     write: () => ({ rows: [row(key, version)] }),
     look: async ({ rows }) => (await rows.load(table, [key])).get(key)?.json,
-    then: () => row(key, version).json,
+    written: () => row(key, version).json,
   }
 }
 
@@ -302,27 +306,27 @@ function laneOf(
   lane: string,
   write: (scene: Scene) => LaneWrite,
   of: (known: Awaited<ReturnType<Store['letters']['lane']>>) => unknown,
-  then: unknown,
+  written: unknown,
 ): Part {
   return {
     write: (scene) => ({ lanes: [write(scene)] }),
     look: async ({ letters }) => of(await letters.lane('s', lane)),
-    then: () => then,
+    written: () => written,
   }
 }
 
-function held(way: Ways['held'], of: (letter: DeadLetter) => unknown, then: unknown): Part {
+function heldAs(way: Ways['held'], of: (letter: DeadLetter) => unknown, written: unknown): Part {
   return {
     write: ({ fresh }) => ({ held: [fresh[way]] }),
     look: async ({ letters }, { fresh }) => {
       const { position } = fresh[way].event
       return (await letters.list({ subscription: 's', position })).map(of)[0]
     },
-    then: () => then,
+    written: () => written,
   }
 }
 
-function change(lane: Ways['letters'], to: (position: number) => LetterChange, then: unknown): Part {
+function change(lane: Ways['letters'], to: (position: number) => LetterChange, written: unknown): Part {
   const positionIn = ({ letters }: Scene) => (letters.get(lane) as NewLetter).event.position
   return {
     write: (scene) => ({ letters: [to(positionIn(scene))] }),
@@ -330,7 +334,7 @@ function change(lane: Ways['letters'], to: (position: number) => LetterChange, t
       const [found] = await letters.list({ subscription: 's', position: positionIn(scene) })
       return found && [found.status, found.endedBy, found.endedReason, found.attemptsTotal]
     },
-    then: () => then,
+    written: () => written,
   }
 }
 
@@ -343,7 +347,7 @@ function mark(key: string): Part {
   return {
     write: () => ({ inbox: [{ key, result: '2', until: undefined }] }),
     look: async ({ inbox }) => (await inbox.find('s', [key], 0)).get(key)?.result,
-    then: () => '2',
+    written: () => '2',
   }
 }
 
@@ -352,6 +356,6 @@ function progress(next: RedriveProgress['state']): Part {
     write: () => ({ redriven: [{ redrive: `r-${next}`, lane: `redriven-${next}`, letters: 2, state: next }] }),
     look: async ({ redrives }) =>
       (await redrives.lanes(`r-${next}`, undefined, 0, 1)).map(({ state: known, letters }) => [known, letters])[0],
-    then: () => [next, 2],
+    written: () => [next, 2],
   }
 }

@@ -63,7 +63,7 @@ export const refusalCases: Record<string, Case> = {
       async (store, world) => {
         const scene = await sceneWithRule(store, world)
         const before = await part.look(store, scene)
-        assert.notDeepEqual(before, part.then(scene))
+        assert.notDeepEqual(before, part.written(scene))
         const give: Door = (commit) => store.subscriptions.commit(commit)
         const lease = await refuse({ store, world, scene, part: part.write(scene), give }, async (why) =>
           assert.deepEqual(await part.look(store, scene), before, why),
@@ -72,7 +72,7 @@ export const refusalCases: Record<string, Case> = {
         await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
         const commit = { ...commitWith(lease, part.write(scene)), evenPaused: true } as const
         assert.deepEqual(await give(commit), { outcome: 'committed' })
-        assert.deepEqual(await part.look(store, scene), part.then(scene))
+        assert.deepEqual(await part.look(store, scene), part.written(scene))
       },
     ]),
   ),
@@ -93,8 +93,8 @@ export const refusalCases: Record<string, Case> = {
       assert.deepEqual(await notes.all(), [], why)
     })
     assert.deepEqual(await give(commitWith(lease, part)), { outcome: 'committed' })
-    const written = Object.fromEntries([...commitParts].map(([name, { then }]) => [name, then(scene)]))
-    assert.deepEqual(await lookAtAll(store, scene), written)
+    const all = Object.fromEntries([...commitParts].map(([name, { written }]) => [name, written(scene)]))
+    assert.deepEqual(await lookAtAll(store, scene), all)
     assert.deepEqual(await notes.all(), [1])
   },
 
