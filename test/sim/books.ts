@@ -1,5 +1,4 @@
 import type { HeldLane, LetterStatus } from '../../src/dead-letter/letter.ts'
-import { generationName } from '../../src/rebuild/generation.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
 import type { Move } from '../../src/testing/simulation/checks.ts'
 import type { CommitWatcher } from './commits.ts'
@@ -33,28 +32,24 @@ export class Books implements CommitWatcher {
   comparedAfterDoubt = 0
   readonly #books = new Map<string, Book>()
   readonly #doubtful = new Set<string>()
+  /** Subscriptions of which it is not known what the version that is live now has. */
+  readonly #switched = new Set<string>()
 
   doubted(who: string): void {
     this.#doubtful.add(who)
   }
 
-  moved(move: Move): void {
-    const { subscription } = move
-    if (move.move === 'drop') return void this.#books.delete(generationName(subscription, move.version))
-    if (move.move === 'reset') {
-      for (const name of this.#books.keys())
-        if (name === subscription || name.startsWith(`${subscription}~`)) this.#books.delete(name)
-      return
-    }
-    const live = this.#bookOf(subscription)
-    const next = generationName(subscription, move.to)
-    this.#books.set(subscription, this.#bookOf(next))
-    this.#books.delete(next)
-    this.#books.set(generationName(subscription, move.from), live)
+  moved({ move, subscription }: Move): void {
+    if (move === 'drop') return
+    this.#books.delete(subscription)
+    // What was built beside it may have begun anew in between.
+    if (move === 'switch') this.#switched.add(subscription)
+    else this.#switched.delete(subscription)
   }
 
   committed({ lease, counts, held, letters, lanes }: Commit, who: string): void {
     const { subscription } = lease
+    if (this.#switched.has(subscription) || subscription.includes('~')) return
     const book = this.#bookOf(subscription)
     const touched = new Set<string>()
     let more = 0

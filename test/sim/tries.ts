@@ -3,6 +3,7 @@ import type { Failure } from '../../src/failure/failure.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
 import {
   breakerOf,
+  type Flaw,
   firstDelayMs,
   outageLanes,
   retryDelayMs,
@@ -46,6 +47,9 @@ const clockMs = 100
 const idleMs = 500
 /** How long an owner may be busy with a store that did not answer, or with a partition that was paused. */
 const troubleMs = 15_000
+/** How long an owner may be busy with what the owner before may have died over, where nothing kills. */
+const suspicionMs = 3_000
+const deadlyFlaws: readonly Flaw[] = ['deadly', 'fickle', 'fatal']
 
 /** One may have been under way when an outage was found out; the next says what was given back. */
 const commitsUntilKept = 2
@@ -70,8 +74,8 @@ export class Tries implements Watcher {
   /** How often each event was begun, and how many attempts its letter has. */
   readonly #begun = new Map<number, number>()
   readonly #attempts = new Map<number, number>()
-  /** Owners that may have to try suspects alone first. */
-  readonly #suspicious = new Set<string>()
+  /** How often its letter was parked for deaths, of which some came before the handler was called. */
+  readonly #blamed = new Map<number, number>()
   /** Until when a process has something else to do, and how many attempts it has under way. */
   readonly #busyUntil = new Map<string, number>()
   readonly #running = new Map<string, number>()
@@ -89,8 +93,8 @@ export class Tries implements Watcher {
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
   }
 
-  claimed(tenure: Tenure, claim?: { readonly isInherited: boolean }): void {
-    if (claim?.isInherited !== false) this.#suspicious.add(tenure.who)
+  claimed(tenure: Tenure, claim?: { readonly isInherited: boolean }, atMs = 0): void {
+    if (claim?.isInherited !== false) this.#isBusy(tenure.who, atMs + suspicionMs)
     const before = this.#owners.get(tenure.partition)
     if (before) this.#forgotten(this.#standings.get(before) as Standing)
     this.#owners.set(tenure.partition, tenure)
@@ -143,7 +147,8 @@ export class Tries implements Watcher {
     const { last, own } = this.#lifeOf(position)
     const { stops } = this.#settings
     const recorded = this.#attempts.get(position) ?? 0
-    if (attempt !== undefined && (attempt > times || attempt <= recorded))
+    const most = times + (this.#blamed.get(position) ?? 0)
+    if (attempt !== undefined && (attempt > most || attempt <= recorded))
       this.problems.push(
         `I11 ${id} was begun ${where} as attempt ${attempt}, after ${times - 1} attempts, ${recorded} of them recorded`,
       )
@@ -164,9 +169,9 @@ export class Tries implements Watcher {
   /** A head that is due is begun when its owner has nothing else to do. */
   #onTime({ event, tenure, atMs }: Begun, hold: HeldLane | undefined): void {
     if (!tenure || !this.#isTimed || hold?.headPosition !== event.position || hold.redrive !== undefined) return
-    const { stops, breaker, order } = this.#settings
+    const { stops, breaker, order, flaws } = this.#settings
     if (hold.dueAt === undefined || stops !== 'never' || breaker || order !== 'key') return
-    if (this.#excused.has(event.lane) || this.#suspicious.has(tenure.who)) return
+    if (this.#excused.has(event.lane) || flaws.some((flaw) => deadlyFlaws.includes(flaw))) return
     if ((this.#running.get(tenure.who) ?? 0) > 1) return
     const dueMs = Math.max(hold.dueAt - beginning, this.#busyUntil.get(tenure.who) ?? 0)
     this.punctual++
@@ -209,7 +214,8 @@ export class Tries implements Watcher {
       this.#recorded(event.position, failure, status, tenure)
     }
     for (const change of letters) {
-      if (change.change !== 'status') changed.add(change.position)
+      // One that its handler passes over has its reason, and no attempt.
+      if (change.change === 'failed' || change.change === 'resolved') changed.add(change.position)
       if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status, tenure)
     }
     for (const position of changed) this.#compare(position, tenure)
@@ -297,7 +303,7 @@ export class Tries implements Watcher {
   #recorded(position: number, failure: Failure | undefined, status: string, tenure: Tenure): void {
     if (!failure) return
     this.#attempts.set(position, (this.#attempts.get(position) ?? 0) + 1)
-    if (failure.code === 'EVENT_DEADLY') return
+    if (failure.code === 'EVENT_DEADLY') return void this.#blamed.set(position, (this.#blamed.get(position) ?? 0) + 1)
     this.#ownOf(position, tenure).recorded++
     const { id, lane, flaw } = this.#byPosition.get(position) as Known
     const { attempts } = this.#settings

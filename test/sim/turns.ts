@@ -61,8 +61,8 @@ export class Turns implements Watcher {
         continue
       isOrdered ||= this.#everHeld.has(earlier.position) || !this.#isFinished(earlier)
       if (this.#isFinished(earlier) || done.has(earlier.position)) continue
-      // One that killed is parked for it, and other lanes go on before the store has that.
-      if (!isOfLane && (earlier.flaw === 'deadly' || earlier.flaw === 'fickle')) continue
+      // One that killed is parked for it, with its lane, and other lanes go on before the store has that.
+      if (!isOfLane && this.#isDeadly(earlier)) continue
       this.problems.push(`I2 ${event.id} was begun by ${tenure.who} before ${earlier.id}, which has no outcome`)
     }
     if (isOrdered) this.ordered++
@@ -83,6 +83,12 @@ export class Turns implements Watcher {
       if (change === 'resolved' || change === 'discarded') this.#held.delete(position)
     const before = this.#progress.get(partition)
     this.#progress.set(partition, { position: to.position, marks: marks ?? before?.marks ?? [] })
+  }
+
+  #isDeadly({ lane, position }: Known): boolean {
+    return this.#known.some(
+      (one) => one.lane === lane && one.position <= position && (one.flaw === 'deadly' || one.flaw === 'fickle'),
+    )
   }
 
   #isFinished({ position, partition }: Known): boolean {
