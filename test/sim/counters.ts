@@ -5,7 +5,7 @@ import type { ClaimOutcome, CommitOutcome } from '../../src/subscription/subscri
 import type { StepsApp } from './steps.ts'
 
 /** What has to come about in a run of many seeds, or it proves nothing. */
-export const counterNames = [
+const happenedNames = [
   'fenced',
   'heldLanes',
   'healedGaps',
@@ -31,9 +31,25 @@ export const counterNames = [
   'blockedProjections',
 ] as const
 
-export type Counters = Readonly<Record<(typeof counterNames)[number], number>>
+/** What those who follow the course of a run have looked at: a check that never had anything to check proves nothing. */
+export const seenNames = [
+  'orderedAttempts',
+  'attemptsAfterUnknown',
+  'comparedLanes',
+  'comparedAfterDoubt',
+  'frozenLanes',
+  'timedRetries',
+  'punctualRetries',
+  'comparedAttempts',
+] as const
 
-export async function countersOf({ history, network, witness }: Run, app: StepsApp): Promise<Counters> {
+export const counterNames = [...happenedNames, ...seenNames] as const
+
+export type Seen = Readonly<Record<(typeof seenNames)[number], number>>
+type Happened = Readonly<Record<(typeof happenedNames)[number], number>>
+export type Counters = Happened & Seen
+
+export async function countersOf({ history, network, witness }: Run, app: StepsApp): Promise<Happened> {
   const accepted = acceptedOf(history)
   const count = (kind: string) => history.happenings.filter((happening) => happening.kind === kind).length
   const outcomes = effectsOf<CommitOutcome>(history, 'subscriptions.commit')

@@ -107,6 +107,8 @@ export interface Tried {
   readonly subscription: 'calls' | 'notes'
   readonly number: number
   readonly id: string
+  /** What the handler was told; a projection is told nothing. */
+  readonly attempt?: number | undefined
   readonly how?: 'done' | 'permanent' | 'transient' | 'abandoned' | 'died'
   /** What it failed of. */
   readonly why?: string | undefined
@@ -135,6 +137,11 @@ export async function liveVersion({ rebuilds }: Store): Promise<number | undefin
 
 export const maxDeaths = 3
 export const firstDelayMs = 200
+const longestDelayMs = 5_000
+/** How long the policy waits after so many failures, written down here by hand. */
+export function retryDelayMs(failures: number): number {
+  return Math.min(longestDelayMs, firstDelayMs * 2 ** (failures - 1))
+}
 export const timeoutMs = 3_000
 /** So many failures in a row make it pause, where it does. */
 export const pausesAfter = 3
@@ -312,7 +319,7 @@ export class StepsApp implements App {
 
   subscriptions(outside: Outside, note: Note) {
     const { partitions, concurrency, attempts, breaker, endpoints, dedupe, order, stops } = this.#settings
-    const backoff = exponential(`${firstDelayMs}ms`, { cap: '5s' })
+    const backoff = exponential(`${firstDelayMs}ms`, { cap: `${longestDelayMs}ms` })
     const again = retry({ attempts, backoff }).then(park)
     const transient = {
       never: again,
@@ -325,9 +332,9 @@ export class StepsApp implements App {
     const calls = defineHandler('calls', {
       events: steps,
       on: {
-        Stepped: async ({ key, data }, { idempotencyKey, signal }) => {
+        Stepped: async ({ key, data }, { idempotencyKey, signal, attempt }) => {
           const n = data.n % mendedBy
-          const end = this.#begin('calls', `${key}-${n}`, note)
+          const end = this.#begin('calls', `${key}-${n}`, note, attempt)
           const isNeedless = isFlawed(data, 'needless') && this.#whims.is(0.5)
           const isFickle = isFlawed(data, 'fickle')
           const isFirst = isFickle && !failedHere.has(`${key}-${n}`)
@@ -399,8 +406,8 @@ export class StepsApp implements App {
   }
 
   /** Gives what is to be said in the end. */
-  #begin(subscription: Tried['subscription'], id: string, note: Note) {
-    const tried: Tried = { subscription, number: ++this.#tries, id }
+  #begin(subscription: Tried['subscription'], id: string, note: Note, attempt?: number) {
+    const tried: Tried = { subscription, number: ++this.#tries, id, attempt }
     note('begin', id, tried)
     return (how: NonNullable<Tried['how']>, why?: string) =>
       note('end', `${id} ${how}`, { ...tried, how, why } satisfies Tried)

@@ -136,3 +136,107 @@ describe('what a breaker asks', () => {
     expect(world.tries.problems).toEqual(problems)
   })
 })
+
+describe('the time and the number of an attempt', () => {
+  const beginning = Date.UTC(2026, 0, 1)
+  const set = { ...settings, stops: 'never', order: 'key', flaws: [] } as const
+  const tenure: Tenure = { who: 'one', partition: 0, epoch: 1 }
+
+  /** An owner that has time for everything, and a clock to the millisecond. */
+  function timed() {
+    const tries = new Tries(set, known, true)
+    let number = 0
+    tries.claimed(tenure, { isInherited: false }, 0)
+    const attempt = (event: Known, atMs: number, how: 'done' | 'transient', told?: number) => {
+      const begun: Begun = { number: ++number, event, tenure, atMs, attempt: told }
+      tries.begun(begun)
+      tries.ended(begun, { subscription: 'calls', number, id: event.id, how, why: 'down' }, atMs)
+    }
+    const commit = (part: Partial<Commit>, atMs: number) =>
+      tries.committed({ held: [], letters: [], lanes: [], ...part } as unknown as Commit, tenure, atMs)
+    return {
+      tries,
+      attempt,
+      /** With as many failures as it says, to be tried again at a time. */
+      retries: ({ lane, position }: Known, failures: number, dueMs: number, count: number, atMs: number) => {
+        const hold = { lane, status: 'retrying', since: 0, done: undefined, head: 1, headPosition: position } as const
+        const change = { change: 'failed', position, status: 'retrying', failure: down } as const
+        const letters = Array.from({ length: failures }, () => change)
+        commit(
+          { letters, lanes: [{ lane, hold: { ...hold, tries: count, dueAt: beginning + dueMs }, done: undefined }] },
+          atMs,
+        )
+      },
+    }
+  }
+
+  it.for([
+    ['on time', 1_400, []],
+    ['after the first delay again', 1_250, ['I11 a-1 was begun at 1250 ms by one, 250 ms after it failed']],
+  ] as const)('is known: the second retry is begun %s', ([, atMs, problems]) => {
+    const { tries, attempt } = timed()
+    attempt(a, 700, 'transient')
+    attempt(a, 1_000, 'transient')
+    attempt(a, atMs, 'done')
+    expect(tries.problems).toEqual(problems)
+    expect(tries.timed).toBeGreaterThan(0)
+  })
+
+  it.for([
+    ['what its policy says', 1_400, []],
+    ['too early', 1_200, ['I11 a-1 is due -200 ms off what its policy says after 2 failures']],
+    ['too late', 2_000, ['I11 a-1 is due 600 ms off what its policy says after 2 failures']],
+  ] as const)('is known: the time it is due is %s', ([, dueMs, problems]) => {
+    const { tries, attempt, retries } = timed()
+    attempt(a, 700, 'transient')
+    attempt(a, 1_000, 'transient')
+    retries(a, 2, dueMs, 2, 1_001)
+    expect(tries.problems).toEqual(problems)
+  })
+
+  it.for([
+    ['soon', 1_250, []],
+    ['long after it was due', 2_000, ['I11 a-1 was begun by one, 800 ms after it was due']],
+  ] as const)('is known: with nothing else to do, an owner begins it %s', ([, atMs, problems]) => {
+    const { tries, attempt, retries } = timed()
+    attempt(a, 1_000, 'transient')
+    retries(a, 1, 1_200, 1, 1_001)
+    attempt(a, atMs, 'done')
+    expect(tries.problems).toEqual(problems)
+    expect(tries.punctual).toBe(1)
+  })
+
+  it('is excused where a call to the store was lost', () => {
+    const { tries, attempt, retries } = timed()
+    attempt(a, 1_000, 'transient')
+    retries(a, 1, 1_200, 1, 1_001)
+    tries.lost('one', 'letters.queues', 1_200)
+    attempt(a, 6_000, 'done')
+    expect(tries.problems).toEqual([])
+  })
+
+  it.for([
+    ['all that failed is recorded', 2, []],
+    ['one of them is not recorded', 1, ['I11 a-1 failed 2 times in one, and 1 are recorded']],
+    ['more is recorded than failed', 3, ['I11 a-1 failed 2 times in one, and 3 are recorded']],
+  ] as const)('is known: %s', ([, recorded, problems]) => {
+    const { tries, attempt, retries } = timed()
+    attempt(a, 700, 'transient')
+    attempt(a, 1_000, 'transient')
+    retries(a, recorded, 1_400, 2, 1_001)
+    expect(tries.problems).toEqual(problems)
+    expect(tries.compared).toBe(1)
+  })
+
+  it.for([
+    ['the number of it', 2, []],
+    ['the number of the one before', 1, ['attempt 1, after 1 attempts, 1 of them recorded']],
+    ['a number that counts what was not tried', 3, ['attempt 3, after 1 attempts, 1 of them recorded']],
+  ] as const)('is known: a handler is told %s', ([, told, problems]) => {
+    const { tries, attempt, retries } = timed()
+    attempt(a, 1_000, 'transient', 1)
+    retries(a, 1, 1_200, 1, 1_001)
+    attempt(a, 1_201, 'done', told)
+    expect(tries.problems).toEqual(problems.map((problem) => `I11 a-1 was begun at 1201 ms by one as ${problem}`))
+  })
+})

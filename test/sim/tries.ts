@@ -1,7 +1,16 @@
 import type { HeldLane } from '../../src/dead-letter/letter.ts'
 import type { Failure } from '../../src/failure/failure.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
-import { breakerOf, firstDelayMs, outageLanes, pausesAfter, type StepsSettings, type Tried } from './steps.ts'
+import {
+  breakerOf,
+  type Flaw,
+  firstDelayMs,
+  outageLanes,
+  retryDelayMs,
+  pausesAfter,
+  type StepsSettings,
+  type Tried,
+} from './steps.ts'
 import type { Begun, Known, Tenure, Watcher } from './walk.ts'
 
 /** What an event has behind it since its lane was let go for the last time. */
@@ -12,6 +21,8 @@ interface Life {
   /** How often its letter says so. */
   recorded: number
   last: { readonly tenure: Tenure; readonly atMs: number } | undefined
+  /** What the owner has seen of it: how often it failed, and how often that was recorded. */
+  own: { readonly tenure: Tenure; failed: number; recorded: number } | undefined
 }
 
 /** What an owner has seen fail, and nobody answered since: by lane, of what. */
@@ -30,13 +41,22 @@ interface Standing {
 }
 
 const beginning = Date.UTC(2026, 0, 1)
+/** How far the time of a process may be from that of the store: as long as the answer to its claim took. */
+const clockMs = 100
+/** How long it may take until an owner that has nothing else to do begins what is due. */
+const idleMs = 500
+/** How long an owner may be busy with a store that did not answer, or with a partition that was paused. */
+const troubleMs = 15_000
+/** How long an owner may be busy with what the owner before may have died over, where nothing kills. */
+const suspicionMs = 3_000
+const deadlyFlaws: readonly Flaw[] = ['deadly', 'fickle', 'fatal']
 
 /** One may have been under way when an outage was found out; the next says what was given back. */
 const commitsUntilKept = 2
 
 /**
- * Attempts and what they count for: no more of them than the policy gives, none before its time, none that nobody made. `lanes` is what
- * the store has.
+ * Attempts and what they count for: no more of them than the policy gives, none before its time and none long after it, none that was
+ * not made and none that was made and is not recorded. `lanes` is what the store has.
  */
 export class Tries implements Watcher {
   readonly problems: string[] = []
@@ -51,13 +71,30 @@ export class Tries implements Watcher {
   /** Who was given a probe, and of which breaker, and has not begun it. */
   readonly #probing = new Set<string>()
   readonly #probes = new Set<number>()
+  /** How often each event was begun, and how many attempts its letter has. */
+  readonly #begun = new Map<number, number>()
+  readonly #attempts = new Map<number, number>()
+  /** How often its letter was parked for deaths, of which some came before the handler was called. */
+  readonly #blamed = new Map<number, number>()
+  /** Until when a process has something else to do, and how many attempts it has under way. */
+  readonly #busyUntil = new Map<string, number>()
+  readonly #running = new Map<string, number>()
+  readonly #isTimed: boolean
+  /** How many retries were compared with the delay of the policy, and how many due ones with the time they were begun. */
+  timed = 0
+  punctual = 0
+  /** How many letters were compared with the attempts at them. */
+  compared = 0
 
-  constructor(settings: StepsSettings, known: readonly Known[]) {
+  /** `isTimed`: no process stands still, and no answer is slow, so that delays can be told to the millisecond. */
+  constructor(settings: StepsSettings, known: readonly Known[], isTimed = false) {
     this.#settings = settings
+    this.#isTimed = isTimed
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
   }
 
-  claimed(tenure: Tenure): void {
+  claimed(tenure: Tenure, claim?: { readonly isInherited: boolean }, atMs = 0): void {
+    if (claim?.isInherited !== false) this.#isBusy(tenure.who, atMs + suspicionMs)
     const before = this.#owners.get(tenure.partition)
     if (before) this.#forgotten(this.#standings.get(before) as Standing)
     this.#owners.set(tenure.partition, tenure)
@@ -80,8 +117,24 @@ export class Tries implements Watcher {
     else this.#probing.delete(`${who} ${name}`)
   }
 
-  begun({ number, event, tenure, atMs }: Begun): void {
+  lost(who: string, _what: string, atMs: number): void {
+    this.#isBusy(who, atMs + troubleMs)
+  }
+
+  paused(atMs: number): void {
+    for (const { who } of this.#owners.values()) this.#isBusy(who, atMs + troubleMs)
+  }
+
+  killed(who: string): void {
+    this.#running.delete(who)
+  }
+
+  begun(begun: Begun): void {
+    const { number, event, tenure, atMs, attempt } = begun
     const { id, lane, position, partition } = event
+    const times = (this.#begun.get(position) ?? 0) + 1
+    this.#begun.set(position, times)
+    if (tenure) this.#running.set(tenure.who, (this.#running.get(tenure.who) ?? 0) + 1)
     if (!tenure) return void this.problems.push(`I13 ${id} was begun by somebody who had never claimed it`)
     const breaker = breakerOf(this.#settings, lane)
     if (this.#probing.delete(`${tenure.who} ${breaker}`)) this.#probes.add(number)
@@ -91,20 +144,51 @@ export class Tries implements Watcher {
     if (hold?.status === 'parked') this.problems.push(`I6 ${id} was begun ${where} while its lane was parked`)
     if (hold?.headPosition === position && (hold.dueAt ?? 0) > beginning + atMs)
       this.problems.push(`I11 ${id} was begun ${where}, and is due at ${(hold.dueAt as number) - beginning} ms`)
-    const { last } = this.#lifeOf(position)
+    const { last, own } = this.#lifeOf(position)
     const { stops } = this.#settings
+    const recorded = this.#attempts.get(position) ?? 0
+    const most = times + (this.#blamed.get(position) ?? 0)
+    if (attempt !== undefined && (attempt > most || attempt <= recorded))
+      this.problems.push(
+        `I11 ${id} was begun ${where} as attempt ${attempt}, after ${times - 1} attempts, ${recorded} of them recorded`,
+      )
     const stoodForMs = atMs - (this.#standings.get(tenure)?.stoodAt ?? atMs)
     if (stoodForMs > 0 && stoodForMs < firstDelayMs - 1)
       this.problems.push(`I11 ${id} was begun ${where}, ${stoodForMs.toFixed(0)} ms after its partition stood still`)
     // Who stands still goes on with whoever is the first, and who pauses as soon as anybody goes through.
     const isFree = stops !== 'never' || breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
+    this.#onTime(begun, hold)
+    if (!last || isFree) return
+    const delayMs = retryDelayMs(own?.tenure === tenure ? Math.max(1, own.failed) : 1)
+    this.timed++
     // One less, for what is lost by rounding.
-    if (last && !isFree && atMs - last.atMs < firstDelayMs - 1)
+    if (atMs - last.atMs < delayMs - 1)
       this.problems.push(`I11 ${id} was begun ${where}, ${(atMs - last.atMs).toFixed(0)} ms after it failed`)
+  }
+
+  /** A head that is due is begun when its owner has nothing else to do. */
+  #onTime({ event, tenure, atMs }: Begun, hold: HeldLane | undefined): void {
+    if (!tenure || !this.#isTimed || hold?.headPosition !== event.position || hold.redrive !== undefined) return
+    const { stops, breaker, order, flaws } = this.#settings
+    if (hold.dueAt === undefined || stops !== 'never' || breaker || order !== 'key') return
+    if (this.#excused.has(event.lane) || flaws.some((flaw) => deadlyFlaws.includes(flaw))) return
+    if ((this.#running.get(tenure.who) ?? 0) > 1) return
+    const dueMs = Math.max(hold.dueAt - beginning, this.#busyUntil.get(tenure.who) ?? 0)
+    this.punctual++
+    if (atMs - dueMs > idleMs)
+      this.problems.push(`I11 ${event.id} was begun by ${tenure.who}, ${(atMs - dueMs).toFixed(0)} ms after it was due`)
+  }
+
+  #isBusy(who: string, untilMs: number): void {
+    this.#busyUntil.set(who, Math.max(untilMs, this.#busyUntil.get(who) ?? 0))
   }
 
   ended({ number, event, tenure, atMs: begunMs }: Begun, { how, why }: Tried, atMs: number): void {
     const isProbe = this.#probes.delete(number)
+    if (tenure) {
+      this.#running.set(tenure.who, Math.max(0, (this.#running.get(tenure.who) ?? 0) - 1))
+      this.#isBusy(tenure.who, atMs)
+    }
     const standing = tenure && this.#owners.get(event.partition) === tenure ? this.#standings.get(tenure) : undefined
     if (how === 'transient' && !isProbe) {
       const life = this.#lifeOf(event.position)
@@ -112,20 +196,61 @@ export class Tries implements Watcher {
       if (standing?.outage !== 'standing') life.counting++
       life.last = tenure && { tenure, atMs }
     }
-    if (!standing) return
+    if (!standing || !tenure) return
+    if ((how === 'transient' || how === 'permanent') && !isProbe) this.#ownOf(event.position, tenure).failed++
     if (how === 'done' || how === 'permanent') this.#answered(standing, begunMs)
     if (how === 'transient') this.#failed(standing, event, why)
     if (how === 'transient' && this.#standsStill) standing.stoodAt ??= atMs
   }
 
-  committed({ held, letters, lanes }: Commit, tenure: Tenure): void {
-    const { partition } = tenure
+  committed({ held, letters, lanes }: Commit, tenure: Tenure, atMs = 0): void {
+    const { partition, who } = tenure
+    this.#isBusy(who, atMs)
     const standing = this.#standings.get(tenure)
     if (standing) standing.commits++
-    for (const { event, failure, status } of held) this.#recorded(event.position, failure, status)
-    for (const change of letters)
-      if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status)
-    for (const { lane, hold } of lanes) this.#hung(lane, hold, partition)
+    const changed = new Set<number>()
+    for (const { event, failure, status } of held) {
+      if (failure) changed.add(event.position)
+      this.#recorded(event.position, failure, status, tenure)
+    }
+    for (const change of letters) {
+      // One that its handler passes over has its reason, and no attempt.
+      if (change.change === 'failed' || change.change === 'resolved') changed.add(change.position)
+      if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status, tenure)
+    }
+    for (const position of changed) this.#compare(position, tenure)
+    for (const { lane, hold } of lanes) {
+      this.#timely(hold, tenure)
+      this.#hung(lane, hold, partition)
+    }
+  }
+
+  /** What an owner has seen fail is in the letter when it writes the next outcome of it, each failure once. */
+  #compare(position: number, tenure: Tenure): void {
+    const { id, lane } = this.#byPosition.get(position) as Known
+    const { own } = this.#lifeOf(position)
+    const { stops, breaker, order } = this.#settings
+    if (!own || own.tenure !== tenure || this.#excused.has(lane) || stops !== 'never' || breaker || order !== 'key')
+      return
+    this.compared++
+    if (own.recorded !== own.failed)
+      this.problems.push(`I11 ${id} failed ${own.failed} times in ${tenure.who}, and ${own.recorded} are recorded`)
+  }
+
+  /** When a head is due is what its policy says, from when it failed. */
+  #timely(hold: HeldLane | undefined, tenure: Tenure): void {
+    if (!hold || !this.#isTimed || hold.status !== 'retrying' || hold.dueAt === undefined) return
+    const { headPosition, tries = 0, dueAt, lane } = hold
+    const { last } = this.#lifeOf(headPosition)
+    const { stops, breaker, order } = this.#settings
+    if (tries === 0 || last?.tenure !== tenure || this.#excused.has(lane)) return
+    if (stops !== 'never' || breaker || order !== 'key') return
+    this.timed++
+    const offMs = dueAt - beginning - last.atMs - retryDelayMs(tries)
+    if (Math.abs(offMs) > clockMs) {
+      const { id } = this.#byPosition.get(headPosition) as Known
+      this.problems.push(`I11 ${id} is due ${offMs.toFixed(0)} ms off what its policy says after ${tries} failures`)
+    }
   }
 
   /** At one event, until that goes through. Who asks a breaker or the inbox first is under way already while it does. */
@@ -175,8 +300,11 @@ export class Tries implements Watcher {
     }
   }
 
-  #recorded(position: number, failure: Failure | undefined, status: string): void {
-    if (!failure || failure.code === 'EVENT_DEADLY') return
+  #recorded(position: number, failure: Failure | undefined, status: string, tenure: Tenure): void {
+    if (!failure) return
+    this.#attempts.set(position, (this.#attempts.get(position) ?? 0) + 1)
+    if (failure.code === 'EVENT_DEADLY') return void this.#blamed.set(position, (this.#blamed.get(position) ?? 0) + 1)
+    this.#ownOf(position, tenure).recorded++
     const { id, lane, flaw } = this.#byPosition.get(position) as Known
     const { attempts } = this.#settings
     const life = this.#lifeOf(position)
@@ -216,8 +344,14 @@ export class Tries implements Watcher {
   #lifeOf(position: number): Life {
     const known = this.#lives.get(position)
     if (known) return known
-    const life = { failed: 0, counting: 0, recorded: 0, last: undefined }
+    const life = { failed: 0, counting: 0, recorded: 0, last: undefined, own: undefined }
     this.#lives.set(position, life)
     return life
+  }
+
+  #ownOf(position: number, tenure: Tenure): NonNullable<Life['own']> {
+    const life = this.#lifeOf(position)
+    if (life.own?.tenure !== tenure) life.own = { tenure, failed: 0, recorded: 0 }
+    return life.own
   }
 }

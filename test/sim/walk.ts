@@ -28,6 +28,8 @@ export interface Begun {
   /** Undefined for one who never claimed the partition. */
   readonly tenure: Tenure | undefined
   readonly atMs: number
+  /** What the handler was told. */
+  readonly attempt?: number | undefined
 }
 
 /** Who goes through what happened to a subscription, in the order in which it did. */
@@ -48,6 +50,10 @@ export interface Watcher {
   begun?(begun: Begun): void
   ended?(begun: Begun, tried: Tried, atMs: number): void
   killed?(who: string, atMs: number): void
+  /** The subscription was paused or resumed. */
+  paused?(atMs: number): void
+  /** A call of it was lost, there or back. */
+  lost?(who: string, what: string, atMs: number): void
 }
 
 export async function knownOf({ log }: Store, { written }: StepsApp, partitions: number): Promise<readonly Known[]> {
@@ -68,8 +74,9 @@ export function walk(
   const byId = new Map(known.map((event) => [event.id, event]))
   const tenures = new Map<string, Tenure>()
   const running = new Map<number, Begun>()
-  for (const { kind, who, about, atMs } of inOrder(history, ['effect', 'begin', 'end', 'kill'])) {
+  for (const { kind, who, about, atMs, text } of inOrder(history, ['effect', 'begin', 'end', 'kill', 'lost'])) {
     if (kind === 'effect') effect(about as StoreEffect, who, atMs)
+    else if (kind === 'lost') for (const watcher of watchers) watcher.lost?.(who, text.split(' ', 1)[0] as string, atMs)
     else if (kind === 'kill') for (const watcher of watchers) watcher.killed?.(who, atMs)
     else if ((about as Tried).subscription === subscription) tried(kind, about as Tried, who, atMs)
   }
@@ -81,6 +88,7 @@ export function walk(
       event,
       tenure: tenures.get(`${who}/${event.partition}`),
       atMs,
+      attempt: one.attempt,
     }
     if (kind === 'begin') running.set(one.number, begun)
     else running.delete(one.number)
@@ -92,6 +100,9 @@ export function walk(
 
   function effect(done: StoreEffect, who: string, atMs: number): void {
     const { what, value, about: [asked] = [] } = done
+    // The act of an operator says in its transaction which subscription it is about.
+    if (what.startsWith('subscriptions.pause') || what.startsWith('subscriptions.resume'))
+      for (const watcher of watchers) watcher.paused?.(atMs)
     if (what === 'subscriptions.claim') return claimed(value as ClaimOutcome | undefined, who, atMs)
     const [, partition] = done.about ?? []
     const owned = asked === subscription ? tenures.get(`${who}/${partition as number}`) : undefined

@@ -12,6 +12,7 @@ import { performCases } from './perform.ts'
 import { policyCases } from './policy.ts'
 import { rebuildCases } from './rebuild.ts'
 import { redriveCases } from './redrive.ts'
+import { refusalCases } from './refusal.ts'
 import { revisionCases } from './revision.ts'
 import { rowCases } from './row.ts'
 import { trialCases } from './trial.ts'
@@ -33,6 +34,7 @@ export function storeContract({ test, open }: ContractOptions): void {
     ...logCases,
     ...leaseCases,
     ...commitCases,
+    ...refusalCases,
     ...performCases,
     ...laneCases,
     ...rowCases,
