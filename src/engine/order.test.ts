@@ -74,6 +74,8 @@ describe("order: 'partition'", () => {
     expect(told.at(-2)).toMatchObject({ name: 'lane.held', status: 'parked', position: 2 })
     expect(told.at(-1)).toMatchObject({ name: 'subscription.blocked', by: 'order', partition: 0 })
     expect(told.some(({ name }) => name === 'subscription.resumed')).toBe(false)
+    // Every attempt is in the letter, also those that were made before there was one.
+    expect(await heldOf(first, 'notify')).toMatchObject([{ status: 'parked', attemptsTotal: attempts }])
     expect(await stateOf(first)).toMatchObject({
       state: 'blocked',
       by: 'order',

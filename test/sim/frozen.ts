@@ -35,13 +35,15 @@ export class Frozen implements CommitWatcher {
   readonly #copied: ReadonlySet<string>
   /** By subscription and lane. */
   readonly #redriveOf = new Map<string, string>()
-  readonly #laneOf: ReadonlyMap<number, string>
+  readonly #keyOf: ReadonlyMap<number, string>
+  /** Of letters, by subscription and position: in a projection with its own key it is not that of the event. */
+  readonly #laneOf = new Map<string, string>()
   readonly #begun = new Set<string>()
   readonly #failed = new Set<string>()
 
   constructor(sets: ReadonlyMap<string, FrozenSet>, known: readonly Known[], copied: readonly string[] = []) {
     this.#sets = sets
-    this.#laneOf = new Map(known.map(({ position, lane }) => [position, lane]))
+    this.#keyOf = new Map(known.map(({ position, lane }) => [position, lane]))
     this.#copied = new Set(copied)
   }
 
@@ -64,11 +66,12 @@ export class Frozen implements CommitWatcher {
   }
 
   committed(commit: Commit): void {
-    const { lease, lanes, letters, redriven = [] } = commit
+    const { lease, lanes, held, letters, redriven = [] } = commit
     const { subscription } = lease
     // Its positions are not those of the log.
     if (subscription === 'arrivals') return
     const named = (lane: string) => `${subscription}/${lane}`
+    for (const { lane, event } of held) this.#laneOf.set(`${subscription}/${event.position}`, lane)
     const before = new Map([...lanes, ...redriven].map(({ lane }) => [lane, this.#redriveOf.get(named(lane))] as const))
     for (const { lane, hold } of lanes) {
       const { redrive } = hold ?? {}
@@ -87,7 +90,8 @@ export class Frozen implements CommitWatcher {
     }
     const endsOf = new Map<string, number>()
     for (const change of letters) {
-      const lane = this.#laneOf.get(change.position) as string
+      const lane = (this.#laneOf.get(`${subscription}/${change.position}`) ??
+        this.#keyOf.get(change.position)) as string
       const redrive =
         this.#redriveOf.get(named(lane)) ?? before.get(lane) ?? redriven.find((one) => one.lane === lane)?.redrive
       if (change.change === 'resolved' || change.change === 'discarded') {

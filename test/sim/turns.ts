@@ -9,8 +9,8 @@ interface Progress {
 }
 
 /**
- * I2, I3: the events of a lane are attempted in order, and not only applied in order: none is begun before each one before it has an
- * outcome, in the store or with the owner that begins it. What an owner has done it does not begin again, also when the answer to the
+ * I2, I3: the events of a lane, or of a partition that is kept in order, are attempted in order, and not only applied in order: none is
+ * begun before each one before it has an outcome, in the store or with the owner that begins it. What an owner has done it does not begin again, also when the answer to the
  * commit of it was lost.
  */
 export class Turns implements Watcher {
@@ -56,13 +56,9 @@ export class Turns implements Watcher {
     for (const earlier of this.#known) {
       if (earlier.position >= event.position) break
       if (earlier.partition !== event.partition) continue
-      const isOfLane = earlier.lane === event.lane
-      if (!isOfLane && !(this.#isWhole && !this.#held.has(event.position) && !this.#held.has(earlier.position)))
-        continue
+      if (earlier.lane !== event.lane && !this.#isWhole) continue
       isOrdered ||= this.#everHeld.has(earlier.position) || !this.#isFinished(earlier)
       if (this.#isFinished(earlier) || done.has(earlier.position)) continue
-      // One that killed is parked for it, with its lane, and other lanes go on before the store has that.
-      if (!isOfLane && this.#isDeadly(earlier)) continue
       this.problems.push(`I2 ${event.id} was begun by ${tenure.who} before ${earlier.id}, which has no outcome`)
     }
     if (isOrdered) this.ordered++
@@ -83,12 +79,6 @@ export class Turns implements Watcher {
       if (change === 'resolved' || change === 'discarded') this.#held.delete(position)
     const before = this.#progress.get(partition)
     this.#progress.set(partition, { position: to.position, marks: marks ?? before?.marks ?? [] })
-  }
-
-  #isDeadly({ lane, position }: Known): boolean {
-    return this.#known.some(
-      (one) => one.lane === lane && one.position <= position && (one.flaw === 'deadly' || one.flaw === 'fickle'),
-    )
   }
 
   #isFinished({ position, partition }: Known): boolean {

@@ -1,3 +1,4 @@
+import { keptAttempts, mostAttempts } from '../../dead-letter/attempts.ts'
 import type { Event } from '../../event/event.ts'
 import { exponential } from '../../failure/backoff.ts'
 import { type Classified, classify } from '../../failure/classify.ts'
@@ -181,11 +182,12 @@ export class Verdicts {
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
     if (handler.order === 'partition' && !entry.isLetter) {
+      record(entry, failure)
       this.#standAt(failure, delayMs)
       return this.#putBack(track, entry)
     }
     if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
-      entry.unrecorded.push(failure)
+      record(entry, failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
     // Whole, as databases keep times.
@@ -218,6 +220,7 @@ export class Verdicts {
     if (decision.decision === 'park') return this.#park(track, entry, failure)
     if (decision.decision === 'retry') {
       entry.tries++
+      record(entry, failure)
       tracer.nacked(entry.record, failure, decision.delayMs)
       flow.probedUntil(decision.delayMs)
     } else {
@@ -337,4 +340,10 @@ export class Verdicts {
     this.#desk.tracer.resumed()
     this.#tell()
   }
+}
+
+/** For the letter, should there be one. A letter keeps so many and no more, and a policy may try for weeks. */
+function record({ unrecorded }: Entry, failure: Failure): void {
+  unrecorded.push(failure)
+  if (unrecorded.length > mostAttempts) unrecorded.splice(keptAttempts.first, 1)
 }
