@@ -195,7 +195,7 @@ async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void
     reason: 'mended',
     at: 10,
   } as const
-  const all = { ...request, expected: 3, rate: 2.5 }
+  const all = { ...request, expected: undefined, rate: 2.5 }
   await redrives.ask({ ...all, id: 'over', act: 'redrive', stages: [], maxFailures: undefined })
   await redrives.cancel('over', deedOf('cancel'))
   await redrives.ask({ ...all, id: 'open', act: 'discard', stages: [1, 3], maxFailures: 4 })
