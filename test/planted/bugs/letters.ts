@@ -80,6 +80,14 @@ export const letterBugs: readonly Bug[] = [
     suite: ['src/sqlite/contract.test.ts'],
   },
   {
+    name: 'text-filter-in-stacks',
+    tells: 'A text filter selects letters that have nothing to do with it, and an operator discards them.',
+    file: 'src/dead-letter/searchable.ts',
+    find: `export const searchedOfFailure = ['errorType', 'code', 'message'] as const`,
+    replace: `export const searchedOfFailure = ['errorType', 'code', 'message', 'stack'] as const`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
     name: 'letter-as-json-understands-it',
     tells: 'A held event comes back other than it was: large numbers rounded, keys that stood twice gone.',
     file: 'src/sqlite/letter-writes.ts',
