@@ -34,7 +34,11 @@ export interface HandlerDefinition<C extends EventCatalog> {
     /** In the store, together with the outcome, unless you say otherwise; in memory a restart forgets it. */
     readonly store?: 'memory' | 'store'
   }
-  readonly order?: 'key' | 'partition' | 'none'
+  /**
+   * Which events wait for each other; see `HandlerOrder`. Default: `'key'`. It can be changed while nothing is held and no process runs the
+   * handler (`ORDER_CHANGED`).
+   */
+  readonly order?: HandlerOrder
   /**
    * Says that it can be tried without doing anything: all it does to the outside goes through `ctx.effect`, or asks `ctx.dryRun` first. Without
    * it a dry run does not call it at all.
@@ -45,6 +49,9 @@ export interface HandlerDefinition<C extends EventCatalog> {
   /** Told of every attempt that failed. What it throws is logged, and changes nothing. */
   readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
 }
+
+/** By key; or the whole partition one after the other, where a failure blocks instead of holding; or not at all. */
+export type HandlerOrder = 'key' | 'partition' | 'none'
 
 /** Where a handler's log lines go, with its name, the event's id and the attempt already in them. pino fits. */
 export interface HandlerLogger {
@@ -100,8 +107,7 @@ export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly concurrency: number
   readonly timeoutMs: number
   readonly dedupe: Dedupe | undefined
-  /** By key; or the whole partition one after the other, where a failure blocks instead of holding; or not at all. */
-  readonly order: 'key' | 'partition' | 'none'
+  readonly order: HandlerOrder
   readonly onError: ErrorHook | undefined
   readonly dryRun: boolean
   readonly version: number

@@ -205,7 +205,14 @@ async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void
 
 /** As a handler leaves it that was killed in the middle of its work. */
 async function handle({ subscriptions, log, breakers }: Store): Promise<void> {
-  await subscriptions.register({ name: 'mails', kind: 'handler', table: undefined, start: 0, partitions: 1 })
+  await subscriptions.register({
+    name: 'mails',
+    kind: 'handler',
+    table: undefined,
+    start: 0,
+    partitions: 1,
+    order: 'key',
+  })
   const claim = await subscriptions.claim({ subscription: 'mails', partition: 0, owner: 'dead', leaseMs: 1 })
   if (claim.outcome !== 'claimed') throw new Error('owned')
   const { events } = await log.readAll(0, { events: 4, bytes: 10_000 })
