@@ -151,6 +151,7 @@ export {
   type HandlerContext,
   type HandlerDefinition,
   type HandlerLogger,
+  type HandlerOrder,
 } from './handler/handler.ts'
 export type { Purged, PurgeOptions } from './operator/deeds.ts'
 export type { DryLane, DryLetter, DryOutcome, DryRun, DryRunOptions } from './operator/dry-run.ts'
