@@ -62,9 +62,10 @@ const rome = { subscription: 'sales', position: 5 }
 const { changes } = await operator.revise(rome, { data: { sku: 'book', price: 12 } }, 'ticket 71: a typo')
 console.log('revised', changes.map(({ path }) => path).join())
 
-const expected = await operator.count('sales', 'redrive', { all: true })
-const { redrive } = await operator.redrive('sales', { all: true }, { reason: 'release 2', expected, canary: true })
-// No engine runs here, so this process lets the lanes go; otherwise the engine does.
+const { digest } = await operator.select('sales', 'redrive', { all: true })
+const options = { reason: 'release 2', expected: digest, canary: true } as const
+const { redrive } = await operator.redrive('sales', { all: true }, options)
+// No engine runs here, so this process releases the lanes; otherwise the engine does.
 const { by, redrive: over } = await operator.ensureWorked(redrive.id)
 console.log('redrive', over.status, over.letters, 'letters in', over.lanes, 'lanes, by', by)
 

@@ -151,6 +151,7 @@ export {
   type HandlerContext,
   type HandlerDefinition,
   type HandlerLogger,
+  type HandlerOrder,
 } from './handler/handler.ts'
 export type { Purged, PurgeOptions } from './operator/deeds.ts'
 export type { DryLane, DryLetter, DryOutcome, DryRun, DryRunOptions } from './operator/dry-run.ts'
@@ -166,6 +167,7 @@ export type { Decoded, LetterView } from './operator/view.ts'
 export type { Worked, WorkOptions } from './operator/worked.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Redrive, RedriveAct, RedriveLane, RedriveLaneState, RedriveStatus } from './redrive/redrive.ts'
+export type { Selected } from './redrive/selected.ts'
 export { type DiffOptions, diffRebuild, type RebuildDiff, type RowDifference } from './rebuild/diff.ts'
 export type { Generation, Rebuildable } from './rebuild/generation.ts'
 export type { RebuildProgress } from './rebuild/progress.ts'

@@ -29,7 +29,7 @@ export function withFilter(command: Command): Command {
     .option('--class <class>', `whose last failure is ${failureClasses.join(', ')}`, oneOf(failureClasses))
     .option('--since <time>', 'held at this time or later: 2h, or 2026-03-01T02:30:00Z', pastTime)
     .option('--until <time>', 'held before this time', pastTime)
-    .option('--text <text>', 'with this in the lane, the id or the failures')
+    .option('--text <text>', "with this in the lane, in the event's id or type, or in an error's type, code or message")
     .option('--partition <n>', 'of this partition', wholeNumber)
 }
 

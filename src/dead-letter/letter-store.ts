@@ -18,7 +18,10 @@ export interface LetterFilter {
   /** Held at this time or later, and before that one, in milliseconds since 1970. */
   readonly since?: number
   readonly until?: number
-  /** Occurs in the lane, in the id of the event or in what is known of its failures, whatever the case of ASCII letters. */
+  /**
+   * Occurs in the lane, in the id or the type of the event, or in the type, code or message of an error it failed with or of a cause of
+   * one, whatever the case of ASCII letters; see `searchedTexts`.
+   */
   readonly text?: string
 }
 

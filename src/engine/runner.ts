@@ -3,6 +3,7 @@ import { HoldfastError } from '../errors.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import { logSource, type Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
+import { orderReplaced } from '../subscription/registration.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { Pause, SubscriptionView } from '../subscription/subscription-store.ts'
 import { fairShare } from './balance.ts'
@@ -11,7 +12,7 @@ import { Rate } from './rate.ts'
 import type { Solitude } from './solitude.ts'
 import type { NextState, SubscriptionState } from './state.ts'
 import { Teller } from './teller.ts'
-import { versionOf, Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
+import { orderOf, versionOf, Worker, type WorkerEnd, type WorkerSettings } from './worker.ts'
 
 export interface RunnerParts {
   readonly store: Store
@@ -135,6 +136,7 @@ export class Runner {
       partitions,
       start,
       version: versionOf(this.subscription),
+      order: orderOf(this.subscription),
     })
   }
 
@@ -165,6 +167,11 @@ export class Runner {
     const isOther = view.version !== (versionOf(this.subscription) ?? view.version)
     this.#trouble = isOther ? this.#waitFor(view) : undefined
     if (this.#phase !== 'running') return
+    const order = orderOf(this.subscription)
+    const recorded = view.partitions[0]?.order
+    // Nothing but a restart makes it another one, and until then it has no share in the work.
+    if (order !== undefined && recorded !== undefined && recorded !== order)
+      return this.fail(orderReplaced(view.name, recorded, order))
     this.setPause(view.partitions[0]?.pause)
     // What was taken from us is not ours to give back, and must be told as what it is.
     const lost = new Set<Worker>()

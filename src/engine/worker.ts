@@ -1,5 +1,6 @@
 import type { Breakers } from '../breaker/breakers.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
+import type { HandlerOrder } from '../handler/handler.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
 import type { Share } from '../source/share.ts'
 import type { Source } from '../source/source.ts'
@@ -203,6 +204,7 @@ export class Worker {
         owner,
         leaseMs,
         version: versionOf(subscription),
+        order: orderOf(subscription),
       })
     })
     if (claim?.outcome !== 'claimed') return undefined
@@ -350,6 +352,10 @@ export class Worker {
 /** Undefined for a handler: whatever its code becomes, it goes on from where it is. */
 export function versionOf({ consumer }: Subscription): number | undefined {
   return consumer.kind === 'handler' ? undefined : consumer.version
+}
+
+export function orderOf({ consumer }: Subscription): HandlerOrder | undefined {
+  return consumer.kind === 'handler' ? consumer.order : undefined
 }
 
 /** Whether waiting can't mend it. A store that was closed stays closed. */

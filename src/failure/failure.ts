@@ -1,5 +1,5 @@
 import { sha256Hex } from '../event/sha256.ts'
-import { cut, field, messageOf, printed, text } from './peek.ts'
+import { cut, field, messageOf, printed, storable, text } from './peek.ts'
 
 export { disarm } from './peek.ts'
 
@@ -51,8 +51,8 @@ export function describeFailure(
   return {
     class: failureClass,
     rule,
-    evidence: evidence === null ? null : cut(evidence.toWellFormed(), 100),
-    code: typeof code === 'string' || typeof code === 'number' ? cut(String(code).toWellFormed(), 100) : null,
+    evidence: evidence === null ? null : cut(storable(evidence), 100),
+    code: typeof code === 'string' || typeof code === 'number' ? cut(storable(String(code)), 100) : null,
     errorType,
     message,
     stack: stack || null,

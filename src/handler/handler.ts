@@ -35,10 +35,10 @@ export interface HandlerDefinition<C extends EventCatalog> {
     readonly store?: 'memory' | 'store'
   }
   /**
-   * `'key'` (default): the events of a key one after the other, keys side by side. `'partition'`: all events of a partition one after the
-   * other; one that is parked blocks all later ones until an operator has redriven, edited or discarded it. `'none'`: no order at all.
+   * Which events wait for each other; see `HandlerOrder`. Default: `'key'`. It can be changed while nothing is held and no process runs the
+   * handler (`ORDER_CHANGED`).
    */
-  readonly order?: 'key' | 'partition' | 'none'
+  readonly order?: HandlerOrder
   /**
    * Says that it can be tried without doing anything: all it does to the outside goes through `ctx.effect`, or asks `ctx.dryRun` first. Without
    * it a dry run does not call it at all.
@@ -49,6 +49,9 @@ export interface HandlerDefinition<C extends EventCatalog> {
   /** Told of every attempt that failed. What it throws is logged, and changes nothing. */
   readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
 }
+
+/** By key; or the whole partition one after the other, where a failure blocks instead of holding; or not at all. */
+export type HandlerOrder = 'key' | 'partition' | 'none'
 
 /** Where a handler's log lines go, with its name, the event's id and the attempt already in them. pino fits. */
 export interface HandlerLogger {
@@ -106,8 +109,7 @@ export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly concurrency: number
   readonly timeoutMs: number
   readonly dedupe: Dedupe | undefined
-  /** By key; or the whole partition one after the other, where an event that is held blocks all later ones; or not at all. */
-  readonly order: 'key' | 'partition' | 'none'
+  readonly order: HandlerOrder
   readonly onError: ErrorHook | undefined
   readonly dryRun: boolean
   readonly version: number

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import { refuseBeside } from '../rebuild/live.ts'
 import type { RedriveAct, RedriveRequest } from '../redrive/redrive.ts'
+import type { Selected } from '../redrive/selected.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { type OperatorParts, whole } from './parts.ts'
 import { type ActOptions, type Asked, checkNamed, filterOf, type Selection } from './selection.ts'
@@ -17,7 +18,7 @@ export async function ask(
 ): Promise<Asked> {
   checkOptions(options, act, ['reason', 'expected', 'rate', 'canary', 'maxFailures'])
   const { expected, rate, canary, maxFailures } = options
-  const request: RedriveRequest = {
+  const wanted: RedriveRequest = {
     id: parts.nextId(),
     subscription,
     act,
@@ -25,15 +26,18 @@ export async function ask(
     by: parts.by,
     reason: parts.reasonOf(options.reason),
     at: parts.runtime.clock.now(),
-    expected: expected === undefined ? undefined : whole(expected, 'expected', 0, Number.MAX_SAFE_INTEGER),
+    expected: digestOf(expected),
     rate: rateOf(rate),
     stages: stagesOf(canary),
     maxFailures:
       maxFailures === undefined ? canary && 0 : whole(maxFailures, 'maxFailures', 0, Number.MAX_SAFE_INTEGER),
   }
   refuseBeside(subscription)
+  // Before all else: what another act begins from here on, this one must know of.
+  const after = expected === undefined ? await parts.store.redrives.newest(subscription) : undefined
   await parts.partitionsOf(subscription)
   await checkNamed(parts, subscription, act, selection)
+  const request: RedriveRequest = { ...wanted, after }
   const asked = await parts.store.redrives.ask(request)
   switch (asked.outcome) {
     case 'asked':
@@ -41,8 +45,8 @@ export async function ask(
     case 'changed':
       throw new HoldfastError(
         'REDRIVE_CHANGED',
-        `There are ${asked.lanes} lanes now, and ${request.expected} were seen. Nothing was done.`,
-        { hint: 'Look again, and ask again.' },
+        `The selected lanes of ${subscription} changed since they were seen: ${asked.lanes === 1 ? 'it is 1 lane' : `they are ${asked.lanes} lanes`} now. Nothing was done.`,
+        { hint: 'Select again, look at what changed, and act with the new digest.' },
       )
     case 'nothing':
       throw await nothingToDo(parts, request, asked.busy)
@@ -51,31 +55,17 @@ export async function ask(
   }
 }
 
-/** How many lanes would be acted on. Nobody has ever seen -1 of them, so nothing is done. */
-export async function count(
+/** What an act would be about now, with the digest that `expected` takes. */
+export async function select(
   parts: OperatorParts,
   subscription: string,
   act: RedriveAct,
   selection: Selection,
-): Promise<number> {
+): Promise<Selected> {
+  const filter = filterOf(selection)
   refuseBeside(subscription)
   await parts.partitionsOf(subscription)
-  const asked = await parts.store.redrives.ask({
-    id: parts.nextId(),
-    subscription,
-    act,
-    filter: filterOf(selection),
-    by: parts.by,
-    reason: 'counted',
-    at: parts.runtime.clock.now(),
-    expected: -1,
-    rate: undefined,
-    stages: [],
-    maxFailures: undefined,
-  })
-  if (asked.outcome === 'changed') return asked.lanes
-  if (asked.outcome === 'nothing') return 0
-  throw new HoldfastError('INTERNAL', 'A question was taken for a request.')
+  return parts.store.redrives.select({ subscription, act, filter })
 }
 
 export async function nothingToDo(
@@ -85,7 +75,7 @@ export async function nothingToDo(
 ): Promise<HoldfastError> {
   if (busy > 0) {
     const many = busy === 1 ? 'The lane is' : `All ${busy} lanes are`
-    return new HoldfastError('REDRIVE_BUSY', `${many} in another redrive of ${subscription} already.`, {
+    return new HoldfastError('REDRIVE_BUSY', `${many} taken by another redrive of ${subscription}.`, {
       hint: 'Watch that one, or cancel it.',
     })
   }
@@ -94,6 +84,13 @@ export async function nothingToDo(
   const wanted = act === 'skip' ? 'that waits for a version' : 'that is parked or retrying'
   return new HoldfastError('REDRIVE_NOTHING', `No lane of ${subscription} has such a head ${wanted}.`, {
     hint: lanes === 0 ? 'None of its lanes is held.' : `It has ${lanes} held lanes: ${held.join(', ')}.`,
+  })
+}
+
+function digestOf(expected: unknown): string | undefined {
+  if (expected === undefined || (typeof expected === 'string' && /^[0-9a-f]{64}$/.test(expected))) return expected
+  throw new HoldfastError('OPTION_INVALID', 'expected is not a digest.', {
+    hint: 'Give the digest that operator.select gave, or leave it out.',
   })
 }
 

@@ -4,9 +4,10 @@ import type { Incident } from '../dead-letter/incident.ts'
 import type { DeadLetter, Revision } from '../dead-letter/letter.ts'
 import type { LetterName, LetterQuery, LetterStats } from '../dead-letter/letter-store.ts'
 import type { Redrive, RedriveAct, RedriveLaneState } from '../redrive/redrive.ts'
+import type { Selected } from '../redrive/selected.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { ResetReport } from '../subscription/subscription-store.ts'
-import { ask, count } from './ask.ts'
+import { ask, select } from './ask.ts'
 import { isolateBreaker, resetBreaker } from './breakers.ts'
 import { type Purged, type PurgeOptions, pause, purge, purgeable, reset, resume } from './deeds.ts'
 import { type DryRun, type DryRunOptions, dryRun } from './dry-run.ts'
@@ -54,8 +55,8 @@ export interface Operator {
 
   // ---- Acting on letters
 
-  /** How many lanes an act would be about now: what a person sees first, and gives as `expected`. */
-  count(subscription: string, act: RedriveAct, selection: Selection): Promise<number>
+  /** What an act would be about now: how many lanes, and the digest of them as they are, which the act takes as `expected`. */
+  select(subscription: string, act: RedriveAct, selection: Selection): Promise<Selected>
   /**
    * Tries letters again, in the order of their lanes. Throws `LETTER_NOT_HEAD`, `REDRIVE_NOTHING`, `REDRIVE_CHANGED`, `REDRIVE_BUSY`; then
    * nothing was done. So do the next three.
@@ -176,7 +177,7 @@ export function createOperator(options: OperatorOptions): Operator {
       return store.letters.incidents({ subscription, ...which, limit: whole(limit, 'limit', 1, mostListed) })
     },
 
-    count: (subscription, act, selection) => count(parts, subscription, act, selection),
+    select: (subscription, act, selection) => select(parts, subscription, act, selection),
     redrive: (subscription, selection, given) => ask(parts, subscription, 'redrive', selection, given),
     discard: (subscription, selection, given) => ask(parts, subscription, 'discard', selection, given),
     resolve: (subscription, selection, given) => ask(parts, subscription, 'resolve', selection, given),

@@ -21,8 +21,11 @@ export type Selection =
 export interface ActOptions {
   /** Why, for whoever reads the audit. */
   readonly reason: string
-  /** How many lanes the person saw, see `Operator.count`. If there are others now, nothing is done (`REDRIVE_CHANGED`). */
-  readonly expected?: number
+  /**
+   * The digest of what the operator saw, see `Operator.select`. If a lane came or went since, or a head was attempted or edited, nothing
+   * is done (`REDRIVE_CHANGED`). Default: whatever is there, without the lanes that another act took since this one was called.
+   */
+  readonly expected?: string
   /** Letters per second, over all partitions; as fast as it goes unless you say otherwise. */
   readonly rate?: number
   /**
@@ -37,7 +40,7 @@ export interface ActOptions {
 /** What was asked for. It is carried out by whoever owns the partitions: see `Operator.watch` and `Operator.ensureWorked`. */
 export interface Asked {
   readonly redrive: Redrive
-  /** How many lanes were left out because they are in another redrive already. */
+  /** How many lanes were left out because another redrive has them, or took them since this act was called. */
   readonly busy: number
 }
 

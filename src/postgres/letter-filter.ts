@@ -1,4 +1,5 @@
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
+import { searchedOfCause, searchedOfFailure } from '../dead-letter/searchable.ts'
 import type { Database } from './database.ts'
 import { isStorable } from './rows.ts'
 
@@ -36,16 +37,39 @@ export function conditionsOf(db: Database, filter: LetterFilter, first: number):
   add('l.held_at', '>=', filter.since, 'bigint')
   add('l.held_at', '<', filter.until, 'bigint')
   const { text } = filter
-  if (text !== undefined) {
-    const plain = `lower(${bind(text, 'text')} COLLATE "C")`
-    // Failures are kept in JSON, so that is how it is written there.
-    const escaped = `lower(${bind(JSON.stringify(text).slice(1, -1), 'text')} COLLATE "C")`
-    const isIn = (column: string) => `strpos(lower(${column} COLLATE "C"), ${plain}) > 0`
-    sql.push(`AND (strpos(lower(l.attempts COLLATE "C"), ${escaped}) > 0 OR ${isIn('l.lane')} OR ${isIn('l.event_id')}
-      OR l.lane IS NULL AND EXISTS (
-        SELECT FROM ${db.table('holdfast_events')} AS e WHERE e.position = l.position AND (${isIn('e.key')} OR ${isIn('e.id')})))`)
-  }
+  if (text !== undefined)
+    sql.push(`AND ${hasTextSql(db, bind(text, 'text'), bind(JSON.stringify(text).slice(1, -1), 'text'))}`)
   return { sql: sql.join(' '), values }
+}
+
+/**
+ * Of the letter `l`, see `searchedTexts`. `escaped` is the text as JSON has it: failures that don't have it anywhere are not taken apart, which
+ * would cost ten times as much.
+ */
+function hasTextSql(db: Database, text: string, escaped: string): string {
+  const isIn = (value: string, part = text) => `strpos(lower(${value} COLLATE "C"), lower(${part} COLLATE "C")) > 0`
+  const values = (of: string, fields: readonly string[]) => fields.map((field) => `(${of} ->> '${field}')`).join(', ')
+  return `(
+    ${isIn('l.lane')} OR ${isIn('l.event_id')} OR ${isIn('l.type')} OR l.lane IS NULL AND EXISTS (
+      SELECT FROM ${db.table('holdfast_events')} AS e
+      WHERE e.position = l.position AND (${isIn('e.key')} OR ${isIn('e.id')} OR ${isIn('e.type')})
+    ) OR ${isIn('l.attempts', escaped)} AND EXISTS (
+      SELECT FROM json_array_elements((${storableJson('l.attempts')})::json) AS a
+      CROSS JOIN LATERAL (
+        SELECT * FROM (VALUES ${values("(a.value -> 'failure')", searchedOfFailure)}) AS f (text)
+        UNION ALL
+        SELECT v.text FROM json_array_elements(a.value -> 'failure' -> 'causes') AS c
+        CROSS JOIN LATERAL (VALUES ${values('c.value', searchedOfCause)}) AS v (text)
+      ) AS t WHERE ${isIn('t.text')}))`
+}
+
+/**
+ * Older letters may have a zero in the code of an error, for which PostgreSQL has no text: it is taken for what is written in its place now.
+ * A backslash that is followed by u0000 is none: those come in pairs.
+ */
+function storableJson(json: string): string {
+  const zeros = String.raw`regexp_replace(${json}, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')`
+  return String.raw`CASE WHEN strpos(${json}, '\u0000') > 0 THEN ${zeros} ELSE ${json} END`
 }
 
 /** The two ways to find the letters of a lane; each has an index. */

@@ -30,7 +30,7 @@ export function letterStatements(db: Database) {
     ) AS v`
   const summaryOf = (condition: string, rest: string) => `
     SELECT ${laneColumns},
-      (SELECT count(*) ${foreign('h.lane')}) + (SELECT count(*) ${logged('h.lane', 'h.head')}) AS letters
+      (SELECT count(*) ${foreign('h.lane')}) + (SELECT count(*) ${logged('h.lane', loggedHead(db))}) AS letters
     FROM ${lanes} AS h WHERE subscription = $1 AND status IS NOT NULL ${condition} ${rest}`
   const summary = `
     (SELECT coalesce(sum(held), 0)::bigint FROM ${db.table('holdfast_partitions')} WHERE subscription = $1) AS held,
@@ -98,10 +98,20 @@ const wholeColumns = (db: Database) => `
   ) AS revision`
 
 /**
+ * For a lane `h`: the version of its head, where that is in the log. What the key had before it is not looked at; other sequences are no
+ * versions.
+ */
+const loggedHead = (db: Database) => `(
+  SELECT h.head FROM ${db.table('holdfast_letters')} AS l
+  WHERE l.subscription = $1 AND l.position = h.head_position AND l.partition = h.partition AND l.logged LIMIT 1)`
+
+/**
  * The letters of the lanes $3, for each in order and at most $4 of it, one lane after the other until there are $5; of those, what fits
  * into $6 bytes and one more, so that a long queue of large ones stays where it is. The loops are nested in the order in which
  * they are written, because each needs what the one around it gives; so the limit ends them, and no lane behind it is looked at.
- * Whatever a lane has is found once: not by the view, which would look for the event again.
+ * Whatever a lane has is found once: not by the view, which would look for the event again. A lane may have letters that are in the log and
+ * letters that are not, see `mergeLetters`: to take of both the one with the lower position is to sort by the highest that each kind has
+ * come to.
  */
 function queuesStatement(db: Database): Statement {
   const letters = db.table('holdfast_letters')
@@ -113,21 +123,27 @@ function queuesStatement(db: Database): Statement {
       FROM (
         SELECT a.number AS lane_number, v.*
         FROM unnest($3::text[]) WITH ORDINALITY AS a (lane, number) CROSS JOIN LATERAL (
-          SELECT EXISTS (SELECT FROM ${letters} AS l WHERE ${ofLane}) AS is_foreign, (
-            SELECT h.head FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = a.lane
+          SELECT (
+            SELECT ${loggedHead(db)} FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = a.lane
           ) AS head OFFSET 0
         ) AS h CROSS JOIN LATERAL (
-          (SELECT ${wholeColumns(db)}
-          FROM ${letters} AS l LEFT JOIN (SELECT * FROM ${events} WHERE false) AS e ON true
-          WHERE h.is_foreign AND ${ofLane} ORDER BY l.sequence, l.position LIMIT $4)
-          UNION ALL
-          (SELECT ${wholeColumns(db)}
-          FROM ${events} AS e CROSS JOIN LATERAL (
-            SELECT * FROM ${letters} AS l
-            WHERE l.subscription = $1 AND l.position = e.position AND l.partition = $2 AND l.logged AND l.ended_at IS NULL LIMIT 1
-          ) AS l
-          WHERE NOT h.is_foreign AND e.key = a.lane AND e.version >= coalesce(h.head, 0) ORDER BY e.version LIMIT $4)
+          SELECT * FROM (
+            SELECT *, max(position) OVER (ORDER BY sequence, position) AS turn FROM (
+              SELECT ${wholeColumns(db)}
+              FROM ${letters} AS l LEFT JOIN (SELECT * FROM ${events} WHERE false) AS e ON true
+              WHERE ${ofLane} ORDER BY l.sequence, l.position LIMIT $4
+            ) AS f
+            UNION ALL
+            SELECT *, max(position) OVER (ORDER BY sequence, position) FROM (
+              SELECT ${wholeColumns(db)}
+              FROM ${events} AS e CROSS JOIN LATERAL (
+                SELECT * FROM ${letters} AS l
+                WHERE l.subscription = $1 AND l.position = e.position AND l.partition = $2 AND l.logged AND l.ended_at IS NULL LIMIT 1
+              ) AS l
+              WHERE e.key = a.lane AND e.version >= coalesce(h.head, 0) ORDER BY e.version LIMIT $4
+            ) AS g
+          ) AS k ORDER BY turn, sequence, position LIMIT $4
         ) AS v LIMIT $5
-      ) AS found WINDOW w AS (ORDER BY lane_number, sequence, position ROWS UNBOUNDED PRECEDING)
+      ) AS found WINDOW w AS (ORDER BY lane_number, turn, sequence, position ROWS UNBOUNDED PRECEDING)
     ) AS l WHERE number <= 2 OR bytes_before <= $6::bigint ORDER BY number`)
 }

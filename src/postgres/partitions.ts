@@ -15,7 +15,7 @@ export interface TriedPartitionRow extends PartitionRow {
 
 export const partitionColumns = `partition, epoch, owner, presence, paused_at, pause_reason, start, position,
   event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded,
-  marks, tried`
+  marks, tried, lane_order`
 
 /** Partitions of a subscription in order of their numbers; all, or one. */
 export function partitionReader(db: Database) {

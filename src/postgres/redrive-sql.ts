@@ -57,6 +57,11 @@ export function redriveStatements(db: Database) {
     insert: prepared(`
       INSERT INTO ${redrives} (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running')`),
+    insertLanes: fresh(`
+      INSERT INTO ${lanes} (redrive, ordinal, subscription, partition, lane, position)
+      SELECT $1, n.ordinal, $2, n.partition, n.lane, n.position
+      FROM unnest($3::integer[], $4::text[], $5::bigint[]) WITH ORDINALITY AS n (partition, lane, position, ordinal)`),
+    newest: fresh(`SELECT coalesce(max(number), 0) AS number FROM ${redrives} WHERE subscription = $1`),
     // One redrive after the other, each by the index of its own lanes.
     due: fresh(`
       SELECT n.redrive, n.lane, n.position, r.act, r.by, r.reason, r.rate / r.spread AS rate
@@ -86,40 +91,34 @@ export function redriveStatements(db: Database) {
   }
 }
 
-/**
- * Freezes lanes of the subscription $2 for the redrive $1, in order of their heads, and says how many there are. Where it is not as many
- * as expected it freezes none.
- */
-export function freezeStatement(
+export type Selection = Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after'>
+
+/** The heads of lanes that an act could be about, see `SelectedHead`. */
+export function headsStatement(
   db: Database,
-  { act, filter, expected }: RedriveRequest,
+  { subscription, act, filter, after }: Selection,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const lanes = db.table('holdfast_redrive_lanes')
   const { lane, ...rest } = filter
-  const { sql, values } = conditionsOf(db, rest, 5)
+  const { sql, values } = conditionsOf(db, rest, 4)
   const status = act === 'skip' ? "h.status = 'waiting' AND h.breaker IS NULL" : "h.status IN ('parked', 'retrying')"
-  // Only where it matters: there may be a million of them.
-  const ofHead = `CROSS JOIN LATERAL (
-    SELECT FROM ${db.table('holdfast_letters')} AS l
-    WHERE l.subscription = $2 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
-  ) AS l`
   const statement = fresh(`
-    WITH heads AS MATERIALIZED (
-      SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
-        SELECT FROM ${lanes} AS n WHERE n.subscription = $2 AND n.lane = h.lane AND n.state IN ('pending', 'running')
-      ) AS is_busy
-      FROM ${db.table('holdfast_lanes')} AS h ${sql === '' ? '' : ofHead}
-      WHERE h.subscription = $2 AND ($3::text IS NULL OR h.lane = $3) AND ${status}
-    ),
-    counted AS MATERIALIZED (
-      SELECT count(*) FILTER (WHERE NOT is_busy) AS lanes, count(*) FILTER (WHERE is_busy) AS busy,
-        count(DISTINCT partition) FILTER (WHERE NOT is_busy) AS spread FROM heads
-    ),
-    frozen AS (
-      INSERT INTO ${lanes} (redrive, ordinal, subscription, partition, lane, position)
-      SELECT $1::text, row_number() OVER (ORDER BY position, partition), $2::text, partition, lane, position
-      FROM heads WHERE NOT is_busy AND (SELECT lanes = coalesce($4::bigint, lanes) FROM counted)
-    )
-    SELECT lanes, spread, busy FROM counted`)
-  return { statement, values: [lane, expected, ...values] }
+    SELECT h.lane, h.partition, h.head_position AS position, l.attempts, l.revision, EXISTS (
+      SELECT FROM ${lanes} AS n WHERE n.subscription = $1 AND n.lane = h.lane AND n.state IN ('pending', 'running')
+    ) OR EXISTS (
+      SELECT FROM ${db.table('holdfast_redrives')} AS r CROSS JOIN LATERAL (
+        SELECT FROM ${lanes} AS n WHERE n.redrive = r.id AND n.lane = h.lane LIMIT 1
+      ) AS n WHERE r.number > $3::bigint AND r.subscription = $1
+    ) AS "isBusy"
+    FROM ${db.table('holdfast_lanes')} AS h CROSS JOIN LATERAL (
+      SELECT l.attempts_total AS attempts, coalesce((
+        SELECT max(v.number) FROM ${db.table('holdfast_revisions')} AS v
+        WHERE v.subscription = $1 AND v.position = h.head_position AND v.partition = h.partition AND NOT v.taken_back
+      ), 0) AS revision
+      FROM ${db.table('holdfast_letters')} AS l
+      WHERE l.subscription = $1 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
+    ) AS l
+    WHERE h.subscription = $1 AND ($2::text IS NULL OR h.lane = $2) AND ${status}
+    ORDER BY h.head_position, h.partition`)
+  return { statement, values: [subscription, lane, after, ...values] }
 }

@@ -3,14 +3,15 @@ import { HoldfastError } from '../errors.ts'
 import type { AskOutcome, Redrive, RedriveLane, RedriveRequest, RedriveTask } from '../redrive/redrive.ts'
 import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
+import { freeze, type SelectedHead, selectedOf } from '../redrive/selected.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
 import type { Listener } from './listener.ts'
 import { redriveLock, schemaNumber } from './locks.ts'
-import { freezeStatement, redriveStatements } from './redrive-sql.ts'
+import { headsStatement, redriveStatements, type Selection } from './redrive-sql.ts'
 import { isStorable } from './rows.ts'
-import type { Query } from './statement.ts'
+import { numberArray, type Query } from './statement.ts'
 
 interface OverRow {
   readonly id: string
@@ -33,6 +34,13 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
   }
 
   return {
+    select: (selection) =>
+      db.transaction(async (client) => {
+        const run = runOn(client)
+        await prepare(run, selection.subscription)
+        return selectedOf(await headsOf(run, selection))
+      }),
+    newest: async (subscription) => (await query<{ number: number }>(sql.newest, [subscription]))[0]?.number ?? 0,
     ask: async (request) => {
       const asked = await ask(request)
       if (asked.outcome === 'asked') listener.notify('release')
@@ -55,39 +63,50 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       query<RedriveLane & { readonly ordinal: number }>(sql.lanes, [id, after, state, limit]),
   }
 
+  /** To look at a million lanes, and to freeze them, takes as long as it takes. */
+  async function prepare(run: Query, subscription: string): Promise<void> {
+    await run('SET LOCAL statement_timeout = 0')
+    const known = await run(`SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`, [subscription])
+    if (known.length === 0) throw unknown(subscription)
+  }
+
   /**
    * One at a time for a schema: whoever comes second sees what the first one froze, so no lane is in two of them and none is left out
    * of the numbers. The index that keeps a lane to one redrive would end any other way to get there.
    */
   async function ask(request: RedriveRequest): Promise<AskOutcome> {
-    const { id, subscription, act, filter, by, reason, at, expected, rate, stages, maxFailures } = request
+    const { id, subscription, act, filter, by, reason, at, rate, stages, maxFailures } = request
     checkDeed({ by, act, target: subscription, reason })
     return db.transaction(async (client): Promise<AskOutcome> => {
       const run = runOn(client)
-      // To freeze a million lanes takes as long as it takes.
-      await run('SET LOCAL statement_timeout = 0')
-      const known = await run(`SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`, [subscription])
-      if (known.length === 0) throw unknown(subscription)
+      await prepare(run, subscription)
       await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
-      const [lanes, spread, busy] = await freeze(run, request)
-      const nothing = whyNot(lanes, busy, expected)
-      if (nothing) return nothing
-      const admitted = Math.min(stages[0] ?? lanes, lanes)
+      const set = freeze(await headsOf(run, request), request)
+      if (set.outcome !== 'frozen') return set
+      const { busy, spread, admitted } = set
+      const lanes = set.lanes.length
       const values = [id, subscription, act, JSON.stringify(filter), by, reason, at, rate, JSON.stringify(stages)]
       await run(sql.insert, [...values, maxFailures, lanes, spread, admitted])
+      await run(sql.insertLanes, [
+        id,
+        subscription,
+        numberArray(set.lanes.map(({ partition }) => partition)),
+        set.lanes.map(({ lane }) => lane),
+        numberArray(set.lanes.map(({ position }) => position)),
+      ])
       const redrive = (await findBy(run, id)) as Redrive
       await writeDeed(db, client, { by, act, target: subscription, reason, at, details: { redrive: id, lanes } })
       return { outcome: 'asked', redrive, busy }
     })
   }
 
-  async function freeze(run: Query, request: RedriveRequest): Promise<[lanes: number, spread: number, busy: number]> {
-    const { id, subscription, filter } = request
+  /** In one statement, so of one moment, and in order of their positions. */
+  async function headsOf(run: Query, selection: Selection): Promise<readonly SelectedHead[]> {
+    const { lane } = selection.filter
     // Such a lane can't be there, and asking for it would be an error.
-    if (filter.lane !== undefined && !isStorable(filter.lane)) return [0, 0, 0]
-    const { statement, values } = freezeStatement(db, request)
-    const [row] = await run<{ lanes: number; spread: number; busy: number }>(statement, [id, subscription, ...values])
-    return row ? [row.lanes, row.spread, row.busy] : [0, 0, 0]
+    if (lane !== undefined && !isStorable(lane)) return []
+    const { statement, values } = headsStatement(db, selection)
+    return run<SelectedHead>(statement, values)
   }
 
   /** Begins the next stage of those of which one is over, and ends those that have none left or too many that failed. */
@@ -139,11 +158,6 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     const [left] = await run<{ lanes: number }>(sql.leave, [id])
     return left?.lanes ?? 0
   }
-}
-
-function whyNot(lanes: number, busy: number, expected: number | undefined): AskOutcome | undefined {
-  if (expected !== undefined && lanes !== expected) return { outcome: 'changed', lanes }
-  return lanes === 0 ? { outcome: 'nothing', busy } : undefined
 }
 
 function unknown(subscription: string): HoldfastError {

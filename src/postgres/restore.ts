@@ -116,13 +116,13 @@ class Writer {
        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
       [name, kind, table?.name, columnsText(table), partitions.length, version, epochs, generationOf, retiredAt],
     )
-    for (const { partition, epoch, checkpoint, pause, marks, tried, trials } of partitions) {
+    for (const { partition, epoch, checkpoint, pause, marks, tried, trials, order } of partitions) {
       const { counts } = checkpoint
       await this.#query(
         `INSERT INTO ${this.#db.table('holdfast_partitions')} (subscription, partition, epoch, paused_at, pause_reason, start,
            position, event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded, marks,
-           tried)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)`,
+           tried, lane_order)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`,
         [
           name,
           partition,
@@ -143,6 +143,7 @@ class Writer {
           counts.discarded,
           JSON.stringify(marks),
           tried,
+          order,
         ],
       )
       await this.#query(

@@ -7,6 +7,7 @@ import { writeDeed } from './audit.ts'
 import { postgresCommits } from './commit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import { postgresMembers } from './members.ts'
+import { settleOrder } from './order.ts'
 import { type PartitionRow, partitionColumns, partitionReader } from './partitions.ts'
 import { performIn, rehearseIn } from './perform.ts'
 import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
@@ -36,7 +37,11 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
   const query: Query = (statement, values) => db.query(statement, values)
   return {
     ...postgresMembers(db, listener, isPresent),
-    register: (spec) => register(db, spec),
+    register: async (spec) => {
+      const registered = await register(db, spec)
+      await settleOrder(db, spec)
+      return registered
+    },
     claim: (request) => claim(request),
     renew: async ({ subscription, partition, epoch, owner }, leaseMs) =>
       (await db.query(sql.renew, [subscription, partition, epoch, owner, leaseMs, listener.presence])).length === 1,
@@ -72,10 +77,11 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     })
   }
 
-  async function claim({ subscription, partition, owner, leaseMs, version }: ClaimRequest): Promise<ClaimOutcome> {
+  async function claim(request: ClaimRequest): Promise<ClaimOutcome> {
+    const { subscription, partition, owner, leaseMs, version, order } = request
     await isPresent()
     for (;;) {
-      const values = [subscription, partition, owner, listener.presence, leaseMs, version]
+      const values = [subscription, partition, owner, listener.presence, leaseMs, version, order]
       const [row] = await db.query<ClaimedRow>(sql.claim, values)
       if (!row) throw unknown(subscription)
       if (row.is_taken) {
@@ -92,6 +98,9 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
         }
       }
       if (version !== undefined && row.version !== version) return { outcome: 'version', version: row.version }
+      const recorded = row.lane_order ?? order
+      if (order !== undefined && recorded !== undefined && recorded !== order)
+        return { outcome: 'order', order: recorded }
       // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
       if (row.owner) return { outcome: 'owned', owner: row.owner }
     }
@@ -131,7 +140,7 @@ function statements(db: Database) {
         SELECT owner IS NOT NULL AS is_inherited FROM ${partitions}
         WHERE subscription = $1 AND partition = $2 AND (
           owner IS NULL OR lease_until <= clock_timestamp() OR ${isGoneSql('presence')} OR (owner = $3 AND presence = $4))
-          AND ($6::bigint IS NULL OR $6 = (SELECT version FROM live))
+          AND ($6::bigint IS NULL OR $6 = (SELECT version FROM live)) AND ($7::text IS NULL OR lane_order IS NULL OR $7 = lane_order)
         FOR UPDATE
       ),
       taken AS (

@@ -1,11 +1,16 @@
 import type { Deed } from '../audit/audit.ts'
 import type { AskOutcome, Redrive, RedriveLane, RedriveLaneState, RedriveRequest, RedriveTask } from './redrive.ts'
+import type { Selected } from './selected.ts'
 
 /**
  * Keeps redrives. Whoever owns a partition asks which of its lanes are due and writes what became of them with
  * `SubscriptionStore.commit`, so that nobody else ever touches a lane.
  */
 export interface RedriveStore {
+  /** What an act would be about now. */
+  select(selection: Pick<RedriveRequest, 'subscription' | 'act' | 'filter'>): Promise<Selected>
+  /** The number of the redrive of a subscription that was asked for last; 0 without one. */
+  newest(subscription: string): Promise<number>
   /** Freezes the set, in one transaction. A lane is in one running redrive at the most; those that are in another are left out. */
   ask(request: RedriveRequest): Promise<AskOutcome>
   /**

@@ -39,8 +39,13 @@ export interface RedriveRequest {
   readonly reason: string
   /** Milliseconds since 1970. */
   readonly at: number
-  /** How many lanes the person saw. If there are others now, nothing is done. Undefined: however many there are. */
-  readonly expected: number | undefined
+  /** The digest of what the operator saw, see `Selected`. If it is another one now, nothing is done. Undefined: whatever is there. */
+  readonly expected: string | undefined
+  /**
+   * The newest redrive when the act was called, see `RedriveStore.newest`. A lane that a later one took is left out as busy, also where
+   * that one is over: of two acts at the same moment only one tries a letter. Undefined: a lane is busy while a redrive has it.
+   */
+  readonly after?: number | undefined
   /** Letters per second, over all partitions; undefined for as fast as it goes. */
   readonly rate: number | undefined
   /** How many lanes there may be in all before the next stage begins, such as 1, 3, 8, 28; then all the rest. None: all at once. */
@@ -51,13 +56,13 @@ export interface RedriveRequest {
 
 export type AskOutcome =
   | { readonly outcome: 'asked'; readonly redrive: Redrive; readonly busy: number }
-  /** There are not as many as the person saw. Nothing was done. */
+  /** These are not the lanes that the operator saw, or not as they were. Nothing was done. */
   | { readonly outcome: 'changed'; readonly lanes: number }
   /** No lane has such a head; `busy` of them are in another redrive already. Nothing was done. */
   | { readonly outcome: 'nothing'; readonly busy: number }
 
 /** A set of lanes that was frozen when it was asked for, and how far it is. */
-export interface Redrive extends Omit<RedriveRequest, 'expected'> {
+export interface Redrive extends Omit<RedriveRequest, 'expected' | 'after'> {
   readonly status: RedriveStatus
   /** How many lanes there are in it, and how many of them may be begun. */
   readonly lanes: number

@@ -1,11 +1,22 @@
 import type { SQLInputValue } from 'node:sqlite'
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
+import { searchedOfCause, searchedOfFailure } from '../dead-letter/searchable.ts'
 
 export interface Conditions {
   /** Each behind an AND, about the letter `l`. */
   readonly sql: string
   readonly values: SQLInputValue[]
 }
+
+const named = (fields: readonly string[]) => fields.map((field) => `'${field}'`).join(', ')
+
+/** Of the letter `l`, see `searchedTexts`. A failure and its causes have no other fields of these names. */
+const hasTextSql = `(
+  instr(lower(l.lane), lower(?)) OR instr(lower(l.event_id), lower(?)) OR instr(lower(l.type), lower(?)) OR EXISTS (
+    SELECT 1 FROM json_tree(l.attempts) AS t
+    WHERE t.type = 'text' AND instr(lower(t.atom), lower(?)) AND (
+      t.path GLOB '$[[]*].failure' AND t.key IN (${named(searchedOfFailure)})
+      OR t.path GLOB '$[[]*].failure.causes[[]*]' AND t.key IN (${named(searchedOfCause)}))))`
 
 /** The conditions of a filter, for `holdfast_dead_letters AS l`. */
 export function conditionsOf(filter: LetterFilter): Conditions {
@@ -27,14 +38,7 @@ export function conditionsOf(filter: LetterFilter): Conditions {
   add('l.held_at < ?', filter.until)
   const { text } = filter
   if (text !== undefined) {
-    // Failures are kept in JSON, so that is how it is written there.
-    const escaped = JSON.stringify(text).slice(1, -1)
-    add(
-      '(instr(lower(l.lane), lower(?)) OR instr(lower(l.event_id), lower(?)) OR instr(lower(l.attempts), lower(?)))',
-      text,
-      text,
-      escaped,
-    )
+    add(hasTextSql, text, text, text, text)
   }
   return { sql: sql.join(' '), values }
 }

@@ -9,6 +9,7 @@ import type {
   LetterStore,
   QueueLimits,
 } from '../dead-letter/letter-store.ts'
+import { mergeLetters } from '../dead-letter/merge.ts'
 import type { FailureClass } from '../failure/failure.ts'
 import type { PageLimits } from '../log/log-store.ts'
 import type { Database } from './database.ts'
@@ -27,8 +28,9 @@ export interface LetterRow extends CommonRow {
 export const laneColumns =
   'lane, status, since, done, head, head_position AS headPosition, due_at AS dueAt, tries, breaker, redrive'
 
-// The letters of a lane, on the two ways to find them; the schema says when it is which. The index is named, because SQLite takes
-// all letters of a subscription for fewer than those of a lane, and would look through a hundred thousand of them for each.
+// The letters of a lane, on the two ways to find them; the schema says when it is which, and a lane may have both. The index is named,
+// because SQLite takes all letters of a subscription for fewer than those of a lane, and would look through a hundred thousand of them for
+// each. What the key had before the head is not looked at, where the head is in the log: other sequences are no versions.
 const foreignSql = `
   FROM holdfast_letters AS f INDEXED BY holdfast_letters_foreign
   CROSS JOIN holdfast_dead_letters AS l
@@ -37,7 +39,10 @@ const foreignSql = `
 const loggedSql = `
   FROM holdfast_events AS e
   CROSS JOIN holdfast_dead_letters AS l ON l.subscription = ?1 AND l.position = e.position AND l.partition = ?3
-  WHERE e.key = ?2 AND e.version >= coalesce((SELECT head FROM holdfast_lanes WHERE subscription = ?1 AND lane = ?2), 0)
+  WHERE e.key = ?2 AND e.version >= coalesce((
+      SELECT h.head FROM holdfast_lanes AS h CROSS JOIN holdfast_letters AS f
+        ON f.subscription = ?1 AND f.position = h.head_position AND f.partition = h.partition AND f.logged = 1
+      WHERE h.subscription = ?1 AND h.lane = ?2), 0)
     AND l.logged = 1 AND l.ended_at IS NULL`
 
 export function sqliteLetters(db: Database, gate: WriteGate): LetterStore {
@@ -120,23 +125,18 @@ function queueOf(
 ): LetterQueue {
   const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?4`
   const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?4`
-  for (const sql of [foreign, logged]) {
-    const letters: DeadLetter[] = []
-    let bytes = 0
-    let next: LetterQueue['next']
-    // One more than asked for, to know who is next.
-    for (const row of db.each<LetterRow>(sql, subscription, lane, partition, limits.events + 1)) {
-      bytes += Buffer.byteLength(row.data)
-      const isFirst = letters.length === 0 && mustGive
-      if (letters.length === limits.events || (bytes > limits.bytes && !isFirst)) {
-        next = { sequence: row.sequence, position: row.position }
-        break
-      }
-      letters.push(letterOf(row))
-    }
-    if (letters.length > 0 || next) return { lane, letters, next }
+  // One more than asked for of each kind, to know which is next.
+  const rowsOf = (sql: string) => db.each<LetterRow>(sql, subscription, lane, partition, limits.events + 1)
+  const letters: DeadLetter[] = []
+  let bytes = 0
+  for (const row of mergeLetters(rowsOf(foreign), rowsOf(logged), ({ position }) => position)) {
+    bytes += Buffer.byteLength(row.data)
+    const isFirst = letters.length === 0 && mustGive
+    if (letters.length === limits.events || (bytes > limits.bytes && !isFirst))
+      return { lane, letters, next: { sequence: row.sequence, position: row.position } }
+    letters.push(letterOf(row))
   }
-  return { lane, letters: [], next: undefined }
+  return { lane, letters, next: undefined }
 }
 
 function listLetters(db: Database, { subscription, after = 0, limit = 100, ...filter }: LetterQuery): DeadLetter[] {

@@ -10,6 +10,7 @@ import type {
 } from '../redrive/redrive.ts'
 import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
+import { freeze, type SelectedHead, selectedOf } from '../redrive/selected.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { writeDeed } from './audit.ts'
 import type { Bell } from './bell.ts'
@@ -94,6 +95,11 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
   }
 
   return {
+    select: async (selection) => selectedOf(headsOf(db, selection)),
+    newest: async (subscription) => {
+      const sql = 'SELECT coalesce(max(number), 0) AS number FROM holdfast_redrives WHERE subscription = ?'
+      return db.get<{ number: number }>(sql, subscription)?.number ?? 0
+    },
     ask: async (request) => {
       const asked = await gate.write(() => db.transaction(() => ask(db, request, find)))
       if (asked.outcome === 'asked') bell.ring()
@@ -142,34 +148,45 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
   }
 }
 
-/** Within a transaction: nobody can change a lane between the look at it and the set. */
-function ask(db: Database, request: RedriveRequest, find: (id: string) => Redrive | undefined): AskOutcome {
-  const { id, subscription, act, filter, by, reason, at, expected, rate, stages, maxFailures } = request
+/** In order of their positions. */
+function headsOf(
+  db: Database,
+  { subscription, act, filter, after }: Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after'>,
+): SelectedHead[] {
   if (!db.get('SELECT 1 FROM holdfast_subscriptions WHERE name = ?', subscription))
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
   const { sql, values } = conditionsOf(filter)
   // What is asked of a letter is true of the lane it is the head of, and there it is found without looking at all of them.
   const named = filter.lane === undefined ? [] : [filter.lane]
   const status = act === 'skip' ? "= 'waiting' AND h.breaker IS NULL" : "IN ('parked', 'retrying')"
-  const heads = db.all<{ lane: string; partition: number; position: number; busy: number }>(
-    `SELECT h.lane, h.partition, h.head_position AS position, EXISTS (
-       SELECT 1 FROM holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_open
-       WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')) AS busy
+  const heads = db.all<Omit<SelectedHead, 'isBusy'> & { busy: number }>(
+    `SELECT h.lane, h.partition, h.head_position AS position, l.attempts_total AS attempts,
+       coalesce(l.revision ->> 'number', 0) AS revision, EXISTS (
+         SELECT 1 FROM holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_open
+         WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')
+       ) OR EXISTS (
+         SELECT 1 FROM holdfast_redrives AS r CROSS JOIN holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_lane
+           ON n.redrive = r.id AND n.lane = h.lane
+         WHERE r.number > ? AND r.subscription = h.subscription) AS busy
      FROM holdfast_lanes AS h CROSS JOIN holdfast_dead_letters AS l
        ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
      WHERE h.subscription = ? ${named.length === 0 ? '' : 'AND h.lane = ?'} AND h.head_position = coalesce(?, h.head_position)
        AND h.status ${status} ${sql} ORDER BY h.head_position, h.partition`,
+    after ?? Number.MAX_SAFE_INTEGER,
     subscription,
     ...named,
     filter.position ?? null,
     ...values,
   )
-  const lanes = heads.filter(({ busy }) => busy === 0)
-  const busy = heads.length - lanes.length
-  if (expected !== undefined && lanes.length !== expected) return { outcome: 'changed', lanes: lanes.length }
-  if (lanes.length === 0) return { outcome: 'nothing', busy }
-  const spread = new Set(lanes.map(({ partition }) => partition)).size
-  const admitted = Math.min(stages[0] ?? lanes.length, lanes.length)
+  return heads.map(({ busy, ...head }) => ({ ...head, isBusy: busy === 1 }))
+}
+
+/** Within a transaction: no other process can change a lane between the look at it and the set. */
+function ask(db: Database, request: RedriveRequest, find: (id: string) => Redrive | undefined): AskOutcome {
+  const { id, subscription, act, filter, by, reason, at, rate, stages, maxFailures } = request
+  const set = freeze(headsOf(db, request), request)
+  if (set.outcome !== 'frozen') return set
+  const { lanes, busy, spread, admitted } = set
   db.run(
     insertSql,
     id,

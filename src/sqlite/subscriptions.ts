@@ -18,6 +18,7 @@ import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import type { Holder } from './holder.ts'
 import { isFree, sqliteMembers } from './members.ts'
+import { settleOrder } from './order.ts'
 import { loadPartition, partitionRow, partitionRows, toState } from './partitions.ts'
 import type { Performer } from './perform.ts'
 import { liveVersion, register } from './registration.ts'
@@ -39,7 +40,14 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: 
   const members = sqliteMembers(db, clock, self, gate)
 
   return {
-    register: async (spec) => gate.write(() => db.transaction(() => register(db, spec, clock.now()))),
+    register: async (spec) =>
+      gate.write(() =>
+        db.transaction(() => {
+          const registered = register(db, spec, clock.now())
+          settleOrder(db, spec, self, clock.now())
+          return registered
+        }),
+      ),
     attend: members.attend,
     leave: async (owner) => {
       await members.leave(owner)
@@ -107,7 +115,8 @@ async function claim(
   self: Holder,
   gate: WriteGate,
 ): Promise<ClaimOutcome> {
-  const owned = () => ofOtherVersion(db, request) ?? ownedByOther(db, request, clock.now(), self)
+  const owned = () =>
+    ofOtherVersion(db, request) ?? ofOtherOrder(db, request) ?? ownedByOther(db, request, clock.now(), self)
   // Looking costs no lock; only who may have it tries to take it.
   return owned() ?? gate.write(() => db.transaction(() => owned() ?? take(db, request, clock.now(), self)))
 }
@@ -117,6 +126,13 @@ function ofOtherVersion(db: Database, { subscription, version }: ClaimRequest): 
   if (version === undefined) return undefined
   const live = liveVersion(db, subscription)
   return live === version ? undefined : { outcome: 'version', version: live }
+}
+
+/** In the transaction that takes it too: it may have been changed in between. */
+function ofOtherOrder(db: Database, { subscription, partition, order }: ClaimRequest): ClaimOutcome | undefined {
+  if (order === undefined) return undefined
+  const recorded = partitionRow(db, subscription, partition)?.lane_order ?? order
+  return recorded === order ? undefined : { outcome: 'order', order: recorded }
 }
 
 function ownedByOther(

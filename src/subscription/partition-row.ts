@@ -1,3 +1,4 @@
+import type { HandlerOrder } from '../handler/handler.ts'
 import type { PartitionState, Range, Trial } from './subscription-store.ts'
 
 /** A partition as a query gives it. */
@@ -20,6 +21,7 @@ export interface PartitionRow {
   /** In JSON. */
   readonly marks: string
   readonly tried: number | null
+  readonly lane_order: HandlerOrder | null
   readonly paused_at: number | null
   readonly pause_reason: string | null
 }
@@ -45,5 +47,6 @@ export function toPartitionState(row: PartitionRow, trials: readonly Trial[]): P
     marks: JSON.parse(row.marks) as Range[],
     tried: row.tried ?? undefined,
     trials,
+    ...(row.lane_order !== null && { order: row.lane_order }),
   }
 }

@@ -1,6 +1,7 @@
 import type { Deed } from '../audit/audit.ts'
 import type { Ending, HeldLane, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
+import type { HandlerOrder } from '../handler/handler.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
@@ -21,6 +22,8 @@ export interface SubscriptionSpec {
   readonly start: number | 'existing'
   /** Which version of a projection the code is; 1 unless said. One that exists keeps its own until a switch, see `RebuildStore`. */
   readonly version?: number | undefined
+  /** Of a handler. One that exists can have another where `checkOrder` allows it; undefined: whichever it has. */
+  readonly order?: HandlerOrder | undefined
 }
 
 export interface Registered {
@@ -63,6 +66,8 @@ export interface PartitionState {
   readonly tried: number | undefined
   /** Attempts of which no end is known. */
   readonly trials: readonly Trial[]
+  /** Of a handler, the same in all of its partitions. Undefined where none was recorded. */
+  readonly order?: HandlerOrder | undefined
 }
 
 export type Range = readonly [from: number, to: number]
@@ -83,6 +88,8 @@ export interface ClaimRequest {
   readonly leaseMs: number
   /** Which version of the projection this process has; undefined: whichever is live. */
   readonly version?: number | undefined
+  /** Which order the handler of this process has; undefined: whichever is recorded. */
+  readonly order?: HandlerOrder | undefined
 }
 
 export type ClaimOutcome =
@@ -101,6 +108,8 @@ export type ClaimOutcome =
   | { readonly outcome: 'owned'; readonly owner: string }
   /** Another version is live: this process must not write into its table. */
   | { readonly outcome: 'version'; readonly version: number }
+  /** Another order is recorded: this process would hold lanes of another kind. */
+  | { readonly outcome: 'order'; readonly order: HandlerOrder }
 
 export interface AttendRequest {
   readonly owner: string
@@ -236,7 +245,7 @@ export interface RowChange {
  * time, so that the clocks of two machines don't matter. When a call throws, the engine assumes nothing: it reads the state again.
  */
 export interface SubscriptionStore {
-  /** Makes the subscription and its table, or checks that they fit what is there. Safe to repeat. */
+  /** Makes the subscription and its table, or checks that they fit what is there, and records the order of a handler. Safe to repeat. */
   register(spec: SubscriptionSpec): Promise<Registered>
   /** Says that a process is there and what it runs, and tells it what the others do. */
   attend(request: AttendRequest): Promise<readonly SubscriptionView[]>

@@ -68,7 +68,7 @@ describeStores('people beside the engine', (open) => {
     expect(odd).toEqual([])
     const operator = createOperator({ store, subscriptions: [trails, notes], by: 'eve' })
     for (const name of ['trails', 'notes']) {
-      for (let i = 0; i < 20 && (await operator.count(name, 'redrive', { all: true })) > 0; i++) {
+      for (let i = 0; i < 20 && (await operator.select(name, 'redrive', { all: true })).lanes > 0; i++) {
         const { redrive } = await operator.redrive(name, { all: true }, { reason: 'last' })
         await operator.ensureWorked(redrive.id)
       }

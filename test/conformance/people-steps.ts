@@ -99,6 +99,7 @@ export function purge(knowledge: Knowledge): Step {
 export function ask(knowledge: Knowledge): Step {
   const id = `redrive-${++knowledge.ids}`
   const client = knowledge.client()
+  const isSeen = knowledge.oneIn(4)
   const request = {
     id,
     subscription: knowledge.pick(['s', 's', 'h', 'nobody']),
@@ -107,14 +108,18 @@ export function ask(knowledge: Knowledge): Step {
     by: 'ann',
     reason: 'it is mended',
     at: knowledge.time++,
-    expected: knowledge.pick([undefined, undefined, 1]),
+    expected: knowledge.pick([undefined, undefined, 'another digest']),
+    after: knowledge.pick([undefined, undefined, undefined, 0]),
     rate: knowledge.pick([undefined, 5]),
     stages: knowledge.pick([[], [1], [1, 2]]),
     maxFailures: knowledge.pick([undefined, 0]),
   }
   return {
     name: `ask ${id} ${request.subscription} ${JSON.stringify(request.filter)}`,
-    run: ({ clients }) => clients[client].redrives.ask(request),
+    run: async ({ clients }) => {
+      const { redrives: store } = clients[client]
+      return store.ask(isSeen ? { ...request, expected: (await store.select(request)).digest } : request)
+    },
     learn: ({ outcome }: AskOutcome) => {
       if (outcome === 'asked') knowledge.redrives.push(id)
     },
@@ -136,6 +141,7 @@ export function redrives(knowledge: Knowledge): Step {
       purged ? await store.purge(name, 100, 1_000) : undefined,
       await store.find(id),
       await store.list({ limit: 5 }),
+      await store.select({ subscription: name, act: 'redrive', filter: {} }),
       await store.lanes(id, undefined, 0, 10),
     ],
   }

@@ -198,7 +198,7 @@ async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void
     reason: 'mended',
     at: 10,
   } as const
-  const all = { ...request, expected: 3, rate: 2.5 }
+  const all = { ...request, expected: undefined, rate: 2.5 }
   await redrives.ask({ ...all, id: 'over', act: 'redrive', stages: [], maxFailures: undefined })
   await redrives.cancel('over', deedOf('cancel'))
   await redrives.ask({ ...all, id: 'open', act: 'discard', stages: [1, 3], maxFailures: 4 })
@@ -208,7 +208,14 @@ async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void
 
 /** As a handler leaves it that was killed in the middle of its work. */
 async function handle({ subscriptions, log, breakers }: Store): Promise<void> {
-  await subscriptions.register({ name: 'mails', kind: 'handler', table: undefined, start: 0, partitions: 1 })
+  await subscriptions.register({
+    name: 'mails',
+    kind: 'handler',
+    table: undefined,
+    start: 0,
+    partitions: 1,
+    order: 'key',
+  })
   const claim = await subscriptions.claim({ subscription: 'mails', partition: 0, owner: 'dead', leaseMs: 1 })
   if (claim.outcome !== 'claimed') throw new Error('owned')
   const { events } = await log.readAll(0, { events: 4, bytes: 10_000 })

@@ -19,8 +19,9 @@ describe('asking for a redrive', () => {
   it('freezes the lanes whose head is meant, and says so in the audit', async () => {
     await using scene = await still()
     const { operator } = scene
-    expect(await operator.count('balances', 'redrive', { all: true })).toBe(2)
-    const { redrive, busy } = await operator.redrive('balances', { all: true }, { ...why, expected: 2 })
+    const { lanes, digest } = await operator.select('balances', 'redrive', { all: true })
+    expect(lanes).toBe(2)
+    const { redrive, busy } = await operator.redrive('balances', { all: true }, { ...why, expected: digest })
 
     expect(busy).toBe(0)
     expect(redrive).toMatchObject({ act: 'redrive', by: 'ada', reason: 'fixed in 1.2', status: 'running', lanes: 2 })
@@ -44,7 +45,7 @@ describe('asking for a redrive', () => {
   ] as const)('goes by %s', async ([, selection, lanes]) => {
     await using scene = await still()
     const { operator } = scene
-    expect(await operator.count('balances', 'redrive', selection)).toBe(lanes.length)
+    expect(await operator.select('balances', 'redrive', selection)).toMatchObject({ lanes: lanes.length, busy: 0 })
     const { redrive } = await operator.redrive('balances', selection, why)
     expect((await operator.redriveLanes(redrive.id)).map(({ lane }) => lane)).toEqual(lanes)
   })
@@ -89,13 +90,19 @@ describe('asking for a redrive', () => {
     expect(await operator.audit()).toEqual([])
   })
 
-  it('does nothing when there are other lanes than the person saw', async () => {
+  it('does nothing when these are other lanes than the operator saw', async () => {
     await using scene = await still()
     const { operator } = scene
-    await expect(operator.redrive('balances', { all: true }, { ...why, expected: 3 })).rejects.toMatchObject({
+    const { digest } = await operator.select('balances', 'redrive', { lane: 'a' })
+    await expect(operator.redrive('balances', { all: true }, { ...why, expected: digest })).rejects.toMatchObject({
       code: 'REDRIVE_CHANGED',
-      message: expect.stringContaining('There are 2 lanes now, and 3 were seen'),
+      message: expect.stringContaining(
+        'The selected lanes of balances changed since they were seen: they are 2 lanes now.',
+      ),
     })
+    const ask = (expected: unknown) => operator.redrive('balances', { all: true }, { ...why, expected } as never)
+    for (const expected of [2, '', 'two', null, digest.toUpperCase()])
+      expect(await codeOf(ask(expected))).toBe('OPTION_INVALID')
     expect(await operator.redrives()).toEqual([])
   })
 
@@ -109,7 +116,7 @@ describe('asking for a redrive', () => {
     expect(asked.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const refused = asked.find(({ status }) => status === 'rejected') as PromiseRejectedResult
     expect(refused.reason).toMatchObject({ code: 'REDRIVE_BUSY' })
-    expect(await ada.count('balances', 'redrive', { all: true })).toBe(0)
+    expect(await ada.select('balances', 'redrive', { all: true })).toMatchObject({ lanes: 0, busy: 2 })
   })
 
   it('leaves out what is in another redrive', async () => {
@@ -151,7 +158,7 @@ describe('asking for a redrive', () => {
     await using scene = await still()
     const { operator } = scene
     expect(await codeOf(operator.redrive('balances', selection as never, why))).toBe('OPTION_INVALID')
-    expect(await codeOf(operator.count('balances', 'redrive', selection as never))).toBe('OPTION_INVALID')
+    expect(await codeOf(operator.select('balances', 'redrive', selection as never))).toBe('OPTION_INVALID')
     expect(await codeOf(operator.dryRun('balances', selection as never))).toBe('OPTION_INVALID')
     expect(await operator.redrives()).toEqual([])
   })
@@ -192,8 +199,8 @@ describe('a lane that waits for a version', () => {
       code: 'REDRIVE_NOTHING',
       message: expect.stringContaining('waits for version 2. If that will never come, skip it.'),
     })
-    expect(await operator.count('balances', 'redrive', { all: true })).toBe(0)
-    expect(await operator.count('balances', 'skip', { all: true })).toBe(1)
+    expect(await operator.select('balances', 'redrive', { all: true })).toMatchObject({ lanes: 0 })
+    expect(await operator.select('balances', 'skip', { all: true })).toMatchObject({ lanes: 1 })
     expect((await operator.skip('balances', { lane: 'a' }, why)).redrive).toMatchObject({ act: 'skip', lanes: 1 })
   })
 

@@ -62,12 +62,12 @@ describeServers('an operator', (server: TestServer) => {
     ])
     expect(dry.lanes[0]?.changes).toMatchObject([{ after: { data: { balance: 100, seen: 3 } } }])
 
-    expect(await operator.count('balances', 'redrive', { all: true })).toBe(2)
+    const { lanes, digest } = await operator.select('balances', 'redrive', { all: true })
+    expect(lanes).toBe(2)
     expect(await codeOf(operator.redrive('balances', { letter: 3 }, { reason: 'x' }))).toBe('LETTER_NOT_HEAD')
-    expect(await codeOf(operator.redrive('balances', { all: true }, { reason: 'x', expected: 1 }))).toBe(
-      'REDRIVE_CHANGED',
-    )
-    const { redrive } = await operator.redrive('balances', { all: true }, { reason: 'x', expected: 2, canary: true })
+    const seen = { reason: 'x', expected: digest, canary: true } as const
+    expect(await codeOf(operator.redrive('balances', { lane: 'a' }, seen))).toBe('REDRIVE_CHANGED')
+    const { redrive } = await operator.redrive('balances', { all: true }, seen)
     expect(redrive).toMatchObject({ lanes: 2, stages: [1, 3, 8, 28, 128, 1_128], maxFailures: 0 })
     expect(await codeOf(operator.redrive('balances', { all: true }, { reason: 'x' }))).toBe('REDRIVE_BUSY')
     expect(await codeOf(operator.unrevise(letter, 'x'))).toBe('LETTER_BUSY')
@@ -115,7 +115,7 @@ describeServers('an operator', (server: TestServer) => {
     await using scene = await createScene()
     const { operator, store } = scene
     await operator.revise({ subscription: 'balances', position: 2 }, { data: { amount: 1 } }, 'typo')
-    const { redrive } = await operator.redrive('balances', { all: true }, { reason: 'x', expected: 2 })
+    const { redrive } = await operator.redrive('balances', { all: true }, { reason: 'x' })
     const watching = all(operator.watch(redrive.id, { every: '50ms' }))
     expect(await operator.ensureWorked(redrive.id)).toMatchObject({
       by: 'here',

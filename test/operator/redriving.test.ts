@@ -73,8 +73,9 @@ describe('a night of an operator', () => {
     await operator.revise(name(8), { data: { amount: 33 } }, 'it was 33')
     expect((await operator.dryRun('trails', { incident: fingerprint })).totals).toMatchObject({ fail: 0, pass: 8 })
 
-    const lanes = await operator.count('trails', 'redrive', { incident: fingerprint })
-    const asked = await operator.redrive('trails', { incident: fingerprint }, { ...why, expected: lanes, canary: true })
+    const { digest } = await operator.select('trails', 'redrive', { incident: fingerprint })
+    const options = { ...why, expected: digest, canary: true } as const
+    const asked = await operator.redrive('trails', { incident: fingerprint }, options)
     expect(await finish(asked.redrive)).toMatchObject({ status: 'done', lanes: 4, letters: 8, byState: { done: 4 } })
 
     expect((await rowOf(engine, 'k3', trails))?.data).toEqual({ trail: [1, -33, 2] })

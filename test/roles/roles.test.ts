@@ -275,7 +275,7 @@ describeServers('the roles of a schema', (server) => {
     expect((await letters.revise(name, '{}', deed('revise'))).outcome).toBe('revised')
     expect((await letters.unrevise(name, deed('unrevise'))).outcome).toBe('revised')
     const request = { id: 'r', subscription: 's', act: 'redrive', filter: {}, by: 'ann', reason: 'why', at: 9 } as const
-    const asked = { ...request, expected: 1, rate: undefined, stages: [], maxFailures: undefined }
+    const asked = { ...request, expected: undefined, rate: undefined, stages: [], maxFailures: undefined }
     expect((await redrives.ask(asked)).outcome).toBe('asked')
     expect(await redrives.due('s', 0, 9)).toHaveLength(1)
     await subscriptions.commit({ ...page, redriven: [{ redrive: 'r', lane: 'z', letters: 1, state: 'done' }] })

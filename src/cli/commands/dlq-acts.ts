@@ -158,19 +158,21 @@ async function run(ctx: Context, act: RedriveAct, name: string, selection: Selec
   await ctx.subscription(name)
   await ctx.storedSubscription(name)
   const operator = await ctx.operator()
-  const counted = () => operator.count(name, act, selection)
-  if (flags.dryRun) return dryRun(ctx, act, name, selection, flags, await counted())
+  const selected = () => operator.select(name, act, selection)
+  if (flags.dryRun) return dryRun(ctx, act, name, selection, flags, (await selected()).lanes)
   const { will, isFinal } = words[act]
   const reason = await reasonOf(ctx, flags)
-  const lanes = await counted()
+  const { lanes, digest } = await selected()
   const what = lanes === 0 ? [] : [`${will(`${many(lanes, 'lane')} of ${name}`)}.`]
   // To try again takes nothing away: what fails is held as before.
   const mayGo = !isFinal || lanes === 0
-  const expected = await confirm(ctx, mayGo ? { ...flags, yes: true } : flags, { what, name, count: counted })
+  const counted = async () => (await selected()).lanes
+  await confirm(ctx, mayGo ? { ...flags, yes: true } : flags, { what, name, count: counted })
   const { rate, canary, maxFailures } = flags
   const options: ActOptions = {
     reason,
-    expected,
+    // Of the lanes as they were shown: the answer may have taken a while.
+    expected: digest,
     ...(rate !== undefined && { rate }),
     ...(canary !== undefined && { canary }),
     ...(maxFailures !== undefined && { maxFailures }),

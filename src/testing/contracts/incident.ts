@@ -48,6 +48,81 @@ export const incidentCases: Record<string, Case> = {
     assert.deepEqual(await found({ text: "'; --" }), [])
   },
 
+  'searches the texts that people see of a letter, and nothing around them': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const error = (name: string, message: string, more: object = {}, cause?: Error) =>
+      describeFailure(
+        Object.assign(new Error(message, { cause }), { name, ...more }),
+        'permanent',
+        'sqlstate',
+        'SQL 23505',
+      )
+    const causes = error(
+      'OuterError',
+      'it failed',
+      {},
+      new TypeError('row "7" is\nlocked', { cause: new RangeError('Ä%_\\') }),
+    )
+    const coded = error('CodedError', 'no', { code: 'E_\u0000_CONN' })
+    const bare = { errorType: 'null', code: null, message: '', stack: null, evidence: null, causes: [] }
+    const held = [
+      { ...letter('lane-one', 1, 'parked'), failure: causes },
+      { ...letter('lane-two', 1, 'parked'), failure: coded },
+      { ...letter('lane-three', 1, 'parked'), failure: { ...causes, ...bare } },
+      letter('lane-four', 1, 'waiting'),
+    ]
+    await store.subscriptions.commit({ ...commitOf(lease), held, lanes: held.map((one) => hold(one, 1)) })
+    const [one, two, three, four] = held.map(({ event }) => event.position)
+    const again = {
+      change: 'failed',
+      position: two ?? 0,
+      status: 'parked',
+      failure: error('Later', 'said \\u0000 "x"'),
+    } as const
+    await store.subscriptions.commit({ ...commitOf(lease), letters: [again] })
+    const found = async (text: string) =>
+      (await store.letters.list({ subscription: 's', text })).map(({ event }) => event.position)
+    // The lane, the id and the type of the event.
+    assert.deepEqual(await found('LANE-ONE'), [one])
+    assert.deepEqual(await found('event-lane-four-1'), [four])
+    assert.deepEqual(await found('touched'), [one, two, three, four])
+    // The type, code and message of every error, and of its causes.
+    assert.deepEqual(await found('codedERROR'), [two])
+    assert.deepEqual(await found('e_'), [two])
+    assert.deepEqual(await found('_CONN'), [two])
+    assert.deepEqual(await found('later'), [two])
+    assert.deepEqual(await found('\\u0000 "X"'), [two])
+    assert.deepEqual(await found('typeerror'), [one])
+    assert.deepEqual(await found('row "7" is\nLOCKED'), [one])
+    assert.deepEqual(await found('Ä%_\\'), [one])
+    assert.deepEqual(await found('ä%_\\'), [])
+    assert.deepEqual(await found('RangeError'), [one])
+    assert.deepEqual(await found('null'), [three])
+    // Not what stands around them: names of fields, stacks, classes, positions, evidence.
+    for (const text of [
+      ':',
+      'message',
+      'stack',
+      'errorType',
+      'causes',
+      'failure',
+      'permanent',
+      'sqlstate',
+      '23505',
+      '{',
+      '\\n',
+      ' at ',
+    ])
+      assert.deepEqual(await found(text), [], text)
+    // Nor across two of them.
+    assert.deepEqual(await found('OuterErrorit failed'), [])
+    assert.deepEqual(await found('lane-oneevent'), [])
+    for (const text of ['message', ':', 'locked']) {
+      const { lanes } = await store.redrives.select({ subscription: 's', act: 'redrive', filter: { text } })
+      assert.equal(lanes, text === 'locked' ? 1 : 0, text)
+    }
+  },
+
   'counts letters and heads': async (store) => {
     const lease = await begin(store.subscriptions)
     const [a] = await holdThree(store, lease)

@@ -1,9 +1,13 @@
 import assert from 'node:assert/strict'
 import type { DeadLetter, NewLetter } from '../../dead-letter/letter.ts'
+import type { QueueLimits } from '../../dead-letter/letter-store.ts'
+import { mergeLetters } from '../../dead-letter/merge.ts'
 import { describeFailure, type Failure } from '../../failure/failure.ts'
+import type { Store } from '../../store.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
-import type { Lease } from '../../subscription/subscription-store.ts'
+import type { LaneWrite, Lease } from '../../subscription/subscription-store.ts'
 import {
+  appended,
   begin,
   type Case,
   claimBy,
@@ -18,6 +22,70 @@ import {
 } from './fixtures.ts'
 
 let nextId = 1
+
+/**
+ * A lane `m` with four letters that the log has and three that it has not, between them, by these sequences; and a lane `n` with one. In the
+ * order in which they are to be handled.
+ */
+async function holdBothKinds(store: Store, sequences: readonly number[] = [10, 20, 30]) {
+  const lease = await begin(store.subscriptions)
+  const logged: NewLetter[] = []
+  const foreign: NewLetter[] = []
+  for (let i = 0; i < 7; i++) {
+    const key = i % 2 === 0 ? 'm' : 'x'
+    const { version, position } = appended(
+      await store.log.append(key, [{ ...newEvent(`${key}-${i}`), body: '{ }\n' }], 'any'),
+    )
+    const event = { ...newEvent(`${key}-${i}`), key, version, position, body: '{ }\n' }
+    const own = { lane: 'm', status: 'queued', event, failure: undefined } as const
+    if (key === 'm') logged.push({ ...own, sequence: version, logged: true })
+    else foreign.push({ ...own, sequence: sequences[foreign.length] as number, logged: false })
+  }
+  const bySequence = foreign.toSorted((a, b) => a.sequence - b.sequence)
+  const all = [...mergeLetters(bySequence, logged, ({ event }) => event.position)]
+  const other = {
+    ...letter('n', 1, 'parked', '{ }\n'),
+    event: { ...letter('n', 1, 'parked').event, position: 1_000, body: '{ }\n' },
+  }
+  const held = [...all.toReversed(), other]
+  await store.subscriptions.commit({ ...commitOf(lease), held, lanes: [headOf(all[0] as NewLetter), headOf(other)] })
+  return { lease, all }
+}
+
+function headOf(first: NewLetter): LaneWrite {
+  return holdOf({ ...first, status: 'parked' }, 1)
+}
+
+const cuts = {
+  'the letters of a lane': { perLane: 2 },
+  'one letter of a lane': { perLane: 1 },
+  'all letters': { events: 3 },
+  bytes: { bytes: 9 },
+  'fewer bytes than a letter has': { bytes: 1 },
+  'letters and bytes': { events: 2, bytes: 5 },
+}
+
+/** Reads the queue, moves the head of the lane behind it, and so on until there is nothing left. */
+async function walk(store: Store, lease: Lease, all: readonly NewLetter[], cut: QueueLimits): Promise<void> {
+  const seen: number[] = []
+  for (let rounds = 0; rounds <= all.length; rounds++) {
+    const [queue] = await store.letters.queues('s', 0, ['m'], cut)
+    const given = queue?.letters.map(({ event }) => event.position) ?? []
+    seen.push(...given)
+    const next = all[seen.length]
+    assert.deepEqual(queue?.next, next && { sequence: next.sequence, position: next.event.position })
+    const letters = given.map(
+      (position) => ({ change: 'discarded', position, ending: { by: 'ann', reason: 'x' } }) as const,
+    )
+    const lanes = next ? [headOf(next)] : []
+    await store.subscriptions.commit({ ...commitOf(lease), letters, lanes })
+    if (!next) break
+  }
+  assert.deepEqual(
+    seen,
+    all.map(({ event }) => event.position),
+  )
+}
 
 export const laneCases: Record<string, Case> = {
   'holds an event to the byte, text or not, with the whole failure': async (store) => {
@@ -97,6 +165,66 @@ export const laneCases: Record<string, Case> = {
     const refs = [known, { ...known, sequence: 6 }, { ...known, eventId: 'x' }, { ...known, lane: 'b' }]
     assert.deepEqual(await store.letters.present('s', refs), [known])
     assert.deepEqual(await store.letters.present('other', [known]), [])
+  },
+
+  'gives the letters of a lane in their order, whether the log has them or not': async (store) => {
+    const { all } = await holdBothKinds(store)
+    const positions = all.map(({ event }) => event.position)
+    for (let events = 1; events <= all.length; events++) {
+      for (const most of [
+        { ...limits, perLane: events },
+        { ...limits, events, perLane: 100 },
+        { ...limits, bytes: 4 * events, perLane: 100 },
+      ]) {
+        const [queue] = await store.letters.queues('s', 0, ['m'], most)
+        assert.deepEqual(
+          queue?.letters.map(({ event }) => event.position),
+          positions.slice(0, events),
+        )
+        const next = all[events]
+        assert.deepEqual(queue?.next, next && { sequence: next.sequence, position: next.event.position })
+      }
+    }
+    // Other lanes before and behind it.
+    const several = await store.letters.queues('s', 0, ['n', 'm', 'none', 'n'], { ...limits, events: 5, perLane: 3 })
+    assert.deepEqual(
+      several.map(({ lane, letters, next }) => [lane, letters.length, next?.position]),
+      [
+        ['n', 1, undefined],
+        ['m', 3, positions[3]],
+        ['none', 0, undefined],
+        ['n', 1, undefined],
+      ],
+    )
+    assert.equal((await store.letters.lane('s', 'm'))?.letters, all.length)
+    assert.deepEqual(
+      (await store.letters.list({ subscription: 's', lane: 'm' })).map(({ event }) => event.position),
+      positions.toSorted((a, b) => a - b),
+    )
+  },
+
+  ...Object.fromEntries(
+    Object.entries(cuts).map(([by, cut]): [string, Case] => [
+      `gives every letter of a lane once, where its queue is cut by ${by}`,
+      async (store) => {
+        const { lease, all } = await holdBothKinds(store)
+        await walk(store, lease, all, { ...limits, perLane: 100, ...cut })
+      },
+    ]),
+  ),
+
+  'keeps the order of letters that came out of order, beside those of the log': async (store) => {
+    const { all } = await holdBothKinds(store, [3, 1, 2])
+    const [queue] = await store.letters.queues('s', 0, ['m'], { ...limits, perLane: 100 })
+    assert.deepEqual(
+      queue?.letters.map(({ event }) => event.position),
+      all.map(({ event }) => event.position),
+    )
+    const [first] = await store.letters.queues('s', 0, ['m'], { ...limits, perLane: 4 })
+    assert.deepEqual(
+      [...(first?.letters ?? []).map(({ event }) => event.position), first?.next?.position],
+      all.slice(0, 5).map(({ event }) => event.position),
+    )
   },
 
   'moves letters on: due, failed again, resolved': async (store) => {

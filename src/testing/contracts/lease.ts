@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
-import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf } from './fixtures.ts'
+import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf, hold, letter } from './fixtures.ts'
 
 export const leaseCases: Record<string, Case> = {
   'begins a subscription where it is told, once': async ({ subscriptions }) => {
@@ -104,6 +104,86 @@ export const leaseCases: Record<string, Case> = {
         ['t', 2, 2],
       ],
     )
+  },
+
+  'changes the order of a handler only while nothing is held': async (store) => {
+    const { subscriptions } = store
+    const register = (order: 'key' | 'partition' | 'none') =>
+      subscriptions.register({ name: 's', kind: 'handler', table: undefined, start: 0, partitions: 2, order })
+    await register('none')
+    assert.deepEqual(
+      (await subscriptions.partitions('s')).map(({ order }) => order),
+      ['none', 'none'],
+    )
+    await register('none')
+    await register('key')
+    assert.equal((await subscriptions.load('s', 1))?.order, 'key')
+    const lease = claimed(await subscriptions.claim({ ...claimBy('one'), partition: 1, order: 'key' }))
+    const held = letter('a', 1, 'parked')
+    const to = { ...commitOf(lease), table: undefined }
+    await subscriptions.commit({ ...to, held: [held], lanes: [hold(held, 1)] })
+    await subscriptions.release(lease)
+    for (const order of ['none', 'partition'] as const)
+      await assert.rejects(register(order), { code: 'ORDER_CHANGED', message: /1 lane is held of s with order: 'key'/ })
+    await register('key')
+    // Who does not say which has whichever there is.
+    await subscriptions.register({ name: 's', kind: 'handler', table: undefined, start: 0, partitions: 2 })
+    assert.equal((await subscriptions.load('s', 0))?.order, 'key')
+    const again = claimed(await subscriptions.claim({ ...claimBy('one'), partition: 1, order: 'key' }))
+    const end = { change: 'resolved', position: held.event.position, by: 'engine' } as const
+    const released = { lane: 'a', hold: undefined, done: undefined }
+    await subscriptions.commit({ ...to, lease: again, letters: [end], lanes: [released] })
+    await subscriptions.release(again)
+    await register('none')
+    assert.equal((await subscriptions.load('s', 1))?.order, 'none')
+  },
+
+  'changes the order of a handler only while no process runs it': async ({ subscriptions }, { elapse }) => {
+    const register = (order: 'key' | 'none') =>
+      subscriptions.register({ name: 's', kind: 'handler', table: undefined, start: 0, partitions: 2, order })
+    const claim = (owner: string, order: 'key' | 'none', partition = 0) =>
+      subscriptions.claim({ ...claimBy(owner), partition, order })
+    await register('key')
+    const lease = claimed(await claim('one', 'key', 1))
+    await assert.rejects(register('none'), { code: 'ORDER_CHANGED', message: /process one runs s with order: 'key'/ })
+    assert.deepEqual(await claim('two', 'none'), { outcome: 'order', order: 'key' })
+    await subscriptions.release(lease)
+    await register('none')
+    // One that still has the old order, or starts again with it, gets nothing.
+    assert.deepEqual(await claim('one', 'key', 1), { outcome: 'order', order: 'none' })
+    claimed(await claim('two', 'none'))
+    await assert.rejects(register('key'), { code: 'ORDER_CHANGED' })
+    const [view] = await subscriptions.attend({ owner: 'one', subscriptions: ['s'], leaseMs })
+    assert.deepEqual(
+      view?.partitions.map(({ order }) => order),
+      ['none', 'none'],
+    )
+    // It died.
+    await elapse(leaseMs)
+    await register('key')
+    claimed(await claim('one', 'key'))
+  },
+
+  'adopts the order of a handler that has none recorded, as far as its lanes allow it': async ({ subscriptions }) => {
+    const register = (order?: 'key' | 'partition' | 'none') =>
+      subscriptions.register({ name: 's', kind: 'handler', table: undefined, start: 0, partitions: 1, order })
+    await register()
+    assert.equal((await subscriptions.load('s', 0))?.order, undefined)
+    const lease = claimed(await subscriptions.claim({ ...claimBy('one'), order: 'key' }))
+    const own = letter('a', 1, 'parked')
+    const held = { ...own, lane: `a#${own.event.position}` }
+    await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [held], lanes: [hold(held, 1)] })
+    await assert.rejects(register('key'), { code: 'ORDER_CHANGED', message: /with order: 'none'/ })
+    await assert.rejects(register('partition'), { code: 'ORDER_CHANGED' })
+    const keyed = letter('b', 1, 'parked')
+    await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [keyed], lanes: [hold(keyed, 1)] })
+    await assert.rejects(register('none'), {
+      code: 'ORDER_CHANGED',
+      message: /2 lanes are held of s with order: 'key'/,
+    })
+    // Its owner may be a program from before.
+    await register('key')
+    assert.equal((await subscriptions.load('s', 0))?.order, 'key')
   },
 
   'keeps a projection without a table apart from one with': async ({ subscriptions }) => {

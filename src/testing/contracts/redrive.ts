@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import type { LetterFilter } from '../../dead-letter/letter-store.ts'
+import { describeFailure } from '../../failure/failure.ts'
 import type { Redrive, RedriveProgress, RedriveRequest } from '../../redrive/redrive.ts'
 import type { Store } from '../../store.ts'
 import type { Lease } from '../../subscription/subscription-store.ts'
@@ -22,6 +23,8 @@ export function requestOf(id: string, filter: LetterFilter = {}, more: Partial<R
     ...more,
   }
 }
+
+const bug = describeFailure(new TypeError('no amount'), 'permanent', 'fold')
 
 /** Parked lanes, each with a letter, in this order. */
 async function park(store: Store, lease: Lease, lanes: readonly string[]): Promise<number[]> {
@@ -130,14 +133,73 @@ export const redriveCases: Record<string, Case> = {
   'does nothing when the set is not the one that was seen': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b'])
-    assert.deepEqual(await store.redrives.ask(requestOf('r', {}, { expected: 1 })), { outcome: 'changed', lanes: 2 })
-    assert.deepEqual(await store.redrives.ask(requestOf('r', { lane: 'z' })), { outcome: 'nothing', busy: 0 })
+    const select = (filter: LetterFilter = {}) => store.redrives.select({ subscription: 's', act: 'redrive', filter })
+    const seen = await select()
+    assert.deepEqual({ ...seen, digest: '' }, { lanes: 2, busy: 0, digest: '' })
+    assert.deepEqual(await select(), seen)
+    assert.deepEqual((await select({ lane: 'z' })).lanes, 0)
+    const asked = (filter: LetterFilter) => store.redrives.ask(requestOf('r', filter, { expected: seen.digest }))
+    assert.deepEqual(await asked({ lane: 'a' }), { outcome: 'changed', lanes: 1 })
+    assert.deepEqual(await asked({ lane: 'z' }), { outcome: 'nothing', busy: 0 })
     assert.equal(await store.redrives.find('r'), undefined)
     assert.deepEqual(await store.audit.list(0, 1), [])
-    await assert.rejects(store.redrives.ask({ ...requestOf('r'), subscription: 'nobody' }), {
-      code: 'SUBSCRIPTION_UNKNOWN',
+    const nobody = { ...requestOf('r'), subscription: 'nobody' }
+    await assert.rejects(store.redrives.ask(nobody), { code: 'SUBSCRIPTION_UNKNOWN' })
+    await assert.rejects(store.redrives.select(nobody), { code: 'SUBSCRIPTION_UNKNOWN' })
+    assert.equal((await asked({})).outcome, 'asked')
+    assert.deepEqual({ ...(await select()), digest: '' }, { lanes: 0, busy: 2, digest: '' })
+  },
+
+  'does nothing when a head of the set was attempted or edited since': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const [a = 0] = await park(store, lease, ['a', 'b'])
+    const digest = async () =>
+      (await store.redrives.select({ subscription: 's', act: 'redrive', filter: { status: 'parked' } })).digest
+    const changed = async (expected: string) =>
+      assert.deepEqual(await store.redrives.ask(requestOf('r', { status: 'parked' }, { expected })), {
+        outcome: 'changed',
+        lanes: 2,
+      })
+    const first = await digest()
+    // It fails as before: parked at the same head, with one attempt more.
+    const failed = { change: 'failed', position: a, status: 'parked', failure: bug } as const
+    await store.subscriptions.commit({ ...commitOf(lease), letters: [failed] })
+    await changed(first)
+    const second = await digest()
+    await store.letters.revise({ subscription: 's', position: a }, '{}', deedOf('revise'))
+    await changed(second)
+    const third = await digest()
+    assert.equal(new Set([first, second, third]).size, 3)
+    await store.letters.unrevise({ subscription: 's', position: a }, deedOf('unrevise'))
+    assert.equal(await digest(), second)
+    const asked = await store.redrives.ask(requestOf('r', { status: 'parked' }, { expected: second }))
+    assert.equal(asked.outcome, 'asked')
+  },
+
+  'leaves out what a later redrive took, also where that is over': async (store) => {
+    const lease = await begin(store.subscriptions)
+    await park(store, lease, ['a', 'b', 'c'])
+    assert.equal(await store.redrives.newest('s'), 0)
+    assert.equal(await store.redrives.newest('nobody'), 0)
+    await store.redrives.ask(requestOf('before', { lane: 'c' }))
+    await report(store, lease, progress('before', 'c', 'failed'))
+    const after = await store.redrives.newest('s')
+    assert.ok(after > 0)
+    await store.redrives.ask(requestOf('first', { lane: 'a' }))
+    await report(store, lease, progress('first', 'a', 'failed'))
+    assert.deepEqual(await dueLanes(store), [])
+    assert.ok((await store.redrives.newest('s')) > after)
+    assert.deepEqual(await store.redrives.ask(requestOf('none', { lane: 'a' }, { after })), {
+      outcome: 'nothing',
+      busy: 1,
     })
-    assert.equal((await store.redrives.ask(requestOf('r', { lane: 'a' }, { expected: 1 }))).outcome, 'asked')
+    const second = await store.redrives.ask(requestOf('second', {}, { after }))
+    assert.deepEqual(second.outcome === 'asked' && [second.redrive.lanes, second.busy], [2, 1])
+    assert.deepEqual(await dueLanes(store), ['b', 'c'])
+    const third = await store.redrives.ask(
+      requestOf('third', { lane: 'a' }, { after: await store.redrives.newest('s') }),
+    )
+    assert.equal(third.outcome, 'asked')
   },
 
   'takes what is parked or due again, and to skip what waits for a version': async (store) => {

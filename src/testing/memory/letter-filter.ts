@@ -1,4 +1,5 @@
 import type { LetterFilter } from '../../dead-letter/letter-store.ts'
+import { hasText } from '../../dead-letter/searchable.ts'
 import { isStorable } from '../../postgres/rows.ts'
 import type { Letter } from './state.ts'
 
@@ -21,17 +22,4 @@ export function matches(letter: Letter, filter: LetterFilter): boolean {
     (until === undefined || heldAt < until) &&
     (text === undefined || hasText(letter, text))
   )
-}
-
-function hasText({ lane, event, attempts }: Letter, text: string): boolean {
-  const isIn = (whole: string, part: string) => lower(whole).includes(lower(part))
-  // Failures are kept in JSON, so that is how it is written there. Without any there is nothing to look into.
-  const known = attempts.length > 0 ? JSON.stringify(attempts) : undefined
-  const escaped = JSON.stringify(text).slice(1, -1)
-  return isIn(lane, text) || isIn(event.id, text) || (known !== undefined && isIn(known, escaped))
-}
-
-/** Only the letters of ASCII, as the databases do it. */
-function lower(text: string): string {
-  return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 }

@@ -7,6 +7,7 @@ import type {
   LetterStore,
   QueueLimits,
 } from '../../dead-letter/letter-store.ts'
+import { mergeLetters } from '../../dead-letter/merge.ts'
 import type { FailureClass } from '../../failure/failure.ts'
 import { incidentsOf } from './incidents.ts'
 import { matches } from './letter-filter.ts'
@@ -107,20 +108,22 @@ function heldLanesOf({ subscriptions }: State, subscription: string): readonly H
     .toSorted((a, b) => a.hold.since - b.hold.since || compareText(a.lane, b.lane))
 }
 
-/**
- * The letters of a lane: those that are not in the log by their sequence; where there are none, those of the key in the log, from the
- * head on.
- */
-function laneLetters(held: readonly Letter[], lane: string, head: number | undefined): readonly Letter[] {
-  const foreign = held.filter((letter) => letter.lane === lane && !letter.logged)
-  const found = foreign.length > 0 ? foreign : loggedOf(held, lane, head)
-  return found.toSorted((a, b) => a.sequence - b.sequence || a.event.position - b.event.position)
-}
-
-function loggedOf(held: readonly Letter[], lane: string, head: number | undefined): Letter[] {
-  return held.filter(
-    ({ logged, event }) => logged && event.key === lane && (event.version ?? 0) >= (head ?? Number.NEGATIVE_INFINITY),
+/** The letters of a lane in their order: those that are not in the log, and those of the key in the log. */
+function laneLetters(
+  { partitions, lanes }: Subscribed,
+  held: readonly Letter[],
+  lane: string,
+): Generator<Letter, void, unknown> {
+  const bySequence = (a: Letter, b: Letter) => a.sequence - b.sequence || a.event.position - b.event.position
+  const { hold, partition = 0 } = lanes.get(lane) ?? {}
+  // As the databases do it: from the head on, where that is in the log. Other sequences are no versions.
+  const head = hold && partitions[partition]?.letters.get(hold.headPosition)
+  const from = head?.logged ? (hold?.head ?? 0) : 0
+  const foreign = held.filter((letter) => !letter.logged && letter.lane === lane)
+  const logged = held.filter(
+    ({ logged: isLogged, event }) => isLogged && event.key === lane && (event.version ?? 0) >= from,
   )
+  return mergeLetters(foreign.toSorted(bySequence), logged.toSorted(bySequence), ({ event }) => event.position)
 }
 
 function queuesOf(
@@ -139,7 +142,7 @@ function queuesOf(
     if (events <= 0 || bytes <= 0) break
     const letters: DeadLetter[] = []
     let next: LetterQueue['next']
-    for (const letter of laneLetters(held, lane, subscribed?.lanes.get(lane)?.hold?.head)) {
+    for (const letter of subscribed ? laneLetters(subscribed, held, lane) : []) {
       const size = Buffer.byteLength(letter.event.body)
       const isFirst = queues.length === 0 && letters.length === 0
       if (letters.length === Math.min(limits.perLane, events) || (size > bytes && !isFirst)) {
@@ -172,9 +175,9 @@ function summaryOf(state: State, subscription: string, oldest: number): HeldSumm
 }
 
 function laneSummary(state: State, subscription: string, hold: HeldLane): LaneSummary {
-  const held = heldOf(state, subscription)
-  const foreign = held.filter(({ lane, logged }) => lane === hold.lane && !logged)
-  return { ...hold, letters: foreign.length + loggedOf(held, hold.lane, hold.head).length }
+  const subscribed = state.subscriptions.get(subscription)
+  const letters = subscribed ? [...laneLetters(subscribed, heldOf(state, subscription), hold.lane)].length : 0
+  return { ...hold, letters }
 }
 
 function statsOf(state: State, subscription: string): LetterStats {

@@ -15,6 +15,7 @@ export function newPartition(partition: number, epoch: number, start: number): P
     marks: [],
     tried: undefined,
     trials: [],
+    order: undefined,
     letters: new Map(),
     held: new Map(),
   }
@@ -35,8 +36,9 @@ export function free(row: Partition, epoch: number): void {
 }
 
 export function toState(row: Partition): PartitionState {
-  const { partition, epoch, owner, checkpoint, pause, marks, tried, trials } = row
-  return { partition, epoch, owner: owner || undefined, checkpoint, pause, marks, tried, trials }
+  const { partition, epoch, owner, checkpoint, pause, marks, tried, trials, order } = row
+  const own = order === undefined ? {} : { order }
+  return { partition, epoch, owner: owner || undefined, checkpoint, pause, marks, tried, trials, ...own }
 }
 
 export function statesOf({ subscriptions }: State, name: string): readonly PartitionState[] {

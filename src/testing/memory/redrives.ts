@@ -1,9 +1,11 @@
 import { checkDeed, withCounts } from '../../audit/audit.ts'
 import type { Redrive, RedriveLaneState, RedriveRequest, AskOutcome, RedriveTask } from '../../redrive/redrive.ts'
 import type { RedriveStore } from '../../redrive/redrive-store.ts'
+import { type FrozenSet, freeze, type SelectedHead, selectedOf } from '../../redrive/selected.ts'
 import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { matches } from './letter-filter.ts'
+import { revisionOf } from './letters.ts'
 import { subscribedOf } from './partitions.ts'
 import { advance, end, findKept, overIn } from './redrive-stages.ts'
 import type { KeptRedrive, Lane, State, Subscribed } from './state.ts'
@@ -12,6 +14,15 @@ import { after, Blocked, type Step, type Tx } from './transaction.ts'
 export function memoryRedrives(connection: Connection): RedriveStore {
   const { server } = connection
   return {
+    select: ({ subscription, ...selection }) =>
+      connection.query('redrives.select', () =>
+        selectedOf(headsOf(subscribedOf(server.state, subscription), selection)),
+      ),
+    newest: (subscription) =>
+      connection.query(
+        'redrives.newest',
+        () => server.state.subscriptions.get(subscription)?.redrives.at(-1)?.number ?? 0,
+      ),
     ask: async (request) => {
       const { by, act, subscription, reason } = request
       checkDeed({ by, act, target: subscription, reason })
@@ -113,18 +124,16 @@ export function memoryRedrives(connection: Connection): RedriveStore {
     const subscribed = subscribedOf(server.state, request.subscription)
     const other = server.lock(tx, ['redrive'])
     if (other) return new Blocked(other, () => ask(tx, request))
-    const { free, busy } = headsOf(subscribed, request)
-    const { expected, by, act, subscription, reason, at, id } = request
-    if (expected !== undefined && free.length !== expected)
-      return refuse(tx, { outcome: 'changed', lanes: free.length })
-    if (free.length === 0) return refuse(tx, { outcome: 'nothing', busy })
-    const kept = freeze(server.nextRedrive(), free, request)
+    const set = freeze(headsOf(subscribed, request), request)
+    if (set.outcome !== 'frozen') return refuse(tx, set)
+    const { by, act, subscription, reason, at, id } = request
+    const kept = keptOf(server.nextRedrive(), set, request)
     tx.writes.push(() => {
       subscribed.redrives.push(kept)
       server.tell('release', tx.session)
     })
-    const details = { redrive: id, lanes: free.length }
-    const asked: AskOutcome = { outcome: 'asked', redrive: toRedrive(subscription, kept), busy }
+    const details = { redrive: id, lanes: set.lanes.length }
+    const asked: AskOutcome = { outcome: 'asked', redrive: toRedrive(subscription, kept), busy: set.busy }
     return after(writeDeed(server, tx, { by, act, target: subscription, reason, at, details }), () => asked)
   }
 
@@ -134,8 +143,11 @@ export function memoryRedrives(connection: Connection): RedriveStore {
   }
 }
 
-/** The lanes that are meant, in the order in which they are taken, and how many of them are in another redrive. */
-function headsOf(subscribed: Subscribed, { act, filter }: RedriveRequest): { free: readonly Lane[]; busy: number } {
+/** The heads of the lanes that are meant, in the order in which they are taken. */
+function headsOf(
+  subscribed: Subscribed,
+  { act, filter, after: known }: Pick<RedriveRequest, 'act' | 'filter' | 'after'>,
+): readonly SelectedHead[] {
   const { lane, ...rest } = filter
   const hasConditions = Object.values(rest).some((value) => value !== undefined)
   const heads = [...subscribed.lanes.values()].filter((one) => {
@@ -149,20 +161,25 @@ function headsOf(subscribed: Subscribed, { act, filter }: RedriveRequest): { fre
     const letter = subscribed.partitions[partition]?.letters.get(hold.headPosition)
     return letter !== undefined && matches(letter, rest)
   })
-  const open = new Set(
-    subscribed.redrives.flatMap(({ lanes }) =>
-      lanes.flatMap((one) => (one.state === 'pending' || one.state === 'running' ? [one.lane] : [])),
-    ),
+  const busy = new Set(
+    subscribed.redrives.flatMap(({ number, lanes }) => {
+      const isLater = number > (known ?? Number.POSITIVE_INFINITY)
+      return lanes.flatMap((one) => (isLater || one.state === 'pending' || one.state === 'running' ? [one.lane] : []))
+    }),
   )
-  const free = heads.filter((one) => !open.has(one.lane))
-  const position = (one: Lane) => one.hold?.headPosition ?? 0
-  return {
-    free: free.toSorted((a, b) => position(a) - position(b) || a.partition - b.partition),
-    busy: heads.length - free.length,
-  }
+  return heads
+    .map((one) => headOf(subscribed, one, busy.has(one.lane)))
+    .toSorted((a, b) => a.position - b.position || a.partition - b.partition)
 }
 
-function freeze(number: number, heads: readonly Lane[], request: RedriveRequest): KeptRedrive {
+function headOf(subscribed: Subscribed, { lane, partition, hold }: Lane, isBusy: boolean): SelectedHead {
+  const position = hold?.headPosition ?? 0
+  const letter = subscribed.partitions[partition]?.letters.get(position)
+  const revision = (letter && revisionOf(subscribed, letter)?.number) ?? 0
+  return { lane, partition, position, attempts: letter?.attemptsTotal ?? 0, revision, isBusy }
+}
+
+function keptOf(number: number, { lanes, spread, admitted }: FrozenSet, request: RedriveRequest): KeptRedrive {
   const { id, act, filter, by, reason, at, rate, stages, maxFailures } = request
   return {
     number,
@@ -176,19 +193,19 @@ function freeze(number: number, heads: readonly Lane[], request: RedriveRequest)
       rate,
       stages: [...stages],
       maxFailures,
-      lanes: heads.length,
-      spread: new Set(heads.map(({ partition }) => partition)).size,
-      admitted: Math.min(stages[0] ?? heads.length, heads.length),
+      lanes: lanes.length,
+      spread,
+      admitted,
       status: 'running',
       endedAt: undefined,
       endedReason: undefined,
     },
-    lanes: heads.map(({ lane, partition, hold }, i) => ({
+    lanes: lanes.map(({ lane, partition, position }, i) => ({
       redrive: id,
       ordinal: i + 1,
       partition,
       lane,
-      position: hold?.headPosition ?? 0,
+      position,
       state: 'pending',
       letters: 0,
     })),

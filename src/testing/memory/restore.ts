@@ -95,6 +95,7 @@ function writeSubscription(state: State, archived: ArchivedSubscription): void {
   const rows = partitions.map(
     (row): Partition => ({
       ...row,
+      order: row.order,
       owner: undefined,
       presence: undefined,
       leaseUntil: Number.NEGATIVE_INFINITY,

@@ -3,6 +3,7 @@ import type { AuditEntry } from '../../audit/audit.ts'
 import type { BreakerRecord } from '../../breaker/breaker-store.ts'
 import type { DeadLetter, HeldLane, Revision } from '../../dead-letter/letter.ts'
 import type { RecordedEvent } from '../../event/event.ts'
+import type { HandlerOrder } from '../../handler/handler.ts'
 import type { InboxMark } from '../../handler/inbox-store.ts'
 import type { ColumnValue, StoredRow, TableSpec } from '../../projection/row-store.ts'
 import type { Checkpoint } from '../../subscription/checkpoint.ts'
@@ -54,6 +55,7 @@ export interface Partition {
   marks: readonly Range[]
   tried: number | undefined
   trials: readonly Trial[]
+  order: HandlerOrder | undefined
   /** By position: all, and those that have no end. */
   readonly letters: Map<number, Letter>
   readonly held: Map<number, Letter>

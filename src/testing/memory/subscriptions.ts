@@ -1,5 +1,6 @@
 import { type Deed, withCounts } from '../../audit/audit.ts'
 import { pauseCounts } from '../../subscription/deed.ts'
+import { checkOrder } from '../../subscription/registration.ts'
 import type {
   ClaimOutcome,
   ClaimRequest,
@@ -82,7 +83,30 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
   /** Who makes one waits for those who make or change others. */
   function registered(spec: SubscriptionSpec): Step<Registered> {
     const other = server.state.subscriptions.has(spec.name) ? undefined : server.holderOf('migration')
-    return other ? new Blocked(other, () => registered(spec)) : register(server.state, spec)
+    if (other) return new Blocked(other, () => registered(spec))
+    const known = register(server.state, spec)
+    return after(settleOrder(spec), () => known)
+  }
+
+  /** Records the order of a handler, or refuses to change it. */
+  function settleOrder({ name, order }: SubscriptionSpec): Step<void> {
+    if (order === undefined) return undefined
+    const { partitions, lanes } = subscribedOf(server.state, name)
+    if (partitions.every((row) => row.order === order)) return undefined
+    return afterAll(name, () => {
+      const held = [...lanes.values()].filter(({ hold }) => hold !== undefined)
+      const keyed = held.filter(({ lane, partition, hold }) => {
+        const head = partitions[partition]?.letters.get(hold?.headPosition ?? 0)
+        return head !== undefined && (head.logged || lane === head.event.key)
+      })
+      checkOrder(name, order, {
+        recorded: partitions[0]?.order,
+        lanes: held.length,
+        keyedLanes: keyed.length,
+        owner: partitions.find((row) => !isFree(server, row))?.owner,
+      })
+      for (const row of partitions) row.order = order
+    })
   }
 
   /** A statement on the row of a partition, for which it waits if a transaction has it. */
@@ -105,12 +129,14 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
   }
 
   function take(session: Session, request: ClaimRequest): Step<ClaimOutcome> {
-    const { subscription, partition, owner, leaseMs, version } = request
+    const { subscription, partition, owner, leaseMs, version, order } = request
     const subscribed = subscribedOf(server.state, subscription)
     const row = subscribed.partitions[partition]
     if (!row) throw unknownSubscription(subscription)
     if (version !== undefined && version !== subscribed.version)
       return { outcome: 'version', version: subscribed.version }
+    if (order !== undefined && row.order !== undefined && row.order !== order)
+      return { outcome: 'order', order: row.order }
     // Our own claim whose answer we never heard is ours to repeat.
     const isTaken = !isFree(server, row) && !(row.owner === owner && row.presence === session.number)
     if (isTaken) return { outcome: 'owned', owner: row.owner as string }

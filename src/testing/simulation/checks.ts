@@ -93,6 +93,9 @@ export function checkCommits(history: History): string[] {
   const epochs = new Map<string, number>()
   const positions = new Map<string, number | 'start'>()
   const held = new Map<string, Set<string>>()
+  /** By partition and position, the lanes of letters that are held; only where every commit is told. */
+  const letters = new Map<string, Map<number, string>>()
+  const untold = new Set<string>()
   const retired = new Set<string>()
   for (const { about, atMs, who } of inOrder(history, ['effect'])) {
     const { what, about: asked = [], value } = about as StoreEffect
@@ -100,7 +103,10 @@ export function checkCommits(history: History): string[] {
     if (move) moved(move)
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
     // In one call with the user's SQL, so nobody was told how far it goes.
-    if (what === 'subscriptions.perform') positions.delete(nameOf(asked[0] as Lease))
+    if (what === 'subscriptions.perform') {
+      positions.delete(nameOf(asked[0] as Lease))
+      untold.add(nameOf(asked[0] as Lease))
+    }
     if (isAccepted(about as StoreEffect)) committed(asked[0] as Commit, `${atMs.toFixed(0)} ms, ${who}`)
   }
   return problems
@@ -160,11 +166,13 @@ export function checkCommits(history: History): string[] {
   function leave(name: string, position: 'start' | undefined): void {
     epochs.set(name, Math.floor(epochs.get(name) ?? -1) + 0.5)
     held.delete(name)
+    letters.delete(name)
     if (position === undefined) positions.delete(name)
     else positions.set(name, position)
   }
 
-  function committed({ lease, from, to, rows, lanes, held: letters, letters: changes }: Commit, where: string): void {
+  function committed(commit: Commit, where: string): void {
+    const { lease, from, to, rows, lanes, held: added, letters: changes } = commit
     const name = nameOf(lease)
     const at = positions.get(name)
     if (lease.epoch !== epochs.get(name))
@@ -178,7 +186,7 @@ export function checkCommits(history: History): string[] {
     for (const { key } of rows) {
       if (lanesHeld.has(key) && !touched.has(key)) problems.push(`I6 ${name}: ${where} wrote ${key} while it was held`)
     }
-    for (const { lane, status } of letters) {
+    for (const { lane, status } of added) {
       if (status === 'queued' && !lanesHeld.has(lane) && !touched.has(lane))
         problems.push(`I6 ${name}: ${where} queued an event of ${lane}, which is not held`)
     }
@@ -186,6 +194,24 @@ export function checkCommits(history: History): string[] {
     for (const { lane, hold } of lanes) {
       if (hold) lanesHeld.add(lane)
       else lanesHeld.delete(lane)
+    }
+    if (!untold.has(name)) released(commit, where)
+  }
+
+  /** A lane that flows has no letter left: later events would overtake it. */
+  function released({ lease, lanes, held: added, letters: changes }: Commit, where: string): void {
+    const name = nameOf(lease)
+    const own = letters.get(name) ?? new Map<number, string>()
+    letters.set(name, own)
+    for (const { lane, status, event } of added)
+      if (status !== 'discarded' && status !== 'resolved') own.set(event.position, lane)
+    for (const { change, position } of changes)
+      if (change === 'resolved' || change === 'discarded') own.delete(position)
+    const flowing = new Set(lanes.flatMap(({ lane, hold }) => (hold ? [] : [lane])))
+    if (flowing.size === 0) return
+    for (const [position, lane] of own) {
+      if (flowing.has(lane))
+        problems.push(`I6 ${name}: ${where} released ${lane}, of which the letter at ${position} is held`)
     }
   }
 }

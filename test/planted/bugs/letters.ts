@@ -56,8 +56,8 @@ export const letterBugs: readonly Bug[] = [
     name: 'letters-in-order-of-arrival-in-postgres',
     tells: 'Held events of a source that delivers out of order are applied in the wrong order.',
     file: 'src/postgres/letter-sql.ts',
-    find: `WHERE h.is_foreign AND \${ofLane} ORDER BY l.sequence, l.position LIMIT $4)`,
-    replace: `WHERE h.is_foreign AND \${ofLane} ORDER BY l.position LIMIT $4)`,
+    find: `max(position) OVER (ORDER BY sequence, position) AS turn FROM (`,
+    replace: `position AS turn FROM (`,
     suite: ['src/postgres/contract.test.ts'],
   },
   {
@@ -77,6 +77,22 @@ export const letterBugs: readonly Bug[] = [
     file: 'src/sqlite/letters.ts',
     find: `    ORDER BY l.position, l.partition LIMIT ?\``,
     replace: `    ORDER BY l.position DESC, l.partition LIMIT ?\``,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'one-kind-of-letters-forgotten',
+    tells: 'A lane is released while letters of it are held, and later events overtake them.',
+    file: 'src/sqlite/letters.ts',
+    find: `mergeLetters(rowsOf(foreign), rowsOf(logged), ({ position }) => position)`,
+    replace: `mergeLetters(rowsOf(foreign), [], ({ position }) => position)`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'text-filter-in-stacks',
+    tells: 'A text filter selects letters that have nothing to do with it, and an operator discards them.',
+    file: 'src/dead-letter/searchable.ts',
+    find: `export const searchedOfFailure = ['errorType', 'code', 'message'] as const`,
+    replace: `export const searchedOfFailure = ['errorType', 'code', 'message', 'stack'] as const`,
     suite: ['src/sqlite/contract.test.ts'],
   },
   {

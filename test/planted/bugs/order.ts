@@ -2,6 +2,22 @@ import type { Bug } from '../bug.ts'
 
 export const orderBugs: readonly Bug[] = [
   {
+    name: 'order-changed-over-held-letters',
+    tells: 'After a change of order, later events of a key overtake those that are held.',
+    file: 'src/subscription/registration.ts',
+    find: `  if (lanes > 0) throw stillHeld(name, recorded, order, lanes)`,
+    replace: `  if (lanes < 0) throw stillHeld(name, recorded, order, lanes)`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'claimed-with-another-order',
+    tells: 'A process with the old order goes on after the change, and holds lanes of another kind.',
+    file: 'src/postgres/subscriptions.ts',
+    find: `AND ($7::text IS NULL OR lane_order IS NULL OR $7 = lane_order)`,
+    replace: `AND ($7::text IS NULL OR lane_order IS NULL OR $7 <> '')`,
+    suite: ['src/postgres/contract.test.ts'],
+  },
+  {
     name: 'letter-passed-over-before-it-was-stored',
     tells:
       'What comes behind a letter that its handler passes over is begun before the store has that, and overtakes it after a death.',

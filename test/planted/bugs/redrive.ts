@@ -91,10 +91,26 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'two-redrives-of-one-lane',
     tells: 'Two people who let the same lane go have it tried twice.',
-    file: 'src/sqlite/redrives.ts',
-    find: `  const lanes = heads.filter(({ busy }) => busy === 0)`,
+    file: 'src/redrive/selected.ts',
+    find: `  const lanes = heads.filter(({ isBusy }) => !isBusy)`,
     replace: `  const lanes = heads`,
     suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'digest-without-attempts',
+    tells: 'An act on what an operator saw tries letters that were tried and parked again since.',
+    file: 'src/redrive/selected.ts',
+    find: `    JSON.stringify([partition, lane, position, attempts, revision]),`,
+    replace: `    JSON.stringify([partition, lane, position, attempts - attempts, revision]),`,
+    suite: ['src/sqlite/contract.test.ts'],
+  },
+  {
+    name: 'act-takes-what-another-has-tried',
+    tells: 'Of two acts at the same moment the second tries again what the first has tried and parked.',
+    file: 'src/sqlite/redrives.ts',
+    find: `         WHERE r.number > ? AND r.subscription = h.subscription) AS busy`,
+    replace: `         WHERE r.number > ? AND r.subscription <> h.subscription) AS busy`,
+    suite: ['test/regressions/acts-at-the-same-moment.test.ts'],
   },
   {
     name: 'redrive-as-fast-as-it-goes',

@@ -1,0 +1,27 @@
+/**
+ * The letters of a lane in their order, where some are in the log and some are not: each kind keeps its own order, by sequence, and of the
+ * next of both kinds the one with the lower position comes first.
+ */
+export function* mergeLetters<L>(
+  one: Iterable<L>,
+  other: Iterable<L>,
+  positionOf: (letter: L) => number,
+): Generator<L> {
+  const [left, right] = [one[Symbol.iterator](), other[Symbol.iterator]()]
+  try {
+    let [a, b] = [left.next(), right.next()]
+    while (!a.done || !b.done) {
+      if (b.done || (!a.done && positionOf(a.value) < positionOf(b.value))) {
+        if (a.done) return
+        yield a.value
+        a = left.next()
+      } else {
+        yield b.value
+        b = right.next()
+      }
+    }
+  } finally {
+    left.return?.()
+    right.return?.()
+  }
+}
