@@ -50,7 +50,10 @@ export interface HandlerDefinition<C extends EventCatalog> {
   readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
 }
 
-/** By key; or the whole partition one after the other, where a failure blocks instead of holding; or not at all. */
+/**
+ * `key`: the events of a key one after the other, keys side by side. `partition`: all events of a partition one after the other; one that is
+ * parked blocks all later ones until an operator has redriven, edited, resolved or discarded it. `none`: no order at all.
+ */
 export type HandlerOrder = 'key' | 'partition' | 'none'
 
 /** Where a handler's log lines go, with its name, the event's id and the attempt already in them. pino fits. */
