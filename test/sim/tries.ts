@@ -229,9 +229,8 @@ export class Tries implements Watcher {
   #compare(position: number, tenure: Tenure): void {
     const { id, lane } = this.#byPosition.get(position) as Known
     const { own } = this.#lifeOf(position)
-    const { stops, breaker, order } = this.#settings
-    if (!own || own.tenure !== tenure || this.#excused.has(lane) || stops !== 'never' || breaker || order !== 'key')
-      return
+    const { stops, order } = this.#settings
+    if (!own || own.tenure !== tenure || this.#excused.has(lane) || stops !== 'never' || order !== 'key') return
     this.compared++
     if (own.recorded !== own.failed)
       this.problems.push(`I11 ${id} failed ${own.failed} times in ${tenure.who}, and ${own.recorded} are recorded`)

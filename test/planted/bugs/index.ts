@@ -3,6 +3,7 @@ import { actBugs } from './acts.ts'
 import { auditBugs } from './audit.ts'
 import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
+import { courseBugs } from './course.ts'
 import { deathBugs } from './deaths.ts'
 import { failureBugs } from './failures.ts'
 import { foundBugs } from './found.ts'
@@ -29,4 +30,5 @@ export const bugs: readonly Bug[] = [
   ...auditBugs,
   ...actBugs,
   ...foundBugs,
+  ...courseBugs,
 ]
