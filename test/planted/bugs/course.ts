@@ -124,11 +124,11 @@ export const courseBugs: readonly Bug[] = [
     suite: ['src/engine/releases.test.ts'],
   },
   {
-    name: 'seen-one-too-far',
-    tells: 'The event behind a page is taken for one of another partition, and never applied.',
-    file: 'src/engine/tenure.ts',
-    find: `    this.seen = Math.max(this.seen as number, this.checkpoint.position)`,
-    replace: `    this.seen = Math.max(this.seen as number, this.checkpoint.position) + 1`,
-    suite: ['src/engine/tenure.test.ts'],
+    name: 'standstill-that-asks-as-often-as-at-first',
+    tells: 'A service that is away for hours is called every second, as in the first minute.',
+    file: 'src/engine/handling/flow.ts',
+    find: `standing.backoff.delayMs(standing.probes + 1, random)`,
+    replace: `standing.backoff.delayMs(1, random)`,
+    suite: ['src/engine/handling/flow.test.ts'],
   },
 ]
