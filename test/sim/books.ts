@@ -85,8 +85,8 @@ export class Books implements CommitWatcher {
   #compare(subscription: string, lane: string, { hold, letters }: Lane, who: string): void {
     this.compared++
     if (this.#doubtful.has(who)) this.comparedAfterDoubt++
-    // Versions of an unordered source come in before a head that is due; it is sorted out when that has its turn.
-    const isUnordered = subscription === 'arrivals' && hold?.status === 'retrying'
+    // Versions of an unordered source come in before a head that is due. That is sorted out when the head has its turn.
+    const isUnordered = subscription === 'arrivals'
     const [head, ...behind] = [...letters.values()].toSorted((a, b) => a.sequence - b.sequence)
     const about = `left ${lane}`
     if (!hold || !head) {

@@ -76,7 +76,7 @@ describe('a redrive', () => {
     ],
     [
       'begins its lane twice',
-      [begins, { lanes: lane('a', 1, undefined) }, begins],
+      [begins, { lanes: lane('a', 1, undefined), redriven: tells('failed') }, begins],
       'P7 calls: the redrive r began a a second time',
     ],
     [
@@ -93,6 +93,11 @@ describe('a redrive', () => {
       'does not count what it ended',
       [begins, { letters: [resolved(1)], lanes: lane('a', 2, 'r') }],
       'P7 calls: 1 letters of a ended, and its redrive counts 0',
+    ],
+    [
+      'loses its lane',
+      [begins, { lanes: lane('a', 1, undefined) }],
+      'P7 calls: a left the redrive r, which was not told how it ended',
     ],
     [
       'passes over what it began',

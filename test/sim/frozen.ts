@@ -109,6 +109,10 @@ export class Frozen implements CommitWatcher {
       const told = redriven.filter((one) => one.lane === lane)
       const isIn = before.get(lane) !== undefined || told.some(({ state }) => state !== 'passed')
       const counted = told.reduce((sum, one) => sum + one.letters, 0)
+      const left = before.get(lane)
+      const isOver = told.some(({ redrive, state }) => redrive === left && (state === 'done' || state === 'failed'))
+      if (left !== undefined && this.#redriveOf.get(named(lane)) !== left && !isOver)
+        this.#tell(subscription, `${lane} left the redrive ${left}, which was not told how it ended`)
       if (isIn && counted !== (endsOf.get(lane) ?? 0))
         this.#tell(subscription, `${endsOf.get(lane) ?? 0} letters of ${lane} ended, and its redrive counts ${counted}`)
     }

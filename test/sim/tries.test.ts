@@ -124,7 +124,14 @@ describe('a policy that pauses', () => {
 
 describe('what a breaker asks', () => {
   it.for([
-    ['counts for nobody', 0, ['I10 a-1 in partition 0 failed 0 times, and 1 count against it']],
+    [
+      'counts for no event',
+      0,
+      [
+        'I11 a-1 failed 0 times in one, and 1 are recorded',
+        'I10 a-1 in partition 0 failed 0 times, and 1 count against it',
+      ],
+    ],
     ['counts as what it is when the probe was given back before', 1, []],
   ] as const)('%s', ([, givenBack, problems]) => {
     const world = watched({ breaker: true })

@@ -208,13 +208,13 @@ export class Tries implements Watcher {
     this.#isBusy(who, atMs)
     const standing = this.#standings.get(tenure)
     if (standing) standing.commits++
+    // One that its handler passes over has its reason, and not all of its attempts.
     const changed = new Set<number>()
     for (const { event, failure, status } of held) {
-      if (failure) changed.add(event.position)
+      if (failure && status !== 'discarded') changed.add(event.position)
       this.#recorded(event.position, failure, status, tenure)
     }
     for (const change of letters) {
-      // One that its handler passes over has its reason, and no attempt.
       if (change.change === 'failed' || change.change === 'resolved') changed.add(change.position)
       if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status, tenure)
     }
@@ -229,9 +229,8 @@ export class Tries implements Watcher {
   #compare(position: number, tenure: Tenure): void {
     const { id, lane } = this.#byPosition.get(position) as Known
     const { own } = this.#lifeOf(position)
-    const { stops, breaker, order } = this.#settings
-    if (!own || own.tenure !== tenure || this.#excused.has(lane) || stops !== 'never' || breaker || order !== 'key')
-      return
+    const { stops, order } = this.#settings
+    if (!own || own.tenure !== tenure || this.#excused.has(lane) || stops !== 'never' || order !== 'key') return
     this.compared++
     if (own.recorded !== own.failed)
       this.problems.push(`I11 ${id} failed ${own.failed} times in ${tenure.who}, and ${own.recorded} are recorded`)

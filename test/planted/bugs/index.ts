@@ -4,6 +4,7 @@ import { auditBugs } from './audit.ts'
 import { blockedBugs } from './blocked.ts'
 import { breakerBugs } from './breaker.ts'
 import { checkpointBugs } from './checkpoint.ts'
+import { courseBugs } from './course.ts'
 import { deathBugs } from './deaths.ts'
 import { failureBugs } from './failures.ts'
 import { foundBugs } from './found.ts'
@@ -31,4 +32,5 @@ export const bugs: readonly Bug[] = [
   ...auditBugs,
   ...actBugs,
   ...foundBugs,
+  ...courseBugs,
 ]
