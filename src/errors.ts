@@ -38,6 +38,7 @@ export const errorCodes = [
   'ENGINE_STATE',
   'LANE_HELD',
   'BREAKER_OPEN',
+  'BREAKER_UNKNOWN',
   'VERIFY_NEEDS_LOG',
   'LETTER_UNKNOWN',
   'LETTER_ENDED',

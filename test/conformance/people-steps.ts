@@ -221,7 +221,7 @@ export function breakers(knowledge: Knowledge): Step {
     name: `breaker ${name} at ${revision}`,
     run: async ({ clients: [{ breakers: store }] }) => [
       await store.save({ name, state, record: '{}' }, revision, deed),
-      await store.load(name),
+      await store.load([name]),
       await store.list(),
     ],
   }

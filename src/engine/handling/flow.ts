@@ -158,7 +158,7 @@ export class Flow {
     this.#standstill = { why, failure, since, lanes, backoff, firstAt: probeAt, isAnybodys, probes: 0, probeAt }
   }
 
-  /** The probe failed, and somebody else says when the next one is. */
+  /** When the next probe is, told from outside: by the policy of an event, or by the breaker. */
   probedUntil(waitMs: number): void {
     if (this.#standstill) this.#standstill.probeAt = this.#runtime.clock.mono() + waitMs
   }

@@ -10,9 +10,9 @@ export function memoryBreakers(connection: Connection): BreakerStore {
   const { server } = connection
   const isCurrent = (name: string, revision: number) => (server.state.breakers.get(name)?.revision ?? 0) === revision
   return {
-    load: (name) =>
+    load: (names) =>
       connection.query('breakers.load', () => ({
-        breaker: server.state.breakers.get(name),
+        breakers: names.flatMap((name) => server.state.breakers.get(name) ?? []),
         now: server.clock.now(),
       })),
     save: (breaker, revision, deed) => {
