@@ -3,6 +3,7 @@ import { handlers } from './0002-handlers.ts'
 import { redrives } from './0003-redrives.ts'
 import { rebuild } from './0004-rebuild.ts'
 import { attempts } from './0005-attempts.ts'
+import { deferred } from './0007-deferred.ts'
 
 export interface Migration {
   readonly name: string
@@ -17,4 +18,5 @@ export const migrations: readonly Migration[] = [
   { name: 'redrives', sql: redrives },
   { name: 'rebuild', sql: rebuild },
   { name: 'attempts', sql: attempts },
+  { name: 'deferred', sql: deferred },
 ]

@@ -4,6 +4,7 @@ import { handlers } from './0003-handlers.ts'
 import { redrives } from './0004-redrives.ts'
 import { rebuild } from './0005-rebuild.ts'
 import { attempts } from './0006-attempts.ts'
+import { deferred } from './0008-deferred.ts'
 
 export interface Migration {
   readonly name: string
@@ -18,4 +19,5 @@ export const migrations: readonly Migration[] = [
   { name: 'redrives', sql: redrives },
   { name: 'rebuild', sql: rebuild },
   { name: 'attempts', sql: attempts },
+  { name: 'deferred', sql: deferred },
 ]
