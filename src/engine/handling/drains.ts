@@ -63,15 +63,15 @@ export class Drains {
     const early: string[] = []
     const lanes = new Set<string>()
     const { room } = this
+    // No more of them than there is room for, however many a breaker releases: each is in a commit before it is taken up.
+    for (let free = room - this.#released.size; free > 0; free--) {
+      const lane = waits.next(now)
+      if (lane === undefined) break
+      ledger.takeUp(lane)
+      this.#released.add(lane)
+      early.push(lane)
+    }
     while (lanes.size < room) {
-      // No more of them than there is room for, however many a breaker lets go: each costs a commit before it is taken up.
-      const released = this.#released.size < room ? waits.next(now) : undefined
-      if (released !== undefined) {
-        ledger.takeUp(released)
-        this.#released.add(released)
-        early.push(released)
-        continue
-      }
       const lane = due.take(now)
       if (lane === undefined) break
       const waitMs = redriving.paceOf(partition.held.get(lane)?.redrive)?.waitMs(now) ?? 0

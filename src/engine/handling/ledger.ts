@@ -311,9 +311,9 @@ export class Ledger {
     this.#redriven.set(lane, { redrive, lane, letters: before + letters, state })
   }
 
-  #leave({ redrive: _, ...hold }: HeldLane): void {
+  #leave(hold: HeldLane): void {
     this.#progress(hold.lane, 0, 'deferred')
-    this.#hang(hold)
+    this.#hang({ ...hold, redrive: undefined })
   }
 
   #hang(hold: HeldLane): void {
