@@ -52,7 +52,7 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     healedGaps: looks.filter(({ value }) => value.isFilled).length,
     unknownCommits: (network.unheard.get('subscriptions.commit') ?? 0) + (network.unheard.get('perform.commit') ?? 0),
     breakerOpenings: effectsOf<boolean>(history, 'breakers.save').filter(
-      ({ about, value }) => value && (about[0] as { state: { state: string } }).state.state === 'open',
+      ({ about, value }) => value === true && (about[0] as { state: { state: string } }).state.state === 'open',
     ).length,
     crashPoison: accepted.flatMap(({ commit }) => commit.held).filter(({ failure }) => failure?.code === 'EVENT_DEADLY')
       .length,

@@ -95,6 +95,8 @@ export interface StepsSettings {
   readonly debates?: boolean
   /** Whether the bad source does not answer now and then. */
   readonly silences?: boolean
+  /** Whether operators isolate and reset breakers, and act on lanes that wait for one. */
+  readonly operates?: boolean
   /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
   readonly settles?: boolean
 }
@@ -200,6 +202,11 @@ export class StepsApp implements App {
       ...(isStanding ? ['calls'] : []),
     ]
     return this.names.filter((name) => !standing.includes(name))
+  }
+
+  get operatesBreakers(): boolean {
+    const { breaker, operates = false } = this.#settings
+    return breaker && operates
   }
 
   /** Nobody waits for ever for what was asked for. */
