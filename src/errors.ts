@@ -41,6 +41,7 @@ export const errorCodes = [
   'LANE_HELD',
   'ROW_AHEAD',
   'BREAKER_OPEN',
+  'BREAKER_UNKNOWN',
   'VERIFY_NEEDS_LOG',
   'LETTER_UNKNOWN',
   'LETTER_ENDED',

@@ -258,7 +258,7 @@ describe('createBreaker', () => {
     const own = createMemoryBreakerStore()
     const breaker = createBreaker({ store: { breakers: own }, name: 'mail', processId: 'p1' })
     await expect(breaker.call(broken)).rejects.toBe(down)
-    expect((await own.load('mail')).breaker?.record).toContain('"p1"')
+    expect((await own.load(['mail'])).breakers[0]?.record).toContain('"p1"')
     await breaker.close()
   })
 

@@ -19,6 +19,96 @@ function createWorld(options: Partial<BreakersOptions> = {}) {
   return { runtime, store, breakers, changes, fail }
 }
 
+describe('a look at breakers', () => {
+  function createLooking(options: Partial<BreakersOptions> = {}) {
+    const runtime = createVirtualRuntime()
+    const shared = createMemoryBreakerStore(runtime)
+    const loads: (readonly string[])[] = []
+    const counted = {
+      ...shared,
+      load: (names: readonly string[]) => {
+        loads.push(names)
+        return shared.load(names)
+      },
+    }
+    const breakers = createBreakers({ store: { breakers: counted }, runtime, processId: 'a', ...options })
+    const other = createBreakers({ store: { breakers: shared }, runtime, processId: 'b' })
+    return { runtime, loads, breakers, other }
+  }
+
+  it('reads all of them in one statement, once for all who look at the same time', async () => {
+    const { breakers, loads, runtime } = createLooking()
+    const both = await Promise.all([breakers.look(['x', 'y'], settings), breakers.look(['y', 'x', 'z'], settings)])
+    expect(loads).toEqual([['x', 'y'], ['z']])
+    expect(both.map((found) => [...found.keys()])).toEqual([
+      ['x', 'y'],
+      ['y', 'x', 'z'],
+    ])
+    await runtime.advance(399)
+    await breakers.look(['x', 'y', 'z'], settings)
+    expect(loads).toHaveLength(2)
+    await runtime.advance(1)
+    await breakers.look(['x', 'y', 'z'], settings)
+    expect(loads).toHaveLength(3)
+  })
+
+  it('sees what an operator did elsewhere, and what may be tried when', async () => {
+    const { breakers, other, runtime } = createLooking()
+    const lookOf = async (name: string) => {
+      await runtime.advance(500)
+      return (await breakers.look([name], settings)).get(name)
+    }
+    const elsewhere = other.get('x', settings)
+    expect(await lookOf('x')).toEqual({ entry: 'closed' })
+    for (const _ of [1, 2]) await elsewhere.report(await elsewhere.enter(), false)
+    expect(await lookOf('x')).toEqual({ entry: 'open', afterMs: 29_500 })
+    expect((await breakers.get('x', settings).enter()).entry).toBe('open')
+    await elsewhere.isolate('ada', 'they asked us to')
+    expect(await lookOf('x')).toEqual({ entry: 'open', afterMs: 10_000 })
+    await elsewhere.reset('ada')
+    expect(await lookOf('x')).toEqual({ entry: 'closed' })
+    for (const _ of [1, 2]) await elsewhere.report(await elsewhere.enter(), false)
+    await runtime.advance(30_000)
+    expect(await lookOf('x')).toEqual({ entry: 'probe' })
+    // To look is not to ask for it.
+    expect((await elsewhere.enter()).entry).toBe('probe')
+    expect(await lookOf('x')).toEqual({ entry: 'open', afterMs: 1_000 })
+  })
+
+  it('does not take what this process saved since for older than it is', async () => {
+    const runtime = createVirtualRuntime()
+    const shared = createMemoryBreakerStore(runtime)
+    const late = Promise.withResolvers<void>()
+    let isLate = false
+    const slow = {
+      ...shared,
+      load: async (names: readonly string[]) => {
+        const answer = await shared.load(names)
+        if (isLate) await late.promise
+        return answer
+      },
+    }
+    const breakers = createBreakers({ store: { breakers: slow }, runtime, processId: 'a' })
+    const one = breakers.get('x', settings)
+    const entries = [await one.enter(), await one.enter()]
+    await runtime.advance(500)
+    isLate = true
+    const looking = breakers.look(['x'], settings)
+    for (const entry of entries) await one.report(entry, false)
+    late.resolve()
+    expect((await looking).get('x')).toMatchObject({ entry: 'open' })
+    expect(await one.state()).toMatchObject({ state: 'open' })
+  })
+
+  it('leaves out what could not be read, and never throws', async () => {
+    const failing = { ...createMemoryBreakerStore(), load: () => Promise.reject(new Error('away')) }
+    const breakers = createBreakers({ store: { breakers: failing }, processId: 'a' })
+    expect(await breakers.look(['x'], settings)).toEqual(new Map())
+    await breakers.close()
+    expect(await breakers.look(['x'], settings)).toEqual(new Map())
+  })
+})
+
 describe('the breakers of a process', () => {
   it('are one for each name', async () => {
     const { breakers, fail, changes } = createWorld()
@@ -94,7 +184,7 @@ describe('the breakers of a process', () => {
     const entry = await one.enter()
     await breakers.close()
     await one.report(entry, false)
-    expect((await store.breakers.load('one')).breaker?.revision).toBe(1)
+    expect((await store.breakers.load(['one'])).breakers[0]?.revision).toBe(1)
     expect(() => breakers.get('one', settings)).toThrow(expect.objectContaining({ code: 'ENGINE_STATE' }))
   })
 })

@@ -49,7 +49,7 @@ describe('what is asked of the store', () => {
     const entries = await Promise.all(Array.from({ length: 100 }, () => breaker.enter()))
     await Promise.all(entries.map((entry) => breaker.report(entry, false)))
     expect(calls).toEqual({ load: 1, save: 1 })
-    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":100')
+    expect((await world.store.load(['mail'])).breakers[0]?.record).toContain('"failures":100')
   })
 
   it('is a read a second while it is open, however many ask', async () => {

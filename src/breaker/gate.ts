@@ -8,7 +8,7 @@ import type {
   BreakerState,
   CallOptions,
 } from './breaker.ts'
-import type { BreakerStore } from './breaker-store.ts'
+import type { BreakerRecord, BreakerStore } from './breaker-store.ts'
 import { callThrough } from './call.ts'
 import { admitsProbe, type Circuit, closedCircuit, holdsProbe, stateOf, tallyOf } from './circuit.ts'
 import { createToken, isOnce, shut } from './entry.ts'
@@ -26,6 +26,9 @@ export interface GateOptions {
   readonly counts: (error: unknown) => boolean
   readonly hooks: BreakerHooks
 }
+
+/** Whether a call may go out now: any call, one probe, or none for so long. */
+export type Outlook = { readonly entry: 'closed' | 'probe' } | { readonly entry: 'open'; readonly afterMs: number }
 
 /**
  * Two circuits, one machine. The *shared* one lies in the store and rules when it is not closed. The *own* one is in this process's
@@ -110,6 +113,25 @@ export class Gate implements Breaker {
 
   close(): Promise<void> {
     return this.#mirror.close()
+  }
+
+  isYounger(ms: number): boolean {
+    return this.#mirror.isYounger(ms)
+  }
+
+  learn(breaker: BreakerRecord | undefined, now: number, readAt: number): Promise<void> {
+    return this.#mirror.learn(breaker, now, readAt)
+  }
+
+  /** What `enter` would answer, by what is known. It asks for no probe and changes nothing. */
+  outlook(): Outlook {
+    const { circuit, isDown } = this.#mirror
+    const now = this.#mirror.now()
+    const isOwn = circuit.state !== 'isolated' && (isDown || circuit.state === 'closed')
+    const ruling = isOwn ? this.#own : circuit
+    if (ruling.state === 'closed') return { entry: 'closed' }
+    if (admitsProbe(ruling, isOwn ? this.#ownSettings : this.#options.settings, now)) return { entry: 'probe' }
+    return { entry: 'open', afterMs: shut(ruling, now).afterMs }
   }
 
   /** From memory; undefined when there is a probe to be had of the shared circuit. */

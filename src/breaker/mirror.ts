@@ -1,6 +1,6 @@
 import { StoreError } from '../errors.ts'
-import type { Runtime } from '../runtime/ports.ts'
-import type { BreakerStore } from './breaker-store.ts'
+import type { Runtime, Timers } from '../runtime/ports.ts'
+import type { BreakerRecord, BreakerStore } from './breaker-store.ts'
 import { type Circuit, closedCircuit, readCircuit, stateOf } from './circuit.ts'
 
 export interface MirrorOptions {
@@ -64,7 +64,25 @@ export class Mirror {
     if (!this.isDown) await this.#refreshing
   }
 
-  /** Changes the shared circuit. Never throws; false when the store could not, or when others were quicker all the time. */
+  /** Whether the store was asked less than so long ago. */
+  isYounger(ms: number): boolean {
+    return this.#options.runtime.clock.mono() - this.#triedAt < ms
+  }
+
+  /**
+   * Takes what a read of several breakers found in the store. In its turn, and not if it is older than what is known: while that read was
+   * under way this process may have saved something itself. Never throws.
+   */
+  async learn(breaker: BreakerRecord | undefined, now: number, readAt: number): Promise<void> {
+    if (this.#isClosed) return
+    await this.#serially(() =>
+      this.#try(async () => {
+        if ((breaker?.revision ?? 0) >= this.#revision) this.#take(breaker, now, readAt, false)
+      }),
+    )
+  }
+
+  /** Changes the shared circuit. Never throws; false when the store could not, or when other processes were first all the time. */
   async act(change: (circuit: Circuit, now: number) => Circuit): Promise<boolean> {
     if (this.isDown || this.#isClosed) return false
     return this.#serially(async () => !this.isDown && this.#try(() => this.#change(change)))
@@ -83,7 +101,7 @@ export class Mirror {
   }
 
   #isFresh(): boolean {
-    return this.#options.runtime.clock.mono() - this.#triedAt < freshMs
+    return this.isYounger(freshMs)
   }
 
   async #serially<T>(work: () => Promise<T>): Promise<T> {
@@ -122,7 +140,7 @@ export class Mirror {
       const next = change(this.circuit, this.now())
       if (next === this.circuit) return
       const breaker = { name, state: stateOf(next), record: JSON.stringify(next) }
-      if (await this.#within(store.save(breaker, this.#revision))) {
+      if (await answered(store.save(breaker, this.#revision), runtime.timers)) {
         this.#triedAt = runtime.clock.mono()
         return this.#learn(next, this.#revision + 1)
       }
@@ -134,14 +152,18 @@ export class Mirror {
 
   async #load({ isPerson = false } = {}): Promise<void> {
     const { name, store, runtime } = this.#options
-    const { breaker, now } = await this.#within(store.load(name))
-    this.#triedAt = runtime.clock.mono()
-    this.#offset = now - this.#triedAt
+    const { breakers, now } = await answered(store.load([name]), runtime.timers)
+    this.#take(breakers[0], now, runtime.clock.mono(), isPerson)
+  }
+
+  #take(breaker: BreakerRecord | undefined, now: number, readAt: number, isPerson: boolean): void {
+    this.#triedAt = readAt
+    this.#offset = now - readAt
     this.#learn(breaker ? this.#read(breaker.record, isPerson) : closedCircuit(), breaker?.revision ?? 0)
     this.#hasRead = true
   }
 
-  /** A person's act replaces the record as a whole, so it mends one that can't be read. */
+  /** An operator's act replaces the record as a whole, also one that can't be read. */
   #read(record: string, isPerson: boolean): Circuit {
     try {
       return readCircuit(this.#options.name, record)
@@ -157,24 +179,29 @@ export class Mirror {
     this.circuit = circuit
     this.#options.onCircuit(from, circuit)
   }
+}
 
-  async #within<T>(work: Promise<T>): Promise<T> {
-    const answered = new AbortController()
-    const late = this.#options.runtime.timers.sleep(patienceMs, answered.signal).then((): never => {
-      throw new StoreError('STORE_UNAVAILABLE', `The store did not answer within ${patienceMs} ms.`)
-    })
-    try {
-      return await Promise.race([work, late])
-    } finally {
-      answered.abort()
-    }
+/** What the store answers, or an error when it takes too long. */
+export async function answered<T>(work: Promise<T>, timers: Timers): Promise<T> {
+  const done = new AbortController()
+  const late = timers.sleep(patienceMs, done.signal).then((): never => {
+    throw new StoreError('STORE_UNAVAILABLE', `The store did not answer within ${patienceMs} ms.`)
+  })
+  try {
+    return await Promise.race([work, late])
+  } finally {
+    done.abort()
   }
 }
 
 class Outrun extends StoreError {
   constructor(name: string) {
-    super('STORE_BUSY', `Others changed the breaker ${JSON.stringify(name)} each time that we wanted to.`, {
-      hint: 'Try again.',
-    })
+    super(
+      'STORE_BUSY',
+      `Other processes changed the breaker ${JSON.stringify(name)} at the same time, again and again.`,
+      {
+        hint: 'Try again.',
+      },
+    )
   }
 }

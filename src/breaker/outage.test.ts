@@ -194,7 +194,7 @@ describe('a store that comes back', () => {
     await world.advance(1_000)
     await a.breaker.enter()
     await world.advance(0)
-    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":4')
+    expect((await world.store.load(['mail'])).breakers[0]?.record).toContain('"failures":4')
     expect(await a.fail(2)).toEqual(['closed', 'open'])
   })
 })
@@ -211,7 +211,7 @@ describe('a failure that could not be told', () => {
     await world.advance(1_000)
     await a.breaker.enter()
     await world.advance(0)
-    expect((await world.store.load('mail')).breaker?.record).toContain('"failures":1')
+    expect((await world.store.load(['mail'])).breakers[0]?.record).toContain('"failures":1')
   })
 
   it('is a change all the same, told at once', async () => {

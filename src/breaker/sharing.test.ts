@@ -156,7 +156,7 @@ describe('with a quorum of two', () => {
     await a.breaker.forget(probe)
     expect(await a.succeed(2)).toEqual(['probe', 'closed'])
     expect(await a.breaker.state()).toEqual({ state: 'closed' })
-    expect((await world.store.load('mail')).breaker?.record).toContain('"tallies":{}')
+    expect((await world.store.load(['mail'])).breakers[0]?.record).toContain('"tallies":{}')
   })
 
   it('a second process that fails opens it for all', async () => {

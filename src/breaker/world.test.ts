@@ -148,7 +148,7 @@ it('never has more probes under way than it may, and lets nobody through for lon
     fc.asyncProperty(options, moments(act), async (given, sequence) => {
       const world = await live(given, sequence, async ({ calls, store, runtime, history }, entries) => {
         const now = runtime.clock.now()
-        const { breaker } = await store.load('mail')
+        const [breaker] = (await store.load(['mail'])).breakers
         const state = breaker?.state.state ?? 'closed'
         const record = breaker ? (JSON.parse(breaker.record) as { era: number }) : { era: 0 }
         const probes = [...calls].filter(

@@ -12,7 +12,7 @@ import { count, laneName, many, span } from './output/words.ts'
 const shownFailures = 20
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** Sees a redrive through: whoever owns the lanes carries it out, or this process if nobody does. */
+/** Sees a redrive through: the owners of the lanes carry it out, or this process if no engine runs. */
 export async function followRedrive(
   ctx: Context,
   operator: Operator,
@@ -46,18 +46,19 @@ export async function followRedrive(
 
 function progressOf(report: RedriveProgressReport): string {
   const { redrive, lanesDone, lanes, lettersPerSecond, letters, etaSeconds } = report
-  const { failed } = redrive.byState
+  const { failed, deferred } = redrive.byState
   const parts = [
     `${redrive.act} ${bar(lanesDone, lanes)} lanes`,
     `${count(letters)} letters`,
     `${count(Math.round(lettersPerSecond))}/s`,
     ...(etaSeconds === undefined || report.isOver ? [] : [`ETA ${span(etaSeconds)}`]),
     ...(failed > 0 ? [`${count(failed)} failed`] : []),
+    ...(deferred > 0 ? [`${count(deferred)} deferred`] : []),
   ]
   return parts.join('  ')
 }
 
-/** What came of it, with what failed. 3 when not all of it went through. */
+/** What came of it, with what failed. 3 when not all of it was processed. */
 export async function redriveResult(
   operator: Operator,
   redrive: Redrive,
@@ -85,7 +86,7 @@ export async function redriveResult(
       )
       const parts = Object.entries(byState).filter(([, value]) => value > 0)
       out.data(
-        `  ${many(lanes, 'lane')}: ${parts.map(([state, value]) => `${count(value)} ${state}`).join(', ')}; ${many(letters, 'letter')} brought to an end`,
+        `  ${many(lanes, 'lane')}: ${parts.map(([state, value]) => `${count(value)} ${state}`).join(', ')}; ${many(letters, 'letter')} processed`,
       )
       if (redrive.endedReason !== undefined) out.data('  ', redrive.endedReason)
       for (const { lane, heldAt, failure } of failures)
@@ -99,6 +100,8 @@ export async function redriveResult(
         )
       if (byState.failed > failures.length) out.data(`  … and ${count(byState.failed - failures.length)} more`)
       if (byState.failed > 0) out.talk(dim('Next: '), `holdfast dlq incidents ${redrive.subscription}`)
+      if (byState.deferred > 0)
+        out.talk(dim('Next: '), 'holdfast breakers list --open; to try them now: holdfast breakers reset <breaker>')
     },
     exit: isGood ? 0 : 3,
   }

@@ -55,7 +55,7 @@ export type ReviseOutcome =
   | { readonly outcome: 'unknown' }
   /** It is resolved or discarded. */
   | { readonly outcome: 'ended' }
-  /** Its lane is about to be tried: it has a redrive, or is not parked. */
+  /** Its lane is about to be tried: it has a redrive, or is neither parked nor waiting for a breaker. */
   | { readonly outcome: 'busy' }
   /** There is nothing to take back. */
   | { readonly outcome: 'unrevised' }
@@ -103,7 +103,7 @@ export interface LetterStore {
     readonly fingerprint?: string
     readonly limit: number
   }): Promise<readonly Incident[]>
-  /** Replaces what is tried of a held letter whose lane is parked. */
+  /** Replaces what is tried of a held letter whose lane is parked, or waits for a breaker. */
   revise(letter: LetterName, body: string, deed: Deed): Promise<ReviseOutcome>
   /** Takes the newest revision back: the one before it counts again, or the event as it came. */
   unrevise(letter: LetterName, deed: Deed): Promise<ReviseOutcome>

@@ -207,6 +207,30 @@ describe('a breaker for each endpoint', () => {
   })
 })
 
+describe('the number of an attempt', () => {
+  it.for([
+    ['one for the handler', whole],
+    ['one for each endpoint', perEndpoint],
+  ] as const)('does not grow when the breaker refuses it: %s', async ([, options]) => {
+    await using world = await createWorld()
+    await fill(world, ['x/1'], 2)
+    const name = 'key' in options.breaker ? 'notify:x' : 'notify'
+    const breaker = createBreaker({ store: world.store, name, ...world.runtime })
+    await breaker.isolate('ada', 'not yet')
+    const { handler, calls } = noting(world, undefined, options)
+    const first = world.engine([handler], calm(world))
+    await run(world, first, 10 * minute)
+    await first.stop()
+    const second = world.engine([handler], calm(world))
+    await run(world, second, 10 * minute)
+    expect(calls).toEqual([])
+    await breaker.reset('ada')
+    await world.runtime.advance(2_000)
+    expect(calls.map(({ ctx }) => ctx.attempt)).toEqual([1, 1])
+    await breaker.close()
+  })
+})
+
 describe('two processes', () => {
   it('share a breaker: what one has found out, the other need not', async () => {
     await using world = await createWorld()

@@ -244,7 +244,7 @@ describe('a redrive of a handler', () => {
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
 
-  it('burns nothing while a breaker is open, and goes on when it is closed', async () => {
+  it('stops at an open breaker, burns nothing, and its lanes continue when that closes', async () => {
     await using world = await createWorld()
     const keys = keysOf(6, 'x')
     await fill(world, keys, 2)
@@ -268,13 +268,17 @@ describe('a redrive of a handler', () => {
     const id = await ask(world.store, 'notify')
     await world.runtime.advance(120_000)
     // The first one opened it, which was its failure; the others wait.
-    expect(states(await found(world.store, id))).toEqual({ failed: 1, running: 5 })
+    const stopped = await found(world.store, id)
+    expect(states(stopped)).toEqual({ failed: 1, deferred: 5 })
+    expect(stopped).toMatchObject({
+      status: 'stopped',
+      endedReason: '5 lanes wait for an open breaker and continue when it closes',
+    })
     expect((await heldOf(engine, 'notify')).filter(({ status }) => status === 'waiting')).toHaveLength(5)
     state = 'well'
     await world.runtime.advance(120_000)
-    const done = await found(world.store, id)
-    expect(states(done)).toEqual({ failed: 1, done: 5 })
-    expect(done.status).toBe('done')
+    expect(await found(world.store, id)).toEqual(stopped)
+    expect((await heldOf(engine, 'notify')).map(({ status }) => status)).toEqual(['parked', 'queued'])
     for (const key of keys.slice(1)) expect(callsOf(key).slice(-2)).toEqual([1, 2])
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
@@ -304,7 +308,8 @@ describe('a redrive of a handler', () => {
     const { byState } = await found(world.store, id)
     expect(byState.done).toBe(20)
     expect(byState.pending).toBe(0)
-    expect(byState.running).toBeGreaterThan(100)
+    expect(byState).toMatchObject({ running: 0, failed: 120 - byState.deferred })
+    expect(byState.deferred).toBeGreaterThan(100)
   })
 
   it('waits for the end of an outage, with its lanes as they are', async () => {

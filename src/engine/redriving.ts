@@ -1,4 +1,5 @@
 import type { HeldLane } from '../dead-letter/letter.ts'
+import { isActedOn } from '../redrive/acts.ts'
 import type { RedriveTask } from '../redrive/redrive.ts'
 import { Pace } from './pace.ts'
 import type { WorkerParts } from './worker.ts'
@@ -90,8 +91,7 @@ export class Redriving {
 
 /** Whether a lane still stands where it stood when the set was frozen. */
 export function fits({ act, position }: RedriveTask, hold: HeldLane | undefined): hold is HeldLane {
-  if (hold?.headPosition !== position) return false
-  return act === 'skip' ? hold.status === 'waiting' && hold.breaker === undefined : hold.status !== 'waiting'
+  return hold?.headPosition === position && isActedOn(act, hold)
 }
 
 /** Whether the head is to be left out rather than tried. */

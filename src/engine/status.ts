@@ -26,7 +26,7 @@ export interface BreakerStatus {
 /** A held lane, with what it waits for and for how long. */
 export interface LaneStatus extends LaneSummary {
   readonly ageSeconds: number
-  /** The version that has not come yet, for a lane that waits. */
+  /** The version that has not come yet, for a lane that waits for one; `breaker` is the other thing a lane can wait for. */
   readonly missingVersion: number | undefined
 }
 
@@ -131,7 +131,8 @@ async function partitionStatus(
 }
 
 function laneStatus(lane: LaneSummary, now: number): LaneStatus {
-  const missing = lane.status === 'waiting' ? (lane.done ?? 0) + 1 : undefined
+  const isGap = lane.status === 'waiting' && lane.breaker === undefined
+  const missing = isGap ? (lane.done ?? 0) + 1 : undefined
   return { ...lane, ageSeconds: secondsSince(lane.since, now), missingVersion: missing }
 }
 

@@ -81,7 +81,12 @@ export async function nothingToDo(
   }
   const { lanes, byStatus } = await store.letters.stats(subscription)
   const held = (['parked', 'retrying', 'waiting'] as const).map((status) => `${byStatus[status] ?? 0} ${status}`)
-  const wanted = act === 'skip' ? 'that waits for a version' : 'that is parked or retrying'
+  const wanted = {
+    redrive: 'that is parked or retrying',
+    discard: 'that is parked, retrying or waiting for a breaker',
+    resolve: 'that is parked, retrying or waiting for a breaker',
+    skip: 'that waits for a version',
+  }[act]
   return new HoldfastError('REDRIVE_NOTHING', `No lane of ${subscription} has such a head ${wanted}.`, {
     hint: lanes === 0 ? 'None of its lanes is held.' : `It has ${lanes} held lanes: ${held.join(', ')}.`,
   })

@@ -1,31 +1,78 @@
+import type { BreakerState } from '../breaker/breaker.ts'
+import type { BreakerRecord } from '../breaker/breaker-store.ts'
 import { type Circuit, closedCircuit, readCircuit, stateOf } from '../breaker/circuit.ts'
 import { type Input, step } from '../breaker/machine.ts'
 import { checkBreakerName } from '../breaker/name.ts'
 import { breakerSettings } from '../breaker/settings.ts'
-import { StoreError } from '../errors.ts'
+import { HoldfastError, StoreError } from '../errors.ts'
+import { nearest } from '../runtime/nearest.ts'
+import { checkOptions } from '../runtime/options.ts'
 import type { OperatorParts } from './parts.ts'
 
 const mostSaves = 10
-// An act of a person depends on none of them.
+// An act of an operator depends on none of them.
 const settings = breakerSettings()
 
-export async function isolateBreaker(parts: OperatorParts, name: string, given: string): Promise<void> {
+export interface IsolateOptions {
+  /** Also one that the store does not have, because no call of it has failed yet. Default: false. */
+  readonly new?: boolean
+}
+
+export async function findBreaker(
+  parts: OperatorParts,
+  given: string,
+  options?: IsolateOptions,
+): Promise<BreakerState> {
+  const mayBeNew = isNewAllowed(options, 'breaker')
+  const name = checkBreakerName(given)
+  const { breakers } = await parts.store.breakers.load([name])
+  await checkKnown(parts, name, breakers[0], mayBeNew)
+  return breakers[0]?.state ?? { state: 'closed' }
+}
+
+export async function isolateBreaker(
+  parts: OperatorParts,
+  name: string,
+  given: string,
+  options?: IsolateOptions,
+): Promise<void> {
+  const mayBeNew = isNewAllowed(options, 'isolateBreaker')
   const reason = parts.reasonOf(given)
-  await change(parts, name, reason, 'breaker.isolate', { input: 'isolate', by: parts.by, reason })
+  const deed = { act: 'breaker.isolate', reason, mayBeNew }
+  await change(parts, name, deed, { input: 'isolate', by: parts.by, reason })
 }
 
 export async function resetBreaker(parts: OperatorParts, name: string, given: string): Promise<void> {
-  const reason = parts.reasonOf(given)
-  await change(parts, name, reason, 'breaker.reset', { input: 'reset', by: parts.by })
+  const deed = { act: 'breaker.reset', reason: parts.reasonOf(given), mayBeNew: false }
+  await change(parts, name, deed, { input: 'reset', by: parts.by })
+}
+
+function isNewAllowed(options: IsolateOptions = {}, what: string): boolean {
+  checkOptions(options, what, ['new'])
+  if (options.new === undefined || typeof options.new === 'boolean') return options.new === true
+  throw new HoldfastError('OPTION_INVALID', `new is of type ${typeof options.new}.`, { hint: 'Give true or false.' })
+}
+
+interface Change {
+  readonly act: string
+  readonly reason: string
+  readonly mayBeNew: boolean
 }
 
 /** Engines use it all the time, so the save may come too late; then it is read again. */
-async function change(parts: OperatorParts, given: string, reason: string, act: string, input: Input): Promise<void> {
+async function change(
+  parts: OperatorParts,
+  given: string,
+  { act, reason, mayBeNew }: Change,
+  input: Input,
+): Promise<void> {
   const { breakers } = parts.store
   const { timers, random } = parts.runtime
   const name = checkBreakerName(given)
   for (let saves = 0; saves < mostSaves; saves++) {
-    const { breaker, now } = await breakers.load(name)
+    const { breakers: found, now } = await breakers.load([name])
+    const [breaker] = found
+    await checkKnown(parts, name, breaker, mayBeNew)
     const circuit = breaker ? readable(name, breaker.record) : closedCircuit()
     const next = step(circuit, input, settings, now)
     const details = { before: circuit.state, after: next.state }
@@ -36,14 +83,34 @@ async function change(parts: OperatorParts, given: string, reason: string, act: 
   }
   throw new StoreError(
     'STORE_BUSY',
-    `Others changed the breaker ${JSON.stringify(name)} each time that we wanted to.`,
-    {
-      hint: 'Try again.',
-    },
+    `Other processes changed the breaker ${JSON.stringify(name)} at the same time, again and again.`,
+    { hint: 'Try again.' },
   )
 }
 
-/** A person's act replaces the record as a whole, so it mends one that can't be read. */
+/** An act on a misspelled name would change nothing that is called, and would look as if it had. */
+async function checkKnown(
+  { store, subscriptions }: OperatorParts,
+  name: string,
+  breaker: BreakerRecord | undefined,
+  mayBeNew: boolean,
+): Promise<void> {
+  // A handler that has one breaker for all events has it under its own name, also before the first event.
+  const declared = [...subscriptions.values()].flatMap(({ consumer }) =>
+    consumer.kind === 'handler' && consumer.breaker && !consumer.breaker.key ? consumer.name : [],
+  )
+  if (breaker || mayBeNew || declared.includes(name)) return
+  const known = (await store.breakers.list()).map((one) => one.name)
+  const meant = nearest(name, [...new Set([...known, ...declared])])
+  throw new HoldfastError('BREAKER_UNKNOWN', `There is no breaker ${JSON.stringify(name)}. Nothing was done.`, {
+    hint:
+      meant === undefined
+        ? 'List them: holdfast breakers list. One that never failed is not in the store: it is isolated with `new: true` (`--new`).'
+        : `Did you mean ${meant}?`,
+  })
+}
+
+/** An operator's act replaces the record as a whole, also one that can't be read. */
 function readable(name: string, record: string): Circuit {
   try {
     return readCircuit(name, record)

@@ -103,7 +103,7 @@ export async function dryRun(
   await checkNamed(parts, name, act, selection)
   const lanes: DryLane[] = []
   let isWhole = true
-  for await (const { lane, partition } of headsOf(parts.store, name, filter)) {
+  for await (const { lane, partition } of headsOf(parts.store, subscription, act, filter)) {
     if (left === 0 || signal?.aborted) {
       isWhole = false
       break

@@ -1,20 +1,30 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
+import { isActedOn } from '../redrive/acts.ts'
+import type { RedriveAct } from '../redrive/redrive.ts'
 import type { Store } from '../store.ts'
+import type { Subscription } from '../subscription/subscription.ts'
 
 const perPage = 200
 
-/** The heads that an act would be about, in the order in which they would be taken. A letter that is parked or retrying is the head of its lane. */
+/**
+ * The heads that an act would be about, in the order in which they would be taken. A letter that is parked, retrying or waiting is the head of
+ * its lane; what a handler has waiting waits for a breaker.
+ */
 export async function* headsOf(
   store: Store,
-  subscription: string,
+  { name: subscription, consumer }: Subscription,
+  act: RedriveAct,
   { status, ...given }: LetterFilter,
 ): AsyncGenerator<DeadLetter> {
+  const breaker = consumer.kind === 'handler' ? 'any' : undefined
   const { lane, position } = given
   // The head of a lane is found by its position, however many letters there are.
   const held = lane !== undefined && position === undefined ? await store.letters.lane(subscription, lane) : undefined
   const filter = held ? { ...given, position: held.headPosition } : given
-  const statuses = (['parked', 'retrying'] as const).filter((wanted) => (status ?? wanted) === wanted)
+  const statuses = (['parked', 'retrying', 'waiting'] as const).filter(
+    (wanted) => (status ?? wanted) === wanted && isActedOn(act, { status: wanted, breaker }),
+  )
   const walks = statuses.map((wanted) => walk(store, subscription, { ...filter, status: wanted }))
   const next = await Promise.all(walks.map(async (heads) => (await heads.next()).value))
   for (;;) {

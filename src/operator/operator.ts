@@ -8,7 +8,8 @@ import type { Selected } from '../redrive/selected.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { ResetReport } from '../subscription/subscription-store.ts'
 import { ask, select } from './ask.ts'
-import { isolateBreaker, resetBreaker } from './breakers.ts'
+import type { BreakerState } from '../breaker/breaker.ts'
+import { findBreaker, type IsolateOptions, isolateBreaker, resetBreaker } from './breakers.ts'
 import { type Purged, type PurgeOptions, pause, purge, purgeable, reset, resume } from './deeds.ts'
 import { type DryRun, type DryRunOptions, dryRun } from './dry-run.ts'
 import { type ExportOptions, exportLetters } from './export.ts'
@@ -118,8 +119,14 @@ export interface Operator {
   resume(subscription: string, reason: string): Promise<void>
   /** Empties a projection and begins it anew, see `Engine.reset`. */
   reset(subscription: string, reason: string): Promise<ResetReport>
-  /** Opens a breaker for all processes until somebody resets it. */
-  isolateBreaker(name: string, reason: string): Promise<void>
+  /** As all processes share it. Throws `BREAKER_UNKNOWN`, as do the next two; then nothing was done. */
+  breaker(name: string, options?: IsolateOptions): Promise<BreakerState>
+  /**
+   * Opens a breaker for all processes until an operator resets it. Every process follows within a second. A name that the store does not have
+   * is refused, because it may be misspelled; with `new: true` a breaker is isolated that never failed.
+   */
+  isolateBreaker(name: string, reason: string, options?: IsolateOptions): Promise<void>
+  /** Closes it for all processes. What waits for it is tried within a second, however long its cooldown was. */
   resetBreaker(name: string, reason: string): Promise<void>
   purgeable(subscription: string, options?: Pick<PurgeOptions, 'olderThan'>): Promise<number>
   purge(subscription: string, options: PurgeOptions): Promise<Purged>
@@ -218,7 +225,8 @@ export function createOperator(options: OperatorOptions): Operator {
     pause: (subscription, reason) => pause(parts, subscription, reason),
     resume: (subscription, reason) => resume(parts, subscription, reason),
     reset: (subscription, reason) => reset(parts, subscription, reason),
-    isolateBreaker: (name, reason) => isolateBreaker(parts, name, reason),
+    breaker: (name, given) => findBreaker(parts, name, given),
+    isolateBreaker: (name, reason, given) => isolateBreaker(parts, name, reason, given),
     resetBreaker: (name, reason) => resetBreaker(parts, name, reason),
     purgeable: (subscription, given) => purgeable(parts, subscription, given),
     purge: (subscription, given) => purge(parts, subscription, given),

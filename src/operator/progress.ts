@@ -13,7 +13,7 @@ export interface RedriveProgressReport {
   /** Lanes that have their end, of all there are. */
   readonly lanesDone: number
   readonly lanes: number
-  /** How many letters were brought to an end, and how many in a second lately; 0 when nothing moves. */
+  /** How many letters were processed, and how many in a second lately; 0 when nothing moves. */
   readonly letters: number
   readonly lettersPerSecond: number
   readonly lanesPerSecond: number
@@ -37,7 +37,7 @@ export interface RedriveLaneReport {
   readonly position: number
   readonly state: RedriveLaneState
   readonly letters: number
-  /** Where the lane is held now, and why; only of one that failed, and undefined when it flows by now. */
+  /** Where the lane is held now, and why; only of one that failed or was deferred, and undefined when it flows by now. */
   readonly heldAt: number | undefined
   readonly failure: Failure | undefined
   /** The letter it is held at: `redactFailure` wants its payload. */
@@ -117,8 +117,8 @@ export async function redriveLanes(
   )
   const reports: RedriveLaneReport[] = []
   for (const { ordinal, lane, partition, position, state: at, letters: ended } of lanes) {
-    // Only of what failed; a redrive may have a hundred thousand lanes that went through.
-    const held = at === 'failed' ? await letters.lane(subscription, lane) : undefined
+    // Only of what was not processed; a redrive may have a hundred thousand lanes that were.
+    const held = at === 'failed' || at === 'deferred' ? await letters.lane(subscription, lane) : undefined
     const [head] = held ? await letters.list({ subscription, partition, position: held.headPosition, limit: 1 }) : []
     reports.push({
       ordinal,

@@ -130,8 +130,8 @@ function numberOf(outcome: ReviseOutcome, letter: DeadLetter): number {
     case 'ended':
       throw ended(letter)
     case 'busy':
-      throw new HoldfastError('LETTER_BUSY', `${titleOf(letter)} is about to be tried: its lane is not parked.`, {
-        hint: 'Wait until it was tried, or cancel the redrive that it is in.',
+      throw new HoldfastError('LETTER_BUSY', `${titleOf(letter)} is about to be tried, or its lane is in a redrive.`, {
+        hint: 'Wait until it was tried, or cancel the redrive. A letter can be edited while its lane is parked or waits for a breaker.',
       })
     case 'unrevised':
       throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no revision to take back.`)

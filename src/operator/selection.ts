@@ -1,5 +1,6 @@
 import type { LaneSummary, LetterFilter } from '../dead-letter/letter-store.ts'
 import { HoldfastError } from '../errors.ts'
+import { isActedOn } from '../redrive/acts.ts'
 import type { Redrive, RedriveAct } from '../redrive/redrive.ts'
 import { checkFilter, findLetter, titleOf } from './letters.ts'
 import { type OperatorParts, whole } from './parts.ts'
@@ -108,18 +109,16 @@ export async function checkNamed(
 }
 
 function checkStatus(subscription: string, act: RedriveAct, { lane, status, breaker, done }: LaneSummary): void {
+  if (isActedOn(act, { status, breaker })) return
   const what = `The lane ${JSON.stringify(lane)} of ${subscription}`
-  if (act === 'skip') {
-    if (status === 'waiting' && breaker === undefined) return
+  if (status !== 'waiting')
     throw nothing(`${what} does not wait for a version: it is ${status}.`, 'Redrive it, or discard its head.')
-  }
-  if (status !== 'waiting') return
-  if (breaker !== undefined)
-    throw nothing(
-      `${what} waits for the breaker ${JSON.stringify(breaker)}.`,
-      'It goes on when that closes; or reset it.',
-    )
-  throw nothing(`${what} waits for version ${(done ?? 0) + 1}.`, 'If that will never come, skip it.')
+  if (breaker === undefined)
+    throw nothing(`${what} waits for version ${(done ?? 0) + 1}.`, 'If that will never come, skip it.')
+  throw nothing(
+    `${what} waits for the breaker ${JSON.stringify(breaker)}, and continues when it closes.`,
+    'To try it now, reset the breaker. If the endpoint is gone for good, discard, resolve or edit the head of the lane.',
+  )
 }
 
 function nothing(message: string, hint?: string): HoldfastError {

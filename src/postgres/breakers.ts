@@ -18,9 +18,10 @@ type LoadedRow = { readonly now: number } & (BreakerRow | { readonly name: null 
 export function postgresBreakers(db: Database, query: Query): BreakerStore {
   const sql = statements(db)
   return {
-    load: async (name) => {
-      const [row] = (await query<LoadedRow>(sql.load, [name])) as [LoadedRow]
-      return { breaker: row.name === null ? undefined : toBreaker(row), now: row.now }
+    load: async (names) => {
+      const rows = await query<LoadedRow>(sql.load, [names])
+      const breakers = rows.flatMap((row) => (row.name === null ? [] : [toBreaker(row)]))
+      return { breakers, now: (rows as [LoadedRow])[0].now }
     },
     save: async ({ name, state, record }, revision, deed) => {
       const values = [name, JSON.stringify(state), record, ...(revision === 0 ? [] : [revision])]
@@ -46,8 +47,8 @@ function statements(db: Database) {
   return {
     load: prepared(`
       SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, b.name, b.state, b.record, b.revision
-      FROM (VALUES ($1::text)) AS asked (name) LEFT JOIN ${breakers} AS b ON b.name = asked.name`),
-    // Whoever comes second waits for the first, and then finds it there, or another revision.
+      FROM (VALUES (1)) AS always LEFT JOIN ${breakers} AS b ON b.name = ANY ($1::text[])`),
+    // The second of two that insert waits for the first, and then finds it there, or another revision.
     insert: prepared(`
       INSERT INTO ${breakers} (name, state, record, revision) VALUES ($1, $2, $3, 1)
       ON CONFLICT (name) DO NOTHING RETURNING 1`),

@@ -31,12 +31,12 @@ describeServers('what a redrive does a thousand times', (server) => {
     const writes = writesOf(commit)
     const values = [...checkpointValues(commit, 1), ...partValues(writes)]
     const queues = ['s', 0, lanes, 11, 220, 1_000_000]
-    const { due, over } = redriveStatements(db)
+    const { due, stages } = redriveStatements(db)
     const asked: readonly [Statement, readonly unknown[]][] = [
       [commitStatement(db, undefined, partsOf(writes)), values],
       [letterStatements(db).queues, queues],
       [due, [0, 's', 100]],
-      [over, ['s']],
+      [stages, ['s', false]],
     ]
     for (const [{ text }, given] of asked) {
       const read = await rowsRead(text, given)

@@ -1,7 +1,15 @@
-import type { RedriveRequest } from '../redrive/redrive.ts'
+import type { RedriveAct, RedriveLaneState, RedriveRequest } from '../redrive/redrive.ts'
 import type { Database, Statement } from './database.ts'
 import { conditionsOf } from './letter-filter.ts'
 import { fresh, prepared } from './statement.ts'
+
+// As `isActedOn` has it, of the lane `h`.
+const actedOnSql: Readonly<Record<RedriveAct, string>> = {
+  redrive: "h.status IN ('parked', 'retrying')",
+  discard: "(h.status IN ('parked', 'retrying') OR h.status = 'waiting' AND h.breaker IS NOT NULL)",
+  resolve: "(h.status IN ('parked', 'retrying') OR h.status = 'waiting' AND h.breaker IS NOT NULL)",
+  skip: "h.status = 'waiting' AND h.breaker IS NULL",
+}
 
 /** For a redrive `r`: the lanes of a partition that may be begun. By partition, because that is how their index has them in order. */
 const pendingOf = (db: Database, partition: string) => `
@@ -21,6 +29,12 @@ export function isRedrivenSql(db: Database): string {
   return `EXISTS (
     SELECT FROM ${db.table('holdfast_redrives')} AS r WHERE r.subscription = p.subscription AND r.status = 'running'
       AND (EXISTS (${pendingOf(db, 'p.partition')}) OR ${isStageOver(db)}))`
+}
+
+function countOf(lanes: string, state: RedriveLaneState): string {
+  return `(SELECT count(*) FROM (
+    SELECT FROM ${lanes} AS n WHERE n.redrive = r.id AND n.state = '${state}'
+    LIMIT CASE WHEN $2::boolean THEN NULL ELSE coalesce(r.max_failures, 0) + 1 END) AS n)`
 }
 
 const columns = `
@@ -69,19 +83,13 @@ export function redriveStatements(db: Database) {
         SELECT n.redrive, n.ordinal, n.lane, n.position FROM ${lanes} AS n
         WHERE n.redrive = r.id AND n.partition = $1 AND n.state = 'pending' AND n.ordinal <= r.admitted ORDER BY n.ordinal LIMIT $3
       ) AS n ORDER BY r.number, n.ordinal`),
-    // Running ones of which a stage is over, or of which too many failed. It counts no further than it must.
-    over: fresh(`
-      SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS "maxFailures", f.failed
-      FROM ${redrives} AS r CROSS JOIN LATERAL (
-        SELECT CASE WHEN r.max_failures IS NULL THEN 0 ELSE (
-          SELECT count(*) FROM (
-            SELECT FROM ${lanes} AS n WHERE n.redrive = r.id AND n.state = 'failed' LIMIT r.max_failures + 1) AS n) END AS failed
-        OFFSET 0
-      ) AS f
-      WHERE r.subscription = $1 AND r.status = 'running' AND (f.failed > r.max_failures OR ${isStageOver(db)})`),
+    // All that the rule of `redrive/stages.ts` has to know of the running ones. Without $2 it counts no further than it must to decide.
+    stages: fresh(`
+      SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS "maxFailures", ${isStageOver(db)} AS "isOver",
+        ${countOf(lanes, 'failed')} AS failed, ${countOf(lanes, 'deferred')} AS deferred
+      FROM ${redrives} AS r WHERE r.subscription = $1 AND r.status = 'running' ORDER BY r.number`),
     lock: prepared(`
       SELECT FROM ${redrives} WHERE subscription = $1 AND status = 'running' ORDER BY number FOR UPDATE`),
-    failed: prepared(`SELECT count(*) AS failed FROM ${lanes} WHERE redrive = $1 AND state = 'failed'`),
     admit: prepared(`UPDATE ${redrives} SET admitted = $2 WHERE id = $1`),
     end: prepared(`
       UPDATE ${redrives} SET status = $2, ended_at = $3, ended_reason = $4 WHERE id = $1 AND status = 'running' RETURNING 1`),
@@ -101,7 +109,6 @@ export function headsStatement(
   const lanes = db.table('holdfast_redrive_lanes')
   const { lane, ...rest } = filter
   const { sql, values } = conditionsOf(db, rest, 4)
-  const status = act === 'skip' ? "h.status = 'waiting' AND h.breaker IS NULL" : "h.status IN ('parked', 'retrying')"
   const statement = fresh(`
     SELECT h.lane, h.partition, h.head_position AS position, l.attempts, l.revision, EXISTS (
       SELECT FROM ${lanes} AS n WHERE n.subscription = $1 AND n.lane = h.lane AND n.state IN ('pending', 'running')
@@ -118,7 +125,7 @@ export function headsStatement(
       FROM ${db.table('holdfast_letters')} AS l
       WHERE l.subscription = $1 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
     ) AS l
-    WHERE h.subscription = $1 AND ($2::text IS NULL OR h.lane = $2) AND ${status}
+    WHERE h.subscription = $1 AND ($2::text IS NULL OR h.lane = $2) AND ${actedOnSql[act]}
     ORDER BY h.head_position, h.partition`)
   return { statement, values: [subscription, lane, after, ...values] }
 }

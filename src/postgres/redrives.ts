@@ -4,6 +4,7 @@ import type { AskOutcome, Redrive, RedriveLane, RedriveRequest, RedriveTask } fr
 import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import { freeze, type SelectedHead, selectedOf } from '../redrive/selected.ts'
+import { type NextStage, nextStage, type Stage } from '../redrive/stages.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
@@ -13,13 +14,10 @@ import { headsStatement, redriveStatements, type Selection } from './redrive-sql
 import { isStorable } from './rows.ts'
 import { numberArray, type Query } from './statement.ts'
 
-interface OverRow {
+interface StageRow extends Omit<Stage, 'stages' | 'maxFailures'> {
   readonly id: string
   readonly stages: string
-  readonly lanes: number
-  readonly admitted: number
   readonly maxFailures: number | null
-  readonly failed: number
 }
 
 export function postgresRedrives(db: Database, query: Query, listener: Pick<Listener, 'notify'>): RedriveStore {
@@ -47,7 +45,7 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       return asked
     },
     due: async (subscription, partition, limit) => {
-      if ((await query(sql.over, [subscription])).length > 0) await advance(subscription)
+      if ((await nextStages(query, subscription, false)).length > 0) await advance(subscription)
       const tasks = await query<RedriveTask & { rate: number | null }>(sql.due, [partition, subscription, limit])
       return tasks.map((task) => ({ ...task, rate: task.rate ?? undefined }))
     },
@@ -109,7 +107,15 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     return run<SelectedHead>(statement, values)
   }
 
-  /** Begins the next stage of those of which one is over, and ends those that have none left or too many that failed. */
+  /** The running ones that go on to another stage, or end. */
+  async function nextStages(run: Query, of: string, isExact: boolean): Promise<{ id: string; next: NextStage }[]> {
+    return (await run<StageRow>(sql.stages, [of, isExact])).flatMap(({ id, ...row }) => {
+      const stages = JSON.parse(row.stages) as number[]
+      const next = nextStage({ ...row, stages, maxFailures: row.maxFailures ?? undefined })
+      return next.next === 'wait' ? [] : [{ id, next }]
+    })
+  }
+
   async function advance(subscription: string): Promise<void> {
     await db.transaction(async (client) => {
       const run = runOn(client)
@@ -119,16 +125,9 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       const [clock] = await run<{ now: number }>(
         'SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now',
       )
-      const now = clock?.now ?? 0
-      for (const { id, stages, lanes, admitted, failed, maxFailures } of await run<OverRow>(sql.over, [subscription])) {
-        if (maxFailures !== null && failed > maxFailures) {
-          const [all] = await run<{ failed: number }>(sql.failed, [id])
-          await end(run, id, 'stopped', `${all?.failed} lanes failed, and it may have ${maxFailures}`, now)
-        } else if (admitted >= lanes) await end(run, id, 'done', undefined, now)
-        else {
-          const next = (JSON.parse(stages) as number[]).find((stage) => stage > admitted) ?? lanes
-          await run(sql.admit, [id, Math.min(next, lanes)])
-        }
+      for (const { id, next } of await nextStages(run, subscription, true)) {
+        if (next.next === 'end') await end(run, id, next.status, next.reason, clock?.now ?? 0)
+        else if (next.next === 'admit') await run(sql.admit, [id, next.admitted])
       }
     })
     // What may be begun now may be in partitions of other processes.

@@ -33,7 +33,7 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
       if (!place) return { outcome: 'unknown' }
       // Before the lane, as a commit does.
       await run(sql.partition, [subscription, place.partition])
-      // Locked, so that whoever owns it waits before it lets the lane go.
+      // Locked, so that its owner waits before it releases the lane.
       const [lane] = await run<{ isBusy: boolean }>(sql.lane, [subscription, place.lane])
       // Asked for again: the owner may have ended it while the lane was waited for.
       const [now] = await run<Place>(sql.place, [subscription, position, place.partition])
@@ -72,7 +72,7 @@ function statements(db: Database) {
       SELECT l.partition, l.lane, l.ended_at IS NOT NULL AS "isEnded" FROM ${db.table('holdfast_dead_letters')} AS l
       WHERE l.subscription = $1 AND l.position = $2 AND ($3::integer IS NULL OR l.partition = $3) ORDER BY l.partition LIMIT 1`),
     lane: fresh(`
-      SELECT h.status IS DISTINCT FROM 'parked' OR EXISTS (
+      SELECT NOT (h.status = 'parked' OR h.status = 'waiting' AND h.breaker IS NOT NULL) OR EXISTS (
         SELECT FROM ${db.table('holdfast_redrive_lanes')} AS n
         WHERE n.subscription = h.subscription AND n.lane = h.lane AND n.state IN ('pending', 'running')
       ) AS "isBusy"
@@ -80,7 +80,7 @@ function statements(db: Database) {
     partition: fresh(`
       SELECT FROM ${db.table('holdfast_partitions')} WHERE subscription = $1 AND partition = $2 FOR UPDATE`),
     // The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
-    // has none in its hands while the lane is parked.
+    // has none in its hands while the lane is parked or waits: before it loads a letter, it commits that the lane is being tried.
     move: fresh(`
       UPDATE ${db.table('holdfast_partitions')} SET commits = commits + 1 WHERE subscription = $1 AND partition = $2
         AND NOT EXISTS (SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1 AND kind = 'handler')`),

@@ -1,4 +1,4 @@
-import type { Redrive, RedriveLaneState } from './redrive.ts'
+import { noLanes, type Redrive, type RedriveLaneState } from './redrive.ts'
 
 /** What a database has in another form: JSON as text, and null for what is not there. */
 interface Stored {
@@ -28,9 +28,7 @@ export function fromStored<R extends Pick<Redrive, keyof Stored>>(row: StoredRed
 /** With how many of its lanes are in which state, in JSON. */
 export type RedriveRow = StoredRedrive<Omit<Redrive, 'byState'>> & { readonly byState: string }
 
-const noStates: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
-
 export function toRedrive({ byState, ...row }: RedriveRow): Redrive {
   const states = JSON.parse(byState) as Partial<Record<RedriveLaneState, number>>
-  return { ...fromStored<Omit<Redrive, 'byState'>>(row), byState: { ...noStates, ...states } }
+  return { ...fromStored<Omit<Redrive, 'byState'>>(row), byState: { ...noLanes(), ...states } }
 }

@@ -1,39 +1,43 @@
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
 
 /**
- * What a person wants to become of letters:
+ * What an operator wants to become of letters; `acts.ts` says of which.
  *
  *     redrive  try them again
  *     discard  leave them out for good; their lanes go on behind them
- *     resolve  the same, but says that they were seen to elsewhere. In the ledger both are discarded: nothing was applied here
+ *     resolve  the same, but says that they were handled manually. In the ledger both are discarded: nothing was applied here
  *     skip     the version that they wait for will never come: their lanes go on without it
  */
 export const redriveActs = ['redrive', 'discard', 'resolve', 'skip'] as const
 export type RedriveAct = (typeof redriveActs)[number]
 
 /**
- *     running ──► done        every lane has its end
- *        ├──────► stopped     more of them failed than it may have
- *        └──────► cancelled   by a person; what was under way was finished
+ *     running ──► done        every lane has its end, and none of them waits for a breaker
+ *        ├──────► stopped     more of them failed than it may have, or some wait for an open breaker; see `stages.ts`
+ *        └──────► cancelled   by an operator; what was under way was finished
  */
 export type RedriveStatus = 'running' | 'done' | 'stopped' | 'cancelled'
 
 /**
  *     pending ──► running ──► done      everything that stood in the lane was tried and went through, and it flows
- *        │           └──────► failed    a letter failed: the lane is held there, the rest behind it
+ *        │           ├──────► failed    a letter failed: the lane is held there, the rest behind it
+ *        │           └──────► deferred  a letter met an open breaker: the lane waits for that, and continues by itself when it closes
  *        └──────► passed      it was not held there any more when its turn came; nothing was done
  *
  * `left` is what a redrive that ended early did not come to.
  */
-export type RedriveLaneState = 'pending' | 'running' | 'done' | 'failed' | 'passed' | 'left'
+export type RedriveLaneState = 'pending' | 'running' | 'done' | 'failed' | 'deferred' | 'passed' | 'left'
+
+/** So many lanes in each state. */
+export function noLanes(): Record<RedriveLaneState, number> {
+  return { pending: 0, running: 0, done: 0, failed: 0, deferred: 0, passed: 0, left: 0 }
+}
 
 export interface RedriveRequest {
   readonly id: string
   readonly subscription: string
   readonly act: RedriveAct
-  /**
-   * Which: the lanes of which the head is such a letter, and parked or about to be tried again; for `skip`, those that wait for a version.
-   */
+  /** Which: the lanes of which the head is such a letter, as far as the act is about them; see `isActedOn`. */
   readonly filter: LetterFilter
   readonly by: string
   readonly reason: string
@@ -50,7 +54,7 @@ export interface RedriveRequest {
   readonly rate: number | undefined
   /** How many lanes there may be in all before the next stage begins, such as 1, 3, 8, 28; then all the rest. None: all at once. */
   readonly stages: readonly number[]
-  /** With how many failed lanes it still goes on; undefined for any number. */
+  /** With how many failed and deferred lanes it still goes on; undefined for any number. */
   readonly maxFailures: number | undefined
 }
 
@@ -68,7 +72,7 @@ export interface Redrive extends Omit<RedriveRequest, 'expected' | 'after'> {
   readonly lanes: number
   readonly admitted: number
   readonly byState: Readonly<Record<RedriveLaneState, number>>
-  /** How many letters were brought to an end. */
+  /** How many letters were processed. */
   readonly letters: number
   readonly endedAt: number | undefined
   readonly endedReason: string | undefined

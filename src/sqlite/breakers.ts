@@ -24,9 +24,12 @@ const updateSql = `
 /** All processes of a file are on one machine, so its clock is the store's own time. */
 export function sqliteBreakers(db: Database, clock: Clock, gate: WriteGate): BreakerStore {
   return {
-    load: async (name) => {
-      const row = db.get<BreakerRow>(`${selectSql} WHERE name = ?`, name)
-      return { breaker: row && toBreaker(row), now: clock.now() }
+    load: async (names) => {
+      const rows = db.all<BreakerRow>(
+        `${selectSql} WHERE name IN (SELECT value FROM json_each(?))`,
+        JSON.stringify(names),
+      )
+      return { breakers: rows.map(toBreaker), now: clock.now() }
     },
     save: async ({ name, state, record }, revision, deed) => {
       const text = JSON.stringify(state)

@@ -3,6 +3,7 @@ import { HoldfastError } from '../errors.ts'
 import type {
   AskOutcome,
   Redrive,
+  RedriveAct,
   RedriveLane,
   RedriveProgress,
   RedriveRequest,
@@ -11,6 +12,7 @@ import type {
 import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import { freeze, type SelectedHead, selectedOf } from '../redrive/selected.ts'
+import { type NextStage, nextStage, type Stage } from '../redrive/stages.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { writeDeed } from './audit.ts'
 import type { Bell } from './bell.ts'
@@ -24,6 +26,14 @@ const columns = `
   (SELECT coalesce(sum(letters), 0) FROM holdfast_redrive_lanes WHERE redrive = r.id) AS letters,
   (SELECT json_group_object(state, n) FROM (
     SELECT state, count(*) AS n FROM holdfast_redrive_lanes WHERE redrive = r.id GROUP BY state)) AS byState`
+
+// As `isActedOn` has it, of the lane `h`.
+const actedOnSql: Readonly<Record<RedriveAct, string>> = {
+  redrive: "h.status IN ('parked', 'retrying')",
+  discard: "(h.status IN ('parked', 'retrying') OR h.status = 'waiting' AND h.breaker IS NOT NULL)",
+  resolve: "(h.status IN ('parked', 'retrying') OR h.status = 'waiting' AND h.breaker IS NOT NULL)",
+  skip: "h.status = 'waiting' AND h.breaker IS NULL",
+}
 
 const insertSql = `
   INSERT INTO holdfast_redrives (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
@@ -39,19 +49,21 @@ const dueSql = `
     ON n.redrive = r.id AND n.partition = ? AND n.state = 'pending' AND n.ordinal <= r.admitted
   WHERE r.id = ? ORDER BY n.ordinal LIMIT ?`
 
-// Running ones of which a stage is over, or of which too many failed.
-const overSql = `
+// All that the rule of `redrive/stages.ts` has to know of the running ones.
+const stagesSql = `
   SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS maxFailures, (
     SELECT count(*) FROM holdfast_redrive_lanes AS f INDEXED BY holdfast_redrive_lanes_failed
-    WHERE f.redrive = r.id AND f.state = 'failed') AS failed
-  FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
-  WHERE r.subscription = ? AND r.status = 'running'
-    AND (failed > coalesce(r.max_failures, failed) OR NOT EXISTS (
+    WHERE f.redrive = r.id AND f.state = 'failed') AS failed, (
+    SELECT count(*) FROM holdfast_redrive_lanes AS d INDEXED BY holdfast_redrive_lanes_deferred
+    WHERE d.redrive = r.id AND d.state = 'deferred') AS deferred,
+    NOT EXISTS (
       SELECT 1 FROM holdfast_redrive_lanes AS p INDEXED BY holdfast_redrive_lanes_due
       WHERE p.redrive = r.id AND p.state = 'pending' AND p.ordinal <= r.admitted
     ) AND NOT EXISTS (
       SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
-      WHERE b.redrive = r.id AND b.state = 'running'))`
+      WHERE b.redrive = r.id AND b.state = 'running') AS isOver
+  FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
+  WHERE r.subscription = ? AND r.status = 'running'`
 
 /** For `holdfast_partitions AS p`: whether a redrive has something for its owner to do, if only to end it. */
 export const isRedrivenSql = `EXISTS (
@@ -106,8 +118,8 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
       return asked
     },
     due: async (subscription, partition, limit) => {
-      const isOver = db.get(overSql, subscription) !== undefined
-      if (isOver) await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
+      if (nextStages(db, subscription).length > 0)
+        await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
       return db
         .all<{ id: string }>(runningSql, subscription)
         .flatMap(({ id }) => db.all<RedriveTask & { rate: number | null }>(dueSql, partition, id, limit))
@@ -158,7 +170,6 @@ function headsOf(
   const { sql, values } = conditionsOf(filter)
   // What is asked of a letter is true of the lane it is the head of, and there it is found without looking at all of them.
   const named = filter.lane === undefined ? [] : [filter.lane]
-  const status = act === 'skip' ? "= 'waiting' AND h.breaker IS NULL" : "IN ('parked', 'retrying')"
   const heads = db.all<Omit<SelectedHead, 'isBusy'> & { busy: number }>(
     `SELECT h.lane, h.partition, h.head_position AS position, l.attempts_total AS attempts,
        coalesce(l.revision ->> 'number', 0) AS revision, EXISTS (
@@ -171,7 +182,7 @@ function headsOf(
      FROM holdfast_lanes AS h CROSS JOIN holdfast_dead_letters AS l
        ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
      WHERE h.subscription = ? ${named.length === 0 ? '' : 'AND h.lane = ?'} AND h.head_position = coalesce(?, h.head_position)
-       AND h.status ${status} ${sql} ORDER BY h.head_position, h.partition`,
+       AND ${actedOnSql[act]} ${sql} ORDER BY h.head_position, h.partition`,
     after ?? Number.MAX_SAFE_INTEGER,
     subscription,
     ...named,
@@ -212,24 +223,26 @@ function ask(db: Database, request: RedriveRequest, find: (id: string) => Redriv
   return { outcome: 'asked', redrive: find(id) as Redrive, busy }
 }
 
-/** Begins the next stage of those of which one is over, and ends those that have none left or too many that failed. */
+interface StageRow extends Omit<Stage, 'stages' | 'maxFailures' | 'isOver'> {
+  readonly id: string
+  readonly stages: string
+  readonly maxFailures: number | null
+  readonly isOver: 0 | 1
+}
+
+/** The running ones that go on to another stage, or end. */
+function nextStages(db: Database, subscription: string): { id: string; next: NextStage }[] {
+  return db.all<StageRow>(stagesSql, subscription).flatMap(({ id, ...row }) => {
+    const stages = JSON.parse(row.stages) as number[]
+    const next = nextStage({ ...row, stages, maxFailures: row.maxFailures ?? undefined, isOver: row.isOver === 1 })
+    return next.next === 'wait' ? [] : [{ id, next }]
+  })
+}
+
 function advance(db: Database, subscription: string, now: number): void {
-  const over = db.all<{
-    id: string
-    stages: string
-    lanes: number
-    admitted: number
-    failed: number
-    maxFailures: number | null
-  }>(overSql, subscription)
-  for (const { id, stages, lanes, admitted, failed, maxFailures } of over) {
-    if (maxFailures !== null && failed > maxFailures)
-      end(db, id, 'stopped', `${failed} lanes failed, and it may have ${maxFailures}`, now)
-    else if (admitted >= lanes) end(db, id, 'done', undefined, now)
-    else {
-      const next = (JSON.parse(stages) as number[]).find((stage) => stage > admitted) ?? lanes
-      db.run('UPDATE holdfast_redrives SET admitted = ? WHERE id = ?', Math.min(next, lanes), id)
-    }
+  for (const { id, next } of nextStages(db, subscription)) {
+    if (next.next === 'end') end(db, id, next.status, next.reason, now)
+    else if (next.next === 'admit') db.run('UPDATE holdfast_redrives SET admitted = ? WHERE id = ?', next.admitted, id)
   }
 }
 

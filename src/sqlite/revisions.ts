@@ -18,7 +18,7 @@ interface Place {
 
 const placeSql = `
   SELECT l.partition, l.ended_at IS NOT NULL AS isEnded, (
-    h.status IS NOT 'parked' OR EXISTS (
+    coalesce(h.status = 'parked' OR h.status = 'waiting' AND h.breaker IS NOT NULL, 0) = 0 OR EXISTS (
       SELECT 1 FROM holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_open
       WHERE n.subscription = l.subscription AND n.lane = l.lane AND n.state IN ('pending', 'running'))
   ) AS isBusy
@@ -26,7 +26,7 @@ const placeSql = `
   WHERE l.subscription = ? AND l.position = ? AND l.partition = coalesce(?, l.partition) LIMIT 1`
 
 // The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
-// has none in its hands while the lane is parked.
+// has none in its hands while the lane is parked or waits: before it loads a letter, it commits that the lane is being tried.
 const moveSql = `
   UPDATE holdfast_partitions SET commits = commits + 1 WHERE subscription = ?1 AND partition = ?2
     AND NOT EXISTS (SELECT 1 FROM holdfast_subscriptions WHERE name = ?1 AND kind = 'handler')`

@@ -6,7 +6,7 @@ import { systemRuntime } from '../runtime/system.ts'
 export function createMemoryBreakerStore({ clock = systemRuntime.clock }: { clock?: Clock } = {}): BreakerStore {
   const breakers = new Map<string, BreakerRecord>()
   return {
-    load: async (name) => ({ breaker: breakers.get(name), now: clock.now() }),
+    load: async (names) => ({ breakers: names.flatMap((name) => breakers.get(name) ?? []), now: clock.now() }),
     save: async (breaker, revision) => {
       if ((breakers.get(breaker.name)?.revision ?? 0) !== revision) return false
       breakers.set(breaker.name, { ...breaker, revision: revision + 1 })

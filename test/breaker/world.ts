@@ -53,9 +53,9 @@ export function createBreakerWorld(shared: Partial<CreateBreakerOptions> = {}) {
       return answer
     }
     const own: BreakerStore = {
-      load: (name) => {
+      load: (names) => {
         calls.load++
-        return through(() => store.load(name))
+        return through(() => store.load(names))
       },
       save: (record, revision) => {
         calls.save++

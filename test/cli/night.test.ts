@@ -149,7 +149,7 @@ async function night(env: Record<string, string>): Promise<'told'> {
   expect(passes.stdout).toContain('3 lanes; letters tried: 6 pass, 0 fail')
   const redriven = await call(['dlq', 'redrive', 'balances', '--all', '--canary', ...why('release 2')])
   expect(redriven.stdout).toMatch(
-    /^[\w-]+ done {2}redrive of balances by ada: release 2\n {2}3 lanes: 3 done; 6 letters brought to an end\n$/,
+    /^[\w-]+ done {2}redrive of balances by ada: release 2\n {2}3 lanes: 3 done; 6 letters processed\n$/,
   )
   expect(redriven.code).toBe(0)
   expect(await json(['dlq', 'replay-all', 'balances', ...why('x')])).toMatchObject({

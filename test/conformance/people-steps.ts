@@ -227,7 +227,7 @@ export function breakers(knowledge: Knowledge): Step {
     name: `breaker ${name} at ${revision}`,
     run: async ({ clients: [{ breakers: store }] }) => [
       await store.save({ name, state, record: '{}' }, revision, deed),
-      await store.load(name),
+      await store.load([name]),
       await store.list(),
     ],
   }

@@ -55,7 +55,7 @@ describe('what an operator does to a breaker', () => {
     const { operator, world } = scene
     const breaker = createBreaker({ store: world.store, name: 'bank', ...world.runtime })
     expect((await breaker.state()).state).toBe('closed')
-    await operator.isolateBreaker('bank', 'they asked us to stop')
+    await operator.isolateBreaker('bank', 'they asked us to stop', { new: true })
     await world.runtime.advance(2_000)
     expect(await breaker.state()).toMatchObject({ state: 'isolated', by: 'ada', reason: 'they asked us to stop' })
     await operator.resetBreaker('bank', 'they are back')
@@ -82,6 +82,7 @@ describe('what an operator does to a breaker', () => {
   it('comes through beside others who change it', async () => {
     await using scene = await createScene()
     const [ada, bob] = [scene.operatorBy('ada'), scene.operatorBy('bob')]
+    await ada.isolateBreaker('bank', 'zero', { new: true })
     const acts = Promise.all([
       ada.isolateBreaker('bank', 'one'),
       bob.isolateBreaker('bank', 'two'),
@@ -89,8 +90,8 @@ describe('what an operator does to a breaker', () => {
     ])
     await scene.world.runtime.advance(5_000)
     await acts
-    expect(await ada.audit()).toHaveLength(3)
-    expect(await ada.verifyAudit()).toMatchObject({ ok: true, entries: 3 })
+    expect(await ada.audit()).toHaveLength(4)
+    expect(await ada.verifyAudit()).toMatchObject({ ok: true, entries: 4 })
   })
 })
 

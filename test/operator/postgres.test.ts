@@ -74,7 +74,7 @@ describeServers('an operator', (server: TestServer) => {
     expect(await operator.cancel(redrive.id, 'not yet')).toBe(true)
     expect(await operator.unrevise(letter, 'x')).toMatchObject({ number: 1 })
 
-    await operator.isolateBreaker('bank', 'they asked')
+    await operator.isolateBreaker('bank', 'they asked', { new: true })
     await operator.pause('balances', 'x')
     await operator.resume('balances', 'x')
     expect(await all(operator.exportLetters({ query: { subscription: 'balances' }, reason: 'x' }))).toHaveLength(4)

@@ -72,8 +72,8 @@ export async function countersOf({ history, network, witness }: Run, app: StepsA
     heldLanes: accepted.reduce((sum, { commit }) => sum + commit.lanes.filter(({ hold }) => hold).length, 0),
     healedGaps: looks.filter(({ value }) => value.isFilled).length,
     unknownCommits: (network.unheard.get('subscriptions.commit') ?? 0) + (network.unheard.get('perform.commit') ?? 0),
-    breakerOpenings: effectsOf<boolean>(history, 'breakers.save').filter(
-      ({ about, value }) => value && (about[0] as { state: { state: string } }).state.state === 'open',
+    breakerOpenings: effectsOf<unknown>(history, 'breakers.save').filter(
+      ({ about, value }) => value === true && (about[0] as { state: { state: string } }).state.state === 'open',
     ).length,
     crashPoison: accepted.flatMap(({ commit }) => commit.held).filter(({ failure }) => failure?.code === 'EVENT_DEADLY')
       .length,

@@ -98,6 +98,8 @@ export interface StepsSettings {
   readonly silences?: boolean
   /** Whether there is a projection with a key of its own, whose rows gather the events of several keys. */
   readonly gathers?: boolean
+  /** Whether operators isolate and reset breakers, and act on lanes that wait for one. */
+  readonly operates?: boolean
   /** Whether processes have to come right by themselves before the code is mended and all of them begin anew. */
   readonly settles?: boolean
 }
@@ -230,6 +232,11 @@ export class StepsApp implements App {
       ...(flaws.includes('unreadable') ? ['gathered'] : []),
     ]
     return this.names.filter((name) => !standing.includes(name))
+  }
+
+  get operatesBreakers(): boolean {
+    const { breaker, operates = false } = this.#settings
+    return breaker && operates
   }
 
   /** Nobody waits for ever for what was asked for. */

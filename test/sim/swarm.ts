@@ -47,6 +47,7 @@ export function simplerSwarms({ plan, steps }: Swarm): Swarm[] {
     ...(steps.decisions ? [{ ...steps, decisions: false }] : []),
     ...(steps.corrects ? [{ ...steps, corrects: false }] : []),
     ...(steps.debates ? [{ ...steps, debates: false }] : []),
+    ...(steps.operates ? [{ ...steps, operates: false }] : []),
     ...(steps.settles ? [{ ...steps, settles: false }] : []),
     ...(steps.dedupe ? [{ ...steps, dedupe: false }] : []),
     ...(steps.gathers ? [{ ...steps, gathers: false }] : []),
@@ -84,7 +85,7 @@ function stepsOf(chance: Chance): StepsSettings {
   } satisfies StepsSettings
   // Where there are few tries, one that fails now and then is parked for that before it has killed often.
   const fickle = chance.is(0.2) && ({ flaws: [...drawn.flaws, 'fickle'], attempts: chance.pick([3, 12]) } as const)
-  const others = { ...drawn, ...fickle, silences: chance.is(0.3) }
+  const others = { ...drawn, ...fickle, silences: chance.is(0.3), operates: chance.is(0.5) }
   if (!chance.is(0.3)) return others
   return { ...others, gathers: true, flaws: chance.is(0.7) ? [...others.flaws, 'unreadable'] : others.flaws }
 }

@@ -142,6 +142,9 @@ export class Tries implements Watcher {
     const hold = this.#lanes.get(lane)
     const where = `at ${atMs.toFixed(0)} ms by ${tenure.who}`
     if (hold?.status === 'parked') this.problems.push(`I6 ${id} was begun ${where} while its lane was parked`)
+    // An operator may edit it until then, and the edit would be accepted and not tried.
+    if (hold?.status === 'waiting')
+      this.problems.push(`I7 ${id} was begun ${where} while its lane waited for a breaker`)
     if (hold?.headPosition === position && (hold.dueAt ?? 0) > beginning + atMs)
       this.problems.push(`I11 ${id} was begun ${where}, and is due at ${(hold.dueAt as number) - beginning} ms`)
     const { last, own } = this.#lifeOf(position)

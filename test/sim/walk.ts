@@ -115,7 +115,9 @@ export function walk(
     // One that the store refused took nothing back.
     if (what === 'subscriptions.acquit' && asked === subscription && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number, atMs)
-    if (what === 'breakers.save' && value === true)
+    // An operator's act is written with its entry in the audit.
+    const isOperated = what === 'breakers.save.commit' && !('error' in done)
+    if (isOperated || (what === 'breakers.save' && value === true))
       for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })
     const lease = isAccepted(done) ? (asked as Commit).lease : (asked as Lease | undefined)
     const tenure = lease?.subscription === subscription ? tenures.get(`${who}/${lease.partition}`) : undefined

@@ -1,16 +1,12 @@
 import type { Command } from 'commander'
 import type { BreakerState } from '../../breaker/breaker.ts'
-import { checkBreakerName } from '../../breaker/name.ts'
 import { type ActFlags, reasonOf } from '../act.ts'
 import { action, type Perform, withReason } from '../command.ts'
-import type { Context } from '../context.ts'
-import { CommandError } from '../errors.ts'
-import { nearest } from '../nearest.ts'
 import { dim, green, red, type Text, yellow } from '../output/style.ts'
 import { ago, moment } from '../output/words.ts'
 
 export function addBreakers(program: Command, perform: Perform): void {
-  const group = program.command('breakers').description('who is not called at the moment, and why')
+  const group = program.command('breakers').description('which endpoints are not called at the moment, and why')
   addList(group, perform)
   addIsolate(group, perform)
   addReset(group, perform)
@@ -72,20 +68,22 @@ function addIsolate(group: Command, perform: Perform): void {
   const command = group
     .command('isolate')
     .argument('<breaker>')
-    .description('let no call through in any process, until somebody resets it')
-    .option('--new', 'also one that the store does not know yet')
+    .description('let no call through in any process, until an operator resets it')
+    .option('--new', 'also one that never failed, which the store does not have yet')
     .option('--dry-run', 'show what would be done, and do nothing')
   action<IsolateFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
-    const before = await stateOf(ctx, name, flags.new === true)
+    const operator = await ctx.operator()
+    const given = { new: flags.new === true }
+    const { state: before } = await operator.breaker(name, given)
     const reason = await reasonOf(ctx, flags)
     const { dryRun = false } = flags
-    if (!dryRun) await (await ctx.operator()).isolateBreaker(name, reason)
+    if (!dryRun) await operator.isolateBreaker(name, reason, given)
     return {
       json: { breaker: name, dryRun, before, state: 'isolated', reason },
       show: (out) => {
         out.data(
           name,
-          dryRun ? ' would be isolated.' : ' is isolated: what would call it waits, and burns no attempts.',
+          dryRun ? ' would be isolated.' : ' is isolated: events that would call it wait, and no attempt is used up.',
         )
         out.talk(dim('Next: '), 'holdfast breakers reset ', name)
       },
@@ -100,30 +98,15 @@ function addReset(group: Command, perform: Perform): void {
     .description('close it for all processes, and forget what went wrong')
     .option('--dry-run', 'show what would be done, and do nothing')
   action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
-    const before = await stateOf(ctx, name, false)
+    const operator = await ctx.operator()
+    const { state: before } = await operator.breaker(name)
     const reason = await reasonOf(ctx, flags)
     const { dryRun = false } = flags
-    if (!dryRun) await (await ctx.operator()).resetBreaker(name, reason)
+    if (!dryRun) await operator.resetBreaker(name, reason)
     return {
       json: { breaker: name, dryRun, before, state: 'closed', reason },
-      show: (out) => out.data(name, dryRun ? ' would be closed.' : ' is closed.'),
+      show: (out) =>
+        out.data(name, dryRun ? ' would be closed.' : ' is closed: what waits for it is tried within a second.'),
     }
   })
-}
-
-/** A name that nobody has would be isolated to no effect, and nobody would notice. */
-async function stateOf(ctx: Context, name: string, mayBeNew: boolean): Promise<BreakerState['state']> {
-  checkBreakerName(name)
-  const store = await ctx.store()
-  const { breaker } = await store.breakers.load(name)
-  if (breaker || mayBeNew) return breaker?.state.state ?? 'closed'
-  const known = (await store.breakers.list()).map((each) => each.name)
-  const meant = nearest(name, known)
-  throw new CommandError(
-    'NOT_FOUND',
-    `The store has no breaker ${JSON.stringify(name)}.`,
-    meant === undefined
-      ? 'See: holdfast breakers list. To isolate one before its first use: --new'
-      : `Did you mean ${meant}?`,
-  )
 }

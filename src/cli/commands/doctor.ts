@@ -92,7 +92,7 @@ async function schemaFindings(ctx: Context): Promise<Finding[]> {
 async function clockFinding(ctx: Context): Promise<Finding> {
   const store = await ctx.store()
   const before = ctx.clock.now()
-  const { now } = await store.breakers.load('holdfast-doctor')
+  const { now } = await store.breakers.load([])
   const after = ctx.clock.now()
   // As much of it as the way there and back doesn't explain.
   const skewMs = now < before ? before - now : now > after ? now - after : 0

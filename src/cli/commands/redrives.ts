@@ -47,7 +47,7 @@ function addList(group: Command, perform: Perform): void {
               act,
               subscription,
               { running: yellow, done: green, stopped: red, cancelled: dim }[status](status),
-              `${count(byState.done + byState.failed + byState.passed)} of ${count(lanes)}`,
+              `${count(byState.done + byState.failed + byState.deferred + byState.passed)} of ${count(lanes)}`,
               byState.failed > 0 ? red(count(byState.failed)) : '0',
               dim(ago(at, now)),
               by,

@@ -89,11 +89,13 @@ export class Beginnings {
   }
 
   #begin(task: RedriveTask, second: Second | undefined): void {
-    const { ledger, due, partition, flow, suspicion } = this.#desk
+    const { ledger, due, partition, flow, suspicion, waits } = this.#desk
     const { lane, position } = task
     // There was no room to look behind it; it is given again.
     if (endsHead(task) && second === undefined) return
     this.#keptFromReading ||= second === 'none'
+    const { breaker } = partition.held.get(lane) ?? {}
+    if (breaker !== undefined) waits.drop(breaker, lane)
     ledger.begin(task)
     ledger.endTrials(suspicion.forget(position))
     flow.settled(lane, false)

@@ -34,7 +34,11 @@ function waiting({ lanes = [], hasKey = true, hasBreaker = true }: Partial<Setup
   const settings = breakerSettings({ opens: { failures: 1 }, cooldown: '10s' })
   const key = ({ data }: Event) => data as string
   const handler = { name: 'notify', ...(hasBreaker && { breaker: { settings, ...(hasKey && { key }) } }) } as Handler
-  return { runtime, waits: new BreakerWaits(handler, breakers, lanes) }
+  return {
+    runtime,
+    waits: new BreakerWaits(handler, breakers, lanes),
+    get: (name: string) => breakers.get(name, settings),
+  }
 }
 
 describe('to enter', () => {
@@ -141,5 +145,71 @@ describe('lanes that wait', () => {
     waits.postpone('y', 900)
     waits.add('y', 'c')
     expect([waits.next(899), waits.next(899), waits.next(900)]).toEqual(['a', undefined, 'c'])
+  })
+})
+
+describe('a look at what lanes wait for', () => {
+  it('happens twice a second while something waits, and not otherwise', async () => {
+    const { waits, runtime } = waiting()
+    expect(waits.lookAt(false)).toBeUndefined()
+    expect(waits.lookAt(true)).toBeUndefined()
+    waits.stand('notify:k')
+    expect(waits.lookAt(false)).toBeUndefined()
+    expect(waits.lookAt(true)).toBe(Number.NEGATIVE_INFINITY)
+    waits.add('notify:k', 'a')
+    await waits.look(runtime.clock, false)
+    expect(waits.lookAt(false)).toBe(runtime.clock.mono() + 500)
+    expect(waits.next(runtime.clock.mono())).toBe('a')
+    expect(waits.lookAt(false)).toBeUndefined()
+    const without = waiting({ hasBreaker: false, lanes: [held('a', 'waiting', 'x')] })
+    expect(without.waits.lookAt(true)).toBeUndefined()
+  })
+
+  it('releases all lanes of one that was reset, and postpones those of one that was isolated', async () => {
+    const { waits, runtime, get } = waiting()
+    for (const key of ['k', 'l']) waits.report('lane', await waits.enter(event(key)), false)
+    await runtime.advance(0)
+    for (const lane of ['a', 'b']) waits.add('notify:k', lane)
+    waits.add('notify:l', 'c')
+    const now = runtime.clock.mono()
+    waits.postpone('notify:k', now + 10_000)
+    waits.postpone('notify:l', now + 10_000)
+    await runtime.advance(9_000)
+    await get('notify:k').reset('ada')
+    await get('notify:l').isolate('ada', 'they asked us to')
+    await waits.look(runtime.clock, false)
+    const later = runtime.clock.mono() + 1_500
+    expect([waits.next(later), waits.next(later), waits.next(later)]).toEqual(['a', 'b', undefined])
+    expect(waits.nextAt()).toBe(runtime.clock.mono() + 10_000)
+  })
+
+  it('sends one lane where a probe may go out, and none more while its verdict is awaited', async () => {
+    const { waits, runtime } = waiting()
+    waits.report('lane', await waits.enter(event('k')), false)
+    for (const lane of ['a', 'b']) waits.add('notify:k', lane)
+    waits.postpone('notify:k', runtime.clock.mono() + 60_000)
+    await runtime.advance(10_000)
+    await waits.look(runtime.clock, false)
+    expect([waits.next(runtime.clock.mono()), waits.next(runtime.clock.mono())]).toEqual(['a', undefined])
+    await runtime.advance(500)
+    await waits.look(runtime.clock, false)
+    expect(waits.next(runtime.clock.mono())).toBeUndefined()
+    await runtime.advance(500)
+    await waits.look(runtime.clock, false)
+    expect(waits.next(runtime.clock.mono())).toBe('b')
+  })
+
+  it('tells a partition that stands still when it may go on, once', async () => {
+    const { waits, runtime, get } = waiting({ hasKey: false })
+    waits.report('lane', await waits.enter(event('k')), false)
+    await runtime.advance(0)
+    waits.stand('notify')
+    expect(await waits.look(runtime.clock, true)).toEqual({ entry: 'open', afterMs: 10_000 })
+    await runtime.advance(500)
+    expect(await waits.look(runtime.clock, false)).toBeUndefined()
+    await get('notify').reset('ada')
+    expect(await waits.look(runtime.clock, true)).toEqual({ entry: 'closed' })
+    await runtime.advance(500)
+    expect(await waits.look(runtime.clock, true)).toBeUndefined()
   })
 })

@@ -62,6 +62,45 @@ describe('the room for lanes whose time has come', () => {
   })
 })
 
+describe('lanes that waited for a breaker', () => {
+  const waiting = (lane: string) => heldLane(lane, { status: 'waiting', breaker: 'notify:x' })
+
+  it('are to be tried by a commit, before their letters are loaded', async () => {
+    const { desk, asked } = createDeskOf({ held: [waiting('a')], queues: { a: 1 } })
+    const drains = new Drains(desk)
+    await drains.takeUp()
+    expect([asked, drains.isBarred]).toEqual([[], true])
+    expect(desk.ledger.take().lanes).toMatchObject([{ lane: 'a', hold: { status: 'retrying' } }])
+    await drains.takeUp()
+    expect(asked.map(({ lanes }) => lanes)).toEqual([['a']])
+    expect([positionsOf(desk, 'a'), drains.isBarred]).toEqual([[1], false])
+  })
+
+  it('are no more at a time than there is room for', async () => {
+    const held = Array.from({ length: 10 }, (_, i) => waiting(`lane-${i}`))
+    const queues = Object.fromEntries(held.map(({ lane }) => [lane, 1]))
+    const { desk, asked } = createDeskOf({ held, queues, definition: { concurrency: 4 } })
+    const [first] = held
+    // It was answered, so all of them may follow.
+    desk.waits.next(0)
+    desk.waits.report(first?.lane ?? '', { entry: 'none' }, true)
+    const drains = new Drains(desk)
+    await drains.takeUp()
+    expect(desk.ledger.take().lanes).toHaveLength(4)
+    await drains.takeUp()
+    expect(asked.flatMap(({ lanes }) => lanes)).toHaveLength(4)
+    expect(desk.ledger.take().lanes).toEqual([])
+  })
+
+  it('are not loaded as long as they wait, though they were due before', async () => {
+    const { desk, asked } = createDeskOf({ held: [waiting('a')], queues: { a: 1 } })
+    desk.waits.postpone('notify:x', 60_000)
+    desk.due.add('a', 0)
+    await new Drains(desk).takeUp()
+    expect(asked).toEqual([])
+  })
+})
+
 describe('lanes whose time has come', () => {
   it('are taken up together, with so many of their letters, and the tries of their heads', async () => {
     const { desk, asked, told } = createDeskOf({

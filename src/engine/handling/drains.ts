@@ -8,11 +8,17 @@ const lettersAtOnce = 50
 /**
  * Works off held lanes whose time has come. Everything of such a lane is in the store, and what still comes from the source is put
  * behind it there; so its letters are loaded, a few at a time, and when none is left the lane flows again.
+ *
+ * A lane that waited for a breaker is taken up in two steps: a commit says that it is being tried, and only then its letters are loaded.
+ * An operator may edit a letter as long as its lane waits, and the store refuses that from this commit on. Loaded before, a letter could be
+ * edited while its old data is already being tried, and the edit would be accepted and have no effect.
  */
 export class Drains {
   readonly #desk: Desk
   /** Lanes of which the last letter that was loaded is over, with what that means for the ledger. */
   readonly #finishing = new Map<string, () => void>()
+  /** Lanes that waited for a breaker, are to be tried, and were not taken up since. */
+  readonly #released = new Set<string>()
   #isBarred = false
   #isFinishingBarred = false
   #isLoading = false
@@ -63,13 +69,25 @@ export class Drains {
     const early: string[] = []
     const lanes = new Set<string>()
     const { room } = this
+    // No more of them than there is room for, however many a breaker releases: each is in a commit before it is taken up.
+    for (let free = room - this.#released.size; free > 0; free--) {
+      const lane = waits.next(now)
+      if (lane === undefined) break
+      ledger.takeUp(lane)
+      this.#released.add(lane)
+      early.push(lane)
+    }
     while (lanes.size < room) {
-      const lane = waits.next(now) ?? due.take(now)
+      const lane = due.take(now)
       if (lane === undefined) break
       const waitMs = redriving.paceOf(partition.held.get(lane)?.redrive)?.waitMs(now) ?? 0
       // Only what was committed is there to load.
-      if (ledger.touches(lane)) early.push(lane)
-      else if (waitMs > 0) due.add(lane, now + waitMs)
+      if (ledger.touches(lane)) {
+        early.push(lane)
+        continue
+      }
+      this.#released.delete(lane)
+      if (waitMs > 0) due.add(lane, now + waitMs)
       else lanes.add(lane)
     }
     for (const lane of early) due.add(lane, 0)
@@ -77,11 +95,10 @@ export class Drains {
     await this.#load([...lanes].filter((lane) => this.#isIdle(lane)))
   }
 
-  /** It is to be tried, and nobody does. */
+  /** It is to be tried, which the store has by now, and is not being tried. */
   #isIdle(lane: string): boolean {
     const { partition, draining } = this.#desk
-    const hold = partition.held.get(lane)
-    return hold !== undefined && hold.status !== 'parked' && !draining.has(lane)
+    return partition.held.get(lane)?.status === 'retrying' && !draining.has(lane)
   }
 
   /** In one question for all of them: nothing is read meanwhile. */

@@ -163,7 +163,7 @@ export class Flow {
     this.#standstill = undefined
   }
 
-  /** The probe failed, and somebody else says when the next one is. */
+  /** When the next probe is, told from outside: by the policy of an event, or by the breaker. */
   probedUntil(waitMs: number): void {
     if (this.#standstill) this.#standstill.probeAt = this.#runtime.clock.mono() + waitMs
   }

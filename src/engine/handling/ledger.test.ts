@@ -157,12 +157,36 @@ describe('a lane that is held', () => {
     expect(book.take().letters).toEqual([{ change: 'status', position: 1, status: 'retrying' }])
   })
 
-  it('ends what a redrive does with it only when it is parked', () => {
-    const { ledger: book } = ledger(hold('a', { status: 'retrying', redrive: 'r' }))
-    book.heldOn(entry('a', 1), { status: 'waiting', tries: 0, breaker: 'x' }, undefined)
+  it('ends what a redrive does with it when it is parked, or waits for a breaker', () => {
+    const retried = hold('a', { status: 'retrying', redrive: 'r' })
+    const { ledger: book } = ledger(retried, { ...retried, lane: 'b' }, { ...retried, lane: 'c' })
+    book.heldOn(entry('a', 1), { status: 'retrying', tries: 0, dueAt: 1 }, undefined)
     expect(book.take().redriven).toEqual([])
     book.heldOn(entry('a', 1), { status: 'parked', tries: 1 }, no)
-    expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'a', letters: 0, state: 'failed' }])
+    book.heldOn(entry('b', 1), { status: 'waiting', tries: 1, breaker: 'x' }, undefined)
+    const { redriven, lanes } = book.take()
+    expect(redriven).toEqual([
+      { redrive: 'r', lane: 'a', letters: 0, state: 'failed' },
+      { redrive: 'r', lane: 'b', letters: 0, state: 'deferred' },
+    ])
+    expect(lanes.map((write) => write.hold?.redrive)).toEqual([undefined, undefined])
+    // What becomes of it later is not the redrive's any more.
+    book.heldOn(entry('b', 1), { status: 'parked', tries: 1 }, no)
+    expect(book.take().redriven).toEqual([])
+  })
+
+  it('that waited for a breaker is to be tried, with its attempts, before its letters are loaded', () => {
+    const waiting = hold('a', { status: 'waiting', breaker: 'x', tries: 2 })
+    const { ledger: book, held } = ledger(waiting, hold('b'))
+    book.takeUp('a')
+    book.takeUp('b')
+    book.takeUp('unknown')
+    expect(held.get('a')).toEqual({ ...waiting, status: 'retrying', breaker: undefined })
+    expect(book.touches('a')).toBe(true)
+    expect(book.take()).toMatchObject({
+      letters: [{ change: 'status', position: 1, status: 'retrying' }],
+      lanes: [{ lane: 'a', hold: { status: 'retrying', tries: 2 } }],
+    })
   })
 
   it('is told of when it is parked', () => {
@@ -246,7 +270,7 @@ describe('a letter whose turn has come', () => {
 })
 
 describe('a redrive', () => {
-  it('has lanes under way, but for those that wait for a breaker', () => {
+  it('has lanes under way, and leaves those that wait for a breaker', () => {
     const { ledger: book } = ledger(
       hold('a', { status: 'retrying', redrive: 'r' }),
       hold('b', { status: 'waiting', redrive: 'r' }),
@@ -254,15 +278,16 @@ describe('a redrive', () => {
       hold('d', { status: 'retrying', redrive: 'other' }),
     )
     expect(book.underWay).toBe(2)
+    expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'b', letters: 0, state: 'deferred' }])
     expect([book.waiting('r', new Set()), book.waiting('r', new Set(['a'])), book.waiting('x', new Set())]).toEqual([
       1, 0, 0,
     ])
-    book.heldOn(entry('a', 1), { status: 'waiting', tries: 0, breaker: 'x' }, undefined)
-    expect(book.underWay).toBe(1)
     book.heldOn(entry('a', 1), { status: 'retrying', tries: 0, dueAt: 1 }, undefined)
     expect(book.underWay).toBe(2)
-    book.heldOn(entry('a', 1), { status: 'parked', tries: 1 }, no)
+    book.heldOn(entry('a', 1), { status: 'waiting', tries: 0, breaker: 'x' }, undefined)
     expect(book.underWay).toBe(1)
+    book.heldOn(entry('d', 1), { status: 'parked', tries: 1 }, no)
+    expect(book.underWay).toBe(0)
   })
 
   it('begins a lane, which is tried again', () => {

@@ -61,13 +61,18 @@ export class Ledger {
   /** By lane: one is in one redrive at a time. */
   #redriven = new Map<string, RedriveProgress>()
   #passing: Track<Entry>[] = []
-  /** Lanes that a redrive is letting go; not those that wait, perhaps for hours, for a breaker that others don't need. */
+  /** Lanes that a redrive is trying. */
   readonly #underWay = new Set<string>()
 
   constructor(held: Map<string, HeldLane>, now: () => number) {
     this.#held = held
     this.#now = now
-    for (const hold of held.values()) if (isUnderWay(hold)) this.#underWay.add(hold.lane)
+    for (const hold of held.values()) {
+      if (hold.redrive === undefined) continue
+      // Of a release that kept the lanes of a redrive in it for as long as they waited for a breaker.
+      if (hold.status === 'waiting') this.#leave(hold)
+      else this.#underWay.add(hold.lane)
+    }
   }
 
   /** How many lanes redrives are letting go. */
@@ -160,8 +165,9 @@ export class Ledger {
     else if (holding.status !== 'parked') this.#changes.push({ change: 'status', position, status: holding.status })
     const since = before?.since ?? this.#now()
     if (holding.status === 'parked') this.#progress(lane, 0, 'failed')
-    // It goes on when what it waits for is over.
-    const redrive = holding.status === 'parked' ? undefined : before?.redrive
+    // It continues by itself when the breaker closes, however long that takes: no redrive waits for it.
+    if (holding.status === 'waiting') this.#progress(lane, 0, 'deferred')
+    const redrive = holding.status === 'retrying' ? before?.redrive : undefined
     this.#hang({ lane, since, done: undefined, head: sequence, headPosition: position, redrive, ...holding })
     if (holding.status === 'parked') this.#stopped.push({ lane, status: 'parked', record, failure })
   }
@@ -209,7 +215,18 @@ export class Ledger {
     else this.#changes.push({ change: 'discarded', position, ending: { by, reason } })
   }
 
-  /** It is not as it was when somebody wanted it to be let go. */
+  /**
+   * A lane that waited for a breaker is to be tried. The store has that before its letters are loaded: until then an operator may edit them,
+   * and an edit that came between the load and the attempt would be accepted and not tried.
+   */
+  takeUp(lane: string): void {
+    const hold = this.#held.get(lane)
+    if (hold?.status !== 'waiting') return
+    this.#changes.push({ change: 'status', position: hold.headPosition, status: 'retrying' })
+    this.#hang({ ...hold, status: 'retrying', breaker: undefined })
+  }
+
+  /** It is not as it was when the operator asked for it. */
   passed({ redrive, lane }: RedriveTask): void {
     this.#redriven.set(lane, { redrive, lane, letters: 0, state: 'passed' })
   }
@@ -299,14 +316,15 @@ export class Ledger {
     this.#redriven.set(lane, { redrive, lane, letters: before + letters, state })
   }
 
+  #leave(hold: HeldLane): void {
+    this.#progress(hold.lane, 0, 'deferred')
+    this.#hang({ ...hold, redrive: undefined })
+  }
+
   #hang(hold: HeldLane): void {
-    if (isUnderWay(hold)) this.#underWay.add(hold.lane)
-    else this.#underWay.delete(hold.lane)
+    if (hold.redrive === undefined) this.#underWay.delete(hold.lane)
+    else this.#underWay.add(hold.lane)
     this.#held.set(hold.lane, hold)
     this.#lanes.add(hold.lane)
   }
-}
-
-function isUnderWay({ redrive, status }: HeldLane): boolean {
-  return redrive !== undefined && status !== 'waiting'
 }

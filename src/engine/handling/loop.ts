@@ -97,6 +97,8 @@ export class HandlerLoop implements Loop {
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
+    const lookAt = waits.lookAt(this.#waitsForBreaker)
+    if (lookAt !== undefined) waitsMs.push(lookAt - now)
     const beginsAt = redriving.nextAt() ?? now
     if (beginsAt > now) waitsMs.push(beginsAt - now)
     return Math.max(0, Math.min(...waitsMs))
@@ -126,6 +128,7 @@ export class HandlerLoop implements Loop {
       this.#attempts.suspend()
       return this.#keep()
     }
+    await this.#lookAtBreakers()
     await this.#beginnings.take()
     await this.#drains.takeUp()
     const failed = this.#canRead ? await this.#read() : undefined
@@ -135,7 +138,20 @@ export class HandlerLoop implements Loop {
     return done
   }
 
-  /** While somebody is on trial, or about to be, the whole process waits for it, and must not wait for a source as well. */
+  /** An operator's reset or isolate reaches those that wait, without waiting for the cooldown that was set before. */
+  async #lookAtBreakers(): Promise<void> {
+    const { waits, flow, parts } = this.#desk
+    const outlook = await waits.look(parts.runtime.clock, this.#waitsForBreaker)
+    if (outlook && this.#waitsForBreaker) flow.probedUntil(outlook.entry === 'open' ? outlook.afterMs : 0)
+  }
+
+  /** The partition stands still for a breaker, and no probe is under way that will tell. */
+  get #waitsForBreaker(): boolean {
+    const { flow, running } = this.#desk
+    return flow.standstill?.why === 'breaker' && running.size === 0
+  }
+
+  /** While an event is on trial, or about to be, the whole process waits for it, and must not wait for a source as well. */
   get #canRead(): boolean {
     return !this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined
   }

@@ -129,6 +129,7 @@ export class Verdicts {
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
       return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)
     }
+    waits.stand(breaker ?? handler.name)
     if (flow.standstill) flow.probed(waitMs)
     else this.#stand('breaker', failure, patience, 0, waitMs)
     this.#putBack(track, entry)

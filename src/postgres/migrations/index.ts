@@ -4,6 +4,7 @@ import { redrives } from './0003-redrives.ts'
 import { rebuild } from './0004-rebuild.ts'
 import { attempts } from './0005-attempts.ts'
 import { orders } from './0006-orders.ts'
+import { deferred } from './0007-deferred.ts'
 
 export interface Migration {
   readonly name: string
@@ -19,4 +20,5 @@ export const migrations: readonly Migration[] = [
   { name: 'rebuild', sql: rebuild },
   { name: 'attempts', sql: attempts },
   { name: 'orders', sql: orders },
+  { name: 'deferred', sql: deferred },
 ]

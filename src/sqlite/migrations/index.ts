@@ -5,6 +5,7 @@ import { redrives } from './0004-redrives.ts'
 import { rebuild } from './0005-rebuild.ts'
 import { attempts } from './0006-attempts.ts'
 import { orders } from './0007-orders.ts'
+import { deferred } from './0008-deferred.ts'
 
 export interface Migration {
   readonly name: string
@@ -20,4 +21,5 @@ export const migrations: readonly Migration[] = [
   { name: 'rebuild', sql: rebuild },
   { name: 'attempts', sql: attempts },
   { name: 'orders', sql: orders },
+  { name: 'deferred', sql: deferred },
 ]

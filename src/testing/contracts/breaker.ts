@@ -7,10 +7,10 @@ const isolated: BreakerState = { state: 'isolated', since: 7, by: 'ada', reason:
 
 export const breakerCases: Record<string, Case> = {
   'knows nothing of a breaker that never was, but what time it is': async ({ breakers }) => {
-    const first = await breakers.load('mail')
-    assert.equal(first.breaker, undefined)
+    const first = await breakers.load(['mail'])
+    assert.deepEqual(first.breakers, [])
     assert.ok(Number.isSafeInteger(first.now) && first.now > Date.UTC(2020))
-    assert.ok((await breakers.load('mail')).now >= first.now)
+    assert.ok((await breakers.load([])).now >= first.now)
     assert.deepEqual(await breakers.list(), [])
   },
 
@@ -19,11 +19,11 @@ export const breakerCases: Record<string, Case> = {
     assert.equal(await breakers.save({ name: 'mail', state: open, record: '{"a":1}' }, 0), true)
     assert.equal(await breakers.save({ name: 'mail', state: { state: 'closed' }, record: '{}' }, 0), false)
     const first = { name: 'mail', state: open, record: '{"a":1}', revision: 1 }
-    assert.deepEqual((await breakers.load('mail')).breaker, first)
+    assert.deepEqual((await breakers.load(['mail'])).breakers, [first])
     assert.equal(await breakers.save({ name: 'mail', state: isolated, record: '{"a":2}' }, 1), true)
     assert.equal(await breakers.save({ name: 'mail', state: open, record: '{"a":3}' }, 1), false)
     const second = { name: 'mail', state: isolated, record: '{"a":2}', revision: 2 }
-    assert.deepEqual((await breakers.load('mail')).breaker, second)
+    assert.deepEqual((await breakers.load(['mail'])).breakers, [second])
     await breakers.save({ name: 'another', state: { state: 'closed' }, record: '{}' }, 0)
     assert.deepEqual(
       (await breakers.list()).map(({ name, revision }) => [name, revision]),
@@ -34,6 +34,17 @@ export const breakerCases: Record<string, Case> = {
     )
   },
 
+  'loads many breakers at once, and only those that were asked for': async ({ breakers }) => {
+    const names = ['a', "b'", 'c "d"', 'ü/é', 'e'.repeat(500)]
+    for (const name of names) await breakers.save({ name, state: open, record: name }, 0)
+    const { breakers: found } = await breakers.load([...names.slice(1), 'never used'])
+    assert.equal(found.length, 4)
+    assert.deepEqual(
+      new Map(found.map(({ name, record, revision }) => [name, [record, revision]])),
+      new Map(names.slice(1).map((name) => [name, [name, 1]])),
+    )
+  },
+
   'lets exactly one of many who save at once be the one': async ({ breakers }) => {
     for (const revision of [0, 1, 2]) {
       const saves: boolean[] = await Promise.all(
@@ -41,7 +52,7 @@ export const breakerCases: Record<string, Case> = {
       )
       const winners = saves.flatMap((isSaved, n) => (isSaved ? [String(n)] : []))
       assert.equal(winners.length, 1)
-      const { breaker } = await breakers.load('mail')
+      const [breaker] = (await breakers.load(['mail'])).breakers
       assert.deepEqual([breaker?.record, breaker?.revision], [winners[0], revision + 1])
     }
   },

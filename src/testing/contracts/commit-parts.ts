@@ -51,7 +51,7 @@ const sameBug = describeFailure(new SyntaxError('the same bug again'), 'transien
 const ending = { by: 'ann', reason: 'a duplicate' }
 const revision = { number: 1, body: '{"a":1}', by: 'bob', reason: 'a typo', at: 3 }
 const changes = ['resolved', 'discarded', 'failed', 'status', 'incident'] as const satisfies Ways['letters'][]
-const states = ['running', 'done', 'failed', 'passed'] as const satisfies RedriveProgress['state'][]
+const states = ['running', 'done', 'failed', 'passed', 'deferred'] as const satisfies RedriveProgress['state'][]
 const heldLanes = ['moved', 'flowing', ...changes, ...states.map((state) => `redriven-${state}`)]
 
 export async function makeScene(store: Store): Promise<Scene> {
@@ -242,6 +242,7 @@ const parts = {
     done: progress('done'),
     failed: progress('failed'),
     passed: progress('passed'),
+    deferred: progress('deferred'),
   },
 } satisfies { readonly [Field in Written]: Readonly<Record<Ways[Field], Part>> }
 

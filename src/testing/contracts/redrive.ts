@@ -87,7 +87,7 @@ export const redriveCases: Record<string, Case> = {
       lanes: 3,
       admitted: 3,
       letters: 7,
-      byState: { pending: 0, running: 0, done: 1, failed: 1, passed: 1, left: 0 },
+      byState: { pending: 0, running: 0, done: 1, failed: 1, deferred: 0, passed: 1, left: 0 },
       endedReason: undefined,
     })
     assert.deepEqual(await isRedriven(store), [false])
@@ -202,32 +202,65 @@ export const redriveCases: Record<string, Case> = {
     assert.equal(third.outcome, 'asked')
   },
 
-  'takes what is parked or due again, and to skip what waits for a version': async (store) => {
+  'takes what the act is about: what waits for a breaker is discarded or resolved, what waits for a version is skipped':
+    async (store) => {
+      const lease = await begin(store.subscriptions)
+      const held = [
+        letter('parked', 1, 'parked'),
+        letter('due', 1, 'retrying'),
+        letter('gap', 3, 'waiting'),
+        letter('open', 1, 'waiting'),
+      ]
+      const lanes = held.map((one) => hold(one, 1))
+      const breaker = lanes.map((write) =>
+        write.lane === 'open' && write.hold ? { ...write, hold: { ...write.hold, breaker: 'b' } } : write,
+      )
+      await store.subscriptions.commit({ ...commitOf(lease), held, lanes: breaker })
+      const lanesOf = async (id: string) => (await store.redrives.lanes(id, undefined, 0, 10)).map(({ lane }) => lane)
+      for (const [act, expected] of [
+        ['redrive', ['parked', 'due']],
+        ['resolve', ['parked', 'due', 'open']],
+        ['discard', ['parked', 'due', 'open']],
+        ['skip', ['gap']],
+      ] as const) {
+        await store.redrives.ask(requestOf(act, {}, { act }))
+        assert.deepEqual(await lanesOf(act), expected)
+        if (act === 'redrive' || act === 'resolve') await store.redrives.cancel(act, deedOf('cancel'))
+      }
+      assert.deepEqual(
+        (await store.redrives.due('s', 0, 10)).map(({ lane, act }) => [lane, act]),
+        [
+          ['parked', 'discard'],
+          ['due', 'discard'],
+          ['open', 'discard'],
+          ['gap', 'skip'],
+        ],
+      )
+    },
+
+  'counts a lane that waits for an open breaker like one that failed, and is not done with it': async (store) => {
     const lease = await begin(store.subscriptions)
-    const held = [
-      letter('parked', 1, 'parked'),
-      letter('due', 1, 'retrying'),
-      letter('gap', 3, 'waiting'),
-      letter('open', 1, 'waiting'),
-    ]
-    const lanes = held.map((one) => hold(one, 1))
-    const breaker = lanes.map((write) =>
-      write.lane === 'open' && write.hold ? { ...write, hold: { ...write.hold, breaker: 'b' } } : write,
-    )
-    await store.subscriptions.commit({ ...commitOf(lease), held, lanes: breaker })
-    const lanesOf = async (id: string) => (await store.redrives.lanes(id, undefined, 0, 10)).map(({ lane }) => lane)
-    await store.redrives.ask(requestOf('r', {}, { act: 'discard' }))
-    assert.deepEqual(await lanesOf('r'), ['parked', 'due'])
-    await store.redrives.ask(requestOf('s', {}, { act: 'skip' }))
-    assert.deepEqual(await lanesOf('s'), ['gap'])
-    assert.deepEqual(
-      (await store.redrives.due('s', 0, 10)).map(({ lane, act }) => [lane, act]),
-      [
-        ['parked', 'discard'],
-        ['due', 'discard'],
-        ['gap', 'skip'],
-      ],
-    )
+    await park(store, lease, ['a', 'b', 'c', 'd', 'e'])
+    await store.redrives.ask(requestOf('r', { lane: 'a' }))
+    await report(store, lease, progress('r', 'a', 'running'))
+    await report(store, lease, progress('r', 'a', 'deferred', 0))
+    assert.deepEqual(await isRedriven(store), [true])
+    assert.deepEqual(await dueLanes(store), [])
+    const stopped = (await store.redrives.find('r')) as Redrive
+    assert.deepEqual([stopped.status, stopped.byState.deferred, stopped.letters], ['stopped', 1, 1])
+    assert.match(stopped.endedReason ?? '', /1 lane waits for an open breaker/)
+    // It is in no redrive any more.
+    assert.equal((await store.redrives.ask(requestOf('again', { lane: 'a' }))).outcome, 'asked')
+    await store.redrives.cancel('again', deedOf('cancel'))
+
+    await store.redrives.ask(requestOf('q', {}, { stages: [2], maxFailures: 1 }))
+    await report(store, lease, progress('q', 'a', 'failed'))
+    assert.deepEqual(await dueLanes(store), ['b'])
+    await report(store, lease, progress('q', 'b', 'deferred'))
+    assert.deepEqual(await dueLanes(store), [])
+    const canary = (await store.redrives.find('q')) as Redrive
+    assert.deepEqual([canary.status, canary.byState.left], ['stopped', 3])
+    assert.match(canary.endedReason ?? '', /1 lane failed, 1 waits for an open breaker, and it may have 1/)
   },
 
   'goes on stage by stage, and stops when too many fail': async (store) => {
@@ -266,7 +299,11 @@ export const redriveCases: Record<string, Case> = {
     const cancelled = (await store.redrives.find('r')) as Redrive
     assert.deepEqual(
       [cancelled.status, cancelled.endedReason, cancelled.byState],
-      ['cancelled', 'because of cancel', { pending: 0, running: 0, done: 1, failed: 1, passed: 0, left: 1 }],
+      [
+        'cancelled',
+        'because of cancel',
+        { pending: 0, running: 0, done: 1, failed: 1, deferred: 0, passed: 0, left: 1 },
+      ],
     )
     assert.deepEqual(await actsOf(store), ['redrive', 'cancel'])
     const { details } = (await store.audit.list(1, 1))[0] ?? {}

@@ -45,10 +45,20 @@ export const revisionCases: Record<string, Case> = {
     const due = letter('b', 1, 'retrying')
     const over = letter('c', 1, 'parked')
     const asked = letter('d', 1, 'parked')
+    const open = letter('e', 1, 'waiting')
+    const behind = letter('e', 2, 'queued')
+    const gap = letter('f', 3, 'waiting')
+    const discarded = letter('g', 1, 'waiting')
+    const heads = [parked, due, over, asked, open, gap, discarded]
+    const lanes = heads.map((held) => hold(held, 1))
     await store.subscriptions.commit({
       ...commitOf(lease),
-      held: [parked, due, over, asked],
-      lanes: [parked, due, over, asked].map((held) => hold(held, 1)),
+      held: [...heads, behind],
+      lanes: lanes.map((write) =>
+        (write.lane === 'e' || write.lane === 'g') && write.hold
+          ? { ...write, hold: { ...write.hold, breaker: 'b' } }
+          : write,
+      ),
     })
     await store.subscriptions.commit({
       ...commitOf(lease),
@@ -56,10 +66,16 @@ export const revisionCases: Record<string, Case> = {
       lanes: [{ lane: 'c', hold: undefined, done: undefined }],
     })
     await store.redrives.ask(requestOf('r', { lane: 'd' }))
+    await store.redrives.ask(requestOf('q', { lane: 'g' }, { act: 'discard' }))
     const outcome = async (position: number) =>
       (await store.letters.revise({ subscription: 's', position }, '{}', deedOf('revise'))).outcome
     assert.equal(await outcome(due.event.position), 'busy')
     assert.equal(await outcome(asked.event.position), 'busy')
+    // What waits for a breaker is in no process's hands; what waits for a version may be tried with the next page.
+    assert.equal(await outcome(open.event.position), 'revised')
+    assert.equal(await outcome(behind.event.position), 'revised')
+    assert.equal(await outcome(gap.event.position), 'busy')
+    assert.equal(await outcome(discarded.event.position), 'busy')
     assert.equal(await outcome(over.event.position), 'ended')
     assert.equal(await outcome(9_999_999), 'unknown')
     assert.equal(await outcome(parked.event.position), 'revised')

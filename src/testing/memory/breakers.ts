@@ -3,16 +3,16 @@ import type { BreakerRecord, BreakerStore } from '../../breaker/breaker-store.ts
 import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { compareText, type State } from './state.ts'
-import { after, Blocked, type Step } from './transaction.ts'
+import { after, Blocked, type Step, type Tx } from './transaction.ts'
 
 /** Its time is that of the server, which is the same for all processes. */
 export function memoryBreakers(connection: Connection): BreakerStore {
   const { server } = connection
   const isCurrent = (name: string, revision: number) => (server.state.breakers.get(name)?.revision ?? 0) === revision
   return {
-    load: (name) =>
+    load: (names) =>
       connection.query('breakers.load', () => ({
-        breaker: server.state.breakers.get(name),
+        breakers: names.flatMap((name) => server.state.breakers.get(name) ?? []),
         now: server.clock.now(),
       })),
     save: (breaker, revision, deed) => {
@@ -26,19 +26,17 @@ export function memoryBreakers(connection: Connection): BreakerStore {
         return true
       }
       if (!deed) return connection.query('breakers.save', save, [breaker])
-      return connection.transact('breakers.save', (tx) => {
-        const saveIn = (): Step<boolean> => {
-          if (!isCurrent(name, revision)) {
-            server.rollback(tx)
-            return false
-          }
-          const other = server.lock(tx, [`breaker ${name}`])
-          if (other) return new Blocked(other, saveIn)
-          tx.writes.push(write)
-          return after(writeDeed(server, tx, deed), () => true)
+      const saveIn = (tx: Tx): Step<boolean> => {
+        if (!isCurrent(name, revision)) {
+          server.rollback(tx)
+          return false
         }
-        return saveIn()
-      })
+        const other = server.lock(tx, [`breaker ${name}`])
+        if (other) return new Blocked(other, () => saveIn(tx))
+        tx.writes.push(write)
+        return after(writeDeed(server, tx, deed), () => true)
+      }
+      return connection.transact('breakers.save', saveIn, () => [breaker])
     },
     list: () => connection.query('breakers.list', () => breakersOf(server.state)),
   }

@@ -1,3 +1,4 @@
+import { nextStage, type Stage } from '../../redrive/stages.ts'
 import type { KeptRedrive, State, Subscribed } from './state.ts'
 
 /** With the name of its subscription. */
@@ -28,30 +29,23 @@ function isStageOver(kept: KeptRedrive): boolean {
   return !pendingOf(kept, undefined) && !kept.lanes.some(({ state }) => state === 'running')
 }
 
-function failedOf({ lanes }: KeptRedrive): number {
-  return lanes.filter(({ state }) => state === 'failed').length
+function stageOf(kept: KeptRedrive): Stage {
+  const { lanes, admitted, stages, maxFailures } = kept.redrive
+  const countOf = (state: string) => kept.lanes.filter((one) => one.state === state).length
+  const [failed, deferred] = [countOf('failed'), countOf('deferred')]
+  return { lanes, admitted, stages, maxFailures, failed, deferred, isOver: isStageOver(kept) }
 }
 
-/** Running ones of which a stage is over, or of which too many failed. */
+/** Running ones that go on to another stage, or end. */
 export function overIn({ redrives }: Subscribed): readonly KeptRedrive[] {
-  return redrives.filter((kept) => {
-    const { status, maxFailures } = kept.redrive
-    if (status !== 'running') return false
-    return (maxFailures !== undefined && failedOf(kept) > maxFailures) || isStageOver(kept)
-  })
+  return redrives.filter((kept) => kept.redrive.status === 'running' && nextStage(stageOf(kept)).next !== 'wait')
 }
 
 /** Begins the next stage of one, or ends it. */
 export function advance(kept: KeptRedrive, now: number): void {
-  const { maxFailures, admitted, lanes, stages } = kept.redrive
-  const failed = failedOf(kept)
-  if (maxFailures !== undefined && failed > maxFailures)
-    end(kept, 'stopped', `${failed} lanes failed, and it may have ${maxFailures}`, now)
-  else if (admitted >= lanes) end(kept, 'done', undefined, now)
-  else {
-    const next = stages.find((stage) => stage > admitted) ?? lanes
-    kept.redrive = { ...kept.redrive, admitted: Math.min(next, lanes) }
-  }
+  const next = nextStage(stageOf(kept))
+  if (next.next === 'end') end(kept, next.status, next.reason, now)
+  else if (next.next === 'admit') kept.redrive = { ...kept.redrive, admitted: next.admitted }
 }
 
 export function end(

@@ -1,5 +1,6 @@
 import { checkDeed, withCounts } from '../../audit/audit.ts'
-import type { Redrive, RedriveLaneState, RedriveRequest, AskOutcome, RedriveTask } from '../../redrive/redrive.ts'
+import { isActedOn } from '../../redrive/acts.ts'
+import { type AskOutcome, noLanes, type Redrive, type RedriveRequest, type RedriveTask } from '../../redrive/redrive.ts'
 import type { RedriveStore } from '../../redrive/redrive-store.ts'
 import { type FrozenSet, freeze, type SelectedHead, selectedOf } from '../../redrive/selected.ts'
 import { writeDeed } from './audit.ts'
@@ -153,10 +154,7 @@ function headsOf(
   const heads = [...subscribed.lanes.values()].filter((one) => {
     const { hold, partition } = one
     if (!hold || (lane !== undefined && one.lane !== lane)) return false
-    const isMeant =
-      act === 'skip'
-        ? hold.status === 'waiting' && hold.breaker === undefined
-        : hold.status === 'parked' || hold.status === 'retrying'
+    const isMeant = isActedOn(act, hold)
     if (!isMeant || !hasConditions) return isMeant
     const letter = subscribed.partitions[partition]?.letters.get(hold.headPosition)
     return letter !== undefined && matches(letter, rest)
@@ -249,7 +247,7 @@ function purgeLanes({ subscriptions }: State, subscription: string, endedBefore:
 
 function toRedrive(subscription: string, { redrive, lanes: all }: KeptRedrive): Redrive {
   const { spread: _spread, ...own } = redrive
-  const byState: Record<RedriveLaneState, number> = { pending: 0, running: 0, done: 0, failed: 0, passed: 0, left: 0 }
+  const byState = noLanes()
   let letters = 0
   for (const lane of all) {
     byState[lane.state]++

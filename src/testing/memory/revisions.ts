@@ -81,9 +81,10 @@ function findLetter(state: State, { subscription, position, partition }: LetterN
   )
 }
 
-/** About to be tried: it has a redrive, or is not parked. */
+/** About to be tried: it has a redrive, or is neither parked nor waiting for a breaker. */
 function isBusy({ lanes, redrives }: Subscribed, lane: string): boolean {
-  if (lanes.get(lane)?.hold?.status !== 'parked') return true
+  const hold = lanes.get(lane)?.hold
+  if (hold?.status !== 'parked' && hold?.breaker === undefined) return true
   return redrives.some((kept) =>
     kept.lanes.some((one) => one.lane === lane && (one.state === 'pending' || one.state === 'running')),
   )

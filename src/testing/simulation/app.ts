@@ -52,6 +52,8 @@ export interface App {
   readonly rebuilt?: Rebuilt | undefined
   /** What a person makes of the data of an event that is parked, as JSON. Where there is such a one, people do all that people can do. */
   readonly mend?: ((event: RecordedEvent) => string) | undefined
+  /** Whether operators also isolate and reset breakers, and act on lanes that wait for one. */
+  readonly operatesBreakers?: boolean | undefined
   /**
    * Subscriptions that come to rest when nothing goes wrong any more, before the code is mended and without a process that begins anew. What is
    * parked then stays parked.

@@ -1,5 +1,6 @@
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { HoldfastError } from '../../errors.ts'
+import { createOperator } from '../../operator/operator.ts'
 import type { Store } from '../../store.ts'
 import type { App } from './app.ts'
 import type { Chance } from './chance.ts'
@@ -9,12 +10,14 @@ import type { Process } from './process.ts'
 const usual = ['pause', 'redrive', 'redrive', 'redrive', 'discard'] as const
 const all = [...usual, 'resolve', 'revise', 'revise', 'unrevise', 'cancel'] as const
 const decisions = ['discard', 'resolve', 'revise', 'revise'] as const
-type Act = (typeof all)[number]
+/** Beside all of that, where there are breakers to act on. */
+const breakerActs = ['isolate', 'reset', 'reset', 'discard', 'resolve', 'revise'] as const
+type Act = (typeof all)[number] | (typeof breakerActs)[number]
 
 /** What a person says about whatever they do. */
 export const why = { by: 'person', reason: 'to see what happens' }
 
-/** Somebody who pauses, resumes, lets go, mends and discards, over a network like everybody else's. */
+/** An operator who pauses, resumes, redrives, edits and discards, over a network like that of the processes. */
 export class Person {
   /** What was asked to be left out: `subscription/position`. */
   readonly discarded = new Set<string>()
@@ -22,13 +25,16 @@ export class Person {
   readonly #process: Process
   readonly #subscriptions: readonly string[]
   readonly #mend: App['mend']
+  readonly #acts: readonly Act[]
+  readonly #operatesBreakers: boolean
   readonly #chance: Chance
   readonly #tell: (who: string, kind: string, text: string) => void
-  #acts = 0
+  #asked = 0
 
   constructor(
     { process, store }: { readonly process: Process; readonly store: Store },
-    { subscriptions, mend }: { readonly subscriptions: readonly string[]; readonly mend: App['mend'] },
+    { mend, operatesBreakers = false }: Pick<App, 'mend' | 'operatesBreakers'>,
+    subscriptions: readonly string[],
     chance: Chance,
     tell: (who: string, kind: string, text: string) => void,
   ) {
@@ -36,13 +42,16 @@ export class Person {
     this.#store = store
     this.#subscriptions = subscriptions
     this.#mend = mend
+    const decided = mend ? all : usual
+    this.#acts = operatesBreakers ? [...decided, ...breakerActs.filter((act) => mend || act !== 'revise')] : decided
+    this.#operatesBreakers = operatesBreakers
     this.#chance = chance
     this.#tell = tell
   }
 
   act(at: number): Promise<void> {
     const subscription = this.#chance.pick(this.#subscriptions)
-    return this.#act(at, subscription, this.#chance.pick(this.#mend ? all : usual))
+    return this.#act(at, subscription, this.#chance.pick(this.#acts))
   }
 
   /** About an event of one subscription, while somebody builds another version of it: what is decided now has to hold there too. */
@@ -56,6 +65,7 @@ export class Person {
     try {
       if (what === 'pause') await this.#pause(subscription, at)
       else if (what === 'cancel') await this.#cancel(at)
+      else if (what === 'isolate' || what === 'reset') await this.#operate(what)
       else await this.#see(subscription, what, at)
     } catch (error) {
       // A person tries again some other time.
@@ -70,6 +80,20 @@ export class Person {
     await subscriptions.resume(subscription)
   }
 
+  /** A breaker that is closed is not reset: whether it counts as it should can be told only until then. */
+  async #operate(act: 'isolate' | 'reset'): Promise<void> {
+    const breakers = await this.#store.breakers.list()
+    const meant = breakers.filter(({ state }) => act === 'isolate' || state.state !== 'closed')
+    if (meant.length === 0) return
+    const { name } = this.#chance.pick(meant)
+    const { runtime } = this.#process
+    const operator = createOperator({ store: this.#store, subscriptions: [], by: why.by, ...runtime })
+    if (act === 'reset') return operator.resetBreaker(name, why.reason)
+    await operator.isolateBreaker(name, why.reason)
+    await runtime.timers.sleep(this.#chance.upTo(3_000))
+    await operator.resetBreaker(name, why.reason)
+  }
+
   async #cancel(at: number): Promise<void> {
     const asked = await this.#store.redrives.list({ limit: 100 })
     const running = asked.filter(({ status }) => status === 'running')
@@ -78,18 +102,32 @@ export class Person {
     await this.#store.redrives.cancel(id, { ...why, act: 'redrive.cancel', target: id, at, details: {} })
   }
 
-  /** To one of those that are parked, or to all of them. */
-  async #see(subscription: string, act: Exclude<Act, 'pause' | 'cancel'>, at: number): Promise<void> {
-    const parked = await this.#parked(subscription)
-    if (parked.length === 0) return
-    const letter = this.#chance.pick(parked)
+  /** To one of those that are parked or wait for a breaker, or to all that are parked. */
+  async #see(
+    subscription: string,
+    act: Exclude<Act, 'pause' | 'cancel' | 'isolate' | 'reset'>,
+    at: number,
+  ): Promise<void> {
+    const heads = (act !== 'redrive' && this.#operatesBreakers && (await this.#waiting())) || []
+    const held = heads.length > 0 ? heads : await this.#parked(subscription)
+    if (held.length === 0) return
+    const letter = this.#chance.pick(held)
     if (act !== 'revise' && act !== 'unrevise') return this.#ask(letter, act, at)
     await this.#revise(letter, act, at)
     // Who mends one wants to see what comes of it, at once or some other time.
     if (act === 'revise' && this.#chance.is(0.7)) await this.#ask(letter, 'redrive', at)
   }
 
-  /** Of one subscription; or, for somebody who has much to do, of the first that has any. */
+  /** The heads of lanes that wait for a breaker, of all subscriptions. */
+  async #waiting(): Promise<readonly DeadLetter[]> {
+    const { letters } = this.#store
+    const found = this.#subscriptions.map((subscription) =>
+      letters.list({ subscription, status: 'waiting', limit: 100 }),
+    )
+    return (await Promise.all(found)).flat()
+  }
+
+  /** Of one subscription; or, for an operator who has much to do, of the first that has any. */
   async #parked(subscription: string): Promise<readonly DeadLetter[]> {
     const names = this.#mend ? [subscription, ...this.#subscriptions] : [subscription]
     for (const name of names) {
@@ -113,7 +151,7 @@ export class Person {
     if (act !== 'redrive') this.discarded.add(`${subscription}/${position}`)
     const isOne = act !== 'redrive' || this.#chance.is(0.5)
     await this.#store.redrives.ask({
-      id: `act-${++this.#acts}`,
+      id: `act-${++this.#asked}`,
       subscription,
       act,
       filter: isOne ? { position } : { status: 'parked' },

@@ -1,5 +1,6 @@
 import { createEngine, type Engine } from '../../engine/engine.ts'
 import { StoreError } from '../../errors.ts'
+import { createOperator } from '../../operator/operator.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { App, Outside, Rebuilt } from './app.ts'
@@ -90,7 +91,8 @@ export async function runSimulation(
     writer.begin(schedule)
     const person = new Person(
       open('person'),
-      { subscriptions: consumers.map(({ name }) => name), mend: app.mend },
+      app,
+      consumers.map(({ name }) => name),
       createChance(seed, 'person'),
       tell,
     )
@@ -289,6 +291,7 @@ export async function runSimulation(
     do {
       await schedule.run(schedule.now + lookEveryMs)
       left = await meanwhile(leftToDo(writer, settling, true))
+      if (left !== undefined) await meanwhile(resetBreakers())
     } while (left !== undefined && schedule.now < until)
     return left
   }
@@ -302,6 +305,7 @@ export async function runSimulation(
       await schedule.run(schedule.now + lookEveryMs)
       left = await meanwhile(leftToDo(writer, consumers, options.mayStayParked ?? false))
       if (left === undefined) return undefined
+      await meanwhile(resetBreakers())
       if (await meanwhile(tended())) {
         tell('operator', 'tend')
         halted.clear()
@@ -334,6 +338,15 @@ export async function runSimulation(
       ),
     )
     for (const name of made.flat()) await backend.witness.subscriptions.resume(name)
+  }
+
+  /** What is isolated stays so until an operator resets it. */
+  async function resetBreakers(): Promise<void> {
+    if (!app.operatesBreakers) return
+    const breakers = await backend.witness.breakers.list()
+    const isolated = breakers.filter(({ state }) => state.state === 'isolated')
+    const operator = createOperator({ store: backend.witness, subscriptions: [], by: 'operator', ...truth })
+    for (const { name } of isolated) await operator.resetBreaker(name, 'all is calm')
   }
 
   async function tended(): Promise<boolean> {

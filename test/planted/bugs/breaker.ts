@@ -90,4 +90,37 @@ export const breakerBugs: readonly Bug[] = [
     replace: `      if (status === 'retrying' && breaker !== undefined) this.add(breaker, lane)`,
     suite: ['src/engine/breaker.test.ts'],
   },
+  {
+    name: 'reset-waits-for-the-cooldown',
+    tells: 'An operator resets a breaker, and what waits for it is not tried until its old cooldown ends.',
+    file: 'src/engine/handling/breaker-waits.ts',
+    find: `    waiting.isOpen = outlook.entry !== 'closed'`,
+    replace: `    waiting.isOpen ||= outlook.entry !== 'closed'`,
+    suite: ['src/engine/handling/breaker-waits.test.ts'],
+  },
+  {
+    name: 'reset-does-not-end-a-standstill',
+    tells: 'An operator resets the breaker of a handler, and the handler stands still for minutes.',
+    file: 'src/engine/handling/loop.ts',
+    find: `flow.probedUntil(outlook.entry === 'open' ? outlook.afterMs : 0)`,
+    replace: `flow.probedUntil(outlook.entry === 'open' ? outlook.afterMs : 600_000)`,
+    suite: ['test/regressions/acts-on-a-breaker-reach-every-owner.test.ts'],
+  },
+  {
+    name: 'misspelled-breaker',
+    tells: 'An operator isolates a misspelled breaker, is told that it was done, and the calls go on.',
+    file: 'src/operator/breakers.ts',
+    find: `  if (breaker || mayBeNew || declared.includes(name)) return`,
+    replace: `  if (breaker || mayBeNew || declared.length >= 0) return`,
+    suite: ['test/cli/acts.test.ts'],
+  },
+  {
+    name: 'refused-call-is-an-attempt',
+    tells: 'A handler is told that this is its tenth attempt, and it was never called before.',
+    file: 'src/engine/handling/attempts.ts',
+    find: `    if (pass.entry === 'open') return () => verdicts.defer(`,
+    replace: `    if (pass.entry === 'open') entry.begun++
+    if (pass.entry === 'open') return () => verdicts.defer(`,
+    suite: ['src/engine/breaker.test.ts'],
+  },
 ]

@@ -137,9 +137,12 @@ export const letterBugs: readonly Bug[] = [
     name: 'lane-taken-up-before-it-is-written',
     tells: 'A lane whose letter is not in the store yet seems empty and flows again, and its event is never handled.',
     file: 'src/engine/handling/drains.ts',
-    find: `      if (ledger.touches(lane)) early.push(lane)
-      else if (waitMs > 0)`,
-    replace: `      if (waitMs > 0)`,
+    find: `      if (ledger.touches(lane)) {
+        early.push(lane)
+        continue
+      }
+      this`,
+    replace: `      this`,
     suite: ['src/engine/handler-faults.test.ts'],
   },
   {
