@@ -287,6 +287,9 @@ describe('what its handler passes over', () => {
     const before = world.engine([parking.handler])
     await run(world, before, 5_000)
     await Promise.all([before.stop(), world.runtime.advance(5_000)])
+    // As it was before orders were recorded: now such a change is refused.
+    using db = new DatabaseSync(world.store.file)
+    db.exec('UPDATE holdfast_partitions SET lane_order = NULL')
     const log = createLog({ store: world.store, events: bank })
     const isNeedless = (amount: number) => {
       if (amount === 1) void log.append('a', [credited(2)])

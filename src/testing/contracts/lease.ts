@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
-import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf, hold, letter } from './fixtures.ts'
+import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf, hold as holdOf, letter } from './fixtures.ts'
 
 export const leaseCases: Record<string, Case> = {
   'begins a subscription where it is told, once': async ({ subscriptions }) => {
@@ -121,7 +121,7 @@ export const leaseCases: Record<string, Case> = {
     const lease = claimed(await subscriptions.claim({ ...claimBy('one'), partition: 1, order: 'key' }))
     const held = letter('a', 1, 'parked')
     const to = { ...commitOf(lease), table: undefined }
-    await subscriptions.commit({ ...to, held: [held], lanes: [hold(held, 1)] })
+    await subscriptions.commit({ ...to, held: [held], lanes: [holdOf(held, 1)] })
     await subscriptions.release(lease)
     for (const order of ['none', 'partition'] as const)
       await assert.rejects(register(order), { code: 'ORDER_CHANGED', message: /1 lane is held of s with order: 'key'/ })
@@ -172,11 +172,11 @@ export const leaseCases: Record<string, Case> = {
     const lease = claimed(await subscriptions.claim({ ...claimBy('one'), order: 'key' }))
     const own = letter('a', 1, 'parked')
     const held = { ...own, lane: `a#${own.event.position}` }
-    await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [held], lanes: [hold(held, 1)] })
+    await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [held], lanes: [holdOf(held, 1)] })
     await assert.rejects(register('key'), { code: 'ORDER_CHANGED', message: /with order: 'none'/ })
     await assert.rejects(register('partition'), { code: 'ORDER_CHANGED' })
     const keyed = letter('b', 1, 'parked')
-    await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [keyed], lanes: [hold(keyed, 1)] })
+    await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [keyed], lanes: [holdOf(keyed, 1)] })
     await assert.rejects(register('none'), {
       code: 'ORDER_CHANGED',
       message: /2 lanes are held of s with order: 'key'/,
