@@ -7,8 +7,8 @@ export const courseBugs: readonly Bug[] = [
     tells:
       'A lane that failed in a redrive belongs to it for ever, and a later redrive of it counts for the one before.',
     file: 'src/engine/handling/ledger.ts',
-    find: `    const redrive = holding.status === 'parked' ? undefined : before?.redrive`,
-    replace: `    const redrive = before?.redrive`,
+    find: `    const redrive = holding.status === 'retrying' ? before?.redrive : undefined`,
+    replace: `    const redrive = holding.status === 'waiting' ? undefined : before?.redrive`,
     suite: ['src/engine/handling/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
   },
   {
