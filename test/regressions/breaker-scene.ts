@@ -19,7 +19,7 @@ import type { HeldLane } from '../../src/dead-letter/letter.ts'
 import type { TwoStores } from './two-stores.ts'
 
 export const patience = { timeout: 15_000, interval: 20 }
-const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
+export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 export interface Call {
   readonly key: string

@@ -1,9 +1,9 @@
 import { setImmediate } from 'node:timers/promises'
-import { definePolicy, type HoldfastError, park, type Redrive, type Store } from 'holdfast'
+import { createEngine, definePolicy, type HoldfastError, park, type Redrive, type Store } from 'holdfast'
 import { expect, it, vi } from 'vitest'
 import { countsOf, credited } from '../fixtures.ts'
 import { codeOf } from '../operator/scene.ts'
-import { type BreakerScene, createBreakerScene, patience } from './breaker-scene.ts'
+import { type BreakerScene, createBreakerScene, patience, silent } from './breaker-scene.ts'
 import { describeTwoStores, type TwoStores } from './two-stores.ts'
 
 const why = { reason: 'the endpoint is gone for good' }
@@ -252,4 +252,43 @@ describeTwoStores('a redrive whose lanes meet an open breaker', (open) => {
       patience,
     )
   })
+})
+
+describeTwoStores('a letter that meets the breaker of its whole handler', (open) => {
+  it.for(['key', 'partition'] as const)(
+    'waits by itself, so that its redrive ends and it can be discarded (order: %s)',
+    async (order) => {
+      await using stores = await open()
+      await using scene = await createBreakerScene(stores, {
+        order,
+        breaker: { opens: { failures: 100 }, cooldown: '10m' },
+        failure: definePolicy({ transient: park, outage: false }),
+      })
+      const { operator, endpoint, calls } = scene
+      await scene.log.append('x', [credited(1)])
+      await scene.engine.start()
+      await vi.waitFor(async () => expect(await scene.lanes()).toMatchObject([{ status: 'parked' }]), patience)
+      // Another process, which reads the breaker before its first call; this one has read it less than a second ago.
+      await scene.engine.stop()
+      await operator.isolateBreaker('notify', 'maintenance')
+      await using engine = createEngine({ store: stores.store, subscriptions: [scene.handler], logger: silent })
+      await engine.start()
+      const redriven = await operator.redrive('notify', { all: true }, why)
+      expect(await ended(scene, redriven.redrive)).toMatchObject({ status: 'stopped', byState: { deferred: 1 } })
+      await vi.waitFor(
+        async () => expect(await scene.lanes()).toMatchObject([{ status: 'waiting', breaker: 'notify' }]),
+        patience,
+      )
+      expect(calls).toHaveLength(1)
+      const discarded = await operator.discard('notify', { all: true }, why)
+      expect(await ended(scene, discarded.redrive)).toMatchObject({ status: 'done', letters: 1 })
+      // What comes later waits for the breaker as well, and continues when it is reset.
+      endpoint.isDown = false
+      await scene.log.append('x', [credited(2)])
+      await operator.resetBreaker('notify', 'over')
+      await engine.drain()
+      expect(scene.callsOf('x')).toEqual([1, 2])
+      expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 1, discarded: 1, held: 0 } })
+    },
+  )
 })

@@ -110,7 +110,7 @@ export class Frozen implements CommitWatcher {
       const isIn = before.get(lane) !== undefined || told.some(({ state }) => state !== 'passed')
       const counted = told.reduce((sum, one) => sum + one.letters, 0)
       const left = before.get(lane)
-      const isOver = told.some(({ redrive, state }) => redrive === left && (state === 'done' || state === 'failed'))
+      const isOver = told.some(({ redrive, state }) => redrive === left && state !== 'running' && state !== 'passed')
       if (left !== undefined && this.#redriveOf.get(named(lane)) !== left && !isOver)
         this.#tell(subscription, `${lane} left the redrive ${left}, which was not told how it ended`)
       if (isIn && counted !== (endsOf.get(lane) ?? 0))

@@ -125,14 +125,18 @@ export class Verdicts {
   /** Its breaker is open: it waits, and nothing else about it changes. */
   defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
     const { handler, flow, waits, parts } = this.#desk
-    if (breaker !== undefined && handler.order !== 'partition') {
-      this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker }, undefined)
-      return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)
-    }
-    waits.stand(breaker ?? handler.name)
+    const name = breaker ?? handler.name
+    const isOfLane = breaker !== undefined && handler.order !== 'partition'
+    // A letter is held already, so its lane waits by itself, also where everything else stands still: its redrive ends, and an operator can
+    // discard or edit it.
+    if (isOfLane || entry.isLetter) {
+      this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker: name }, undefined)
+      waits.postpone(name, parts.runtime.clock.mono() + waitMs)
+    } else this.#putBack(track, entry)
+    if (isOfLane) return
+    waits.stand(name)
     if (flow.standstill) flow.probed(waitMs)
     else this.#stand('breaker', failure, patience, 0, waitMs)
-    this.#putBack(track, entry)
   }
 
   /** It must not begin after all, and was not: it is tried in its own turn, and nothing counts. */
