@@ -64,16 +64,20 @@ export async function run(world: World, engine: Engine, ms: number): Promise<voi
 }
 
 /**
- * For hours and days: nobody polls, renews or looks around more often than every ten minutes. The beat by which processes notice each
- * other can't be set; four times a second for a day is what takes the time of such a test, and says nothing in it.
+ * For hours and days: no process polls, renews or looks around more often than every ten minutes, or at the breakers that lanes wait for more
+ * often than every half minute. How often they do can't be set; several times a second for a day is what takes the time of such a test, and
+ * says nothing in it.
  */
 export function calm({ runtime }: World): Partial<EngineOptions> {
-  const beatMs = 250
+  const calmed = new Map([
+    [250, 600_000],
+    [500, 30_000],
+  ])
   const { timers } = runtime
   return {
     poll: '10m',
     lease: '30m',
-    timers: { ...timers, sleep: (ms, signal) => timers.sleep(ms === beatMs ? 600_000 : ms, signal) },
+    timers: { ...timers, sleep: (ms, signal) => timers.sleep(calmed.get(ms) ?? ms, signal) },
   }
 }
 

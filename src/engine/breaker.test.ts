@@ -225,7 +225,7 @@ describe('the number of an attempt', () => {
     await run(world, second, 10 * minute)
     expect(calls).toEqual([])
     await breaker.reset('ada')
-    await world.runtime.advance(2_000)
+    await world.runtime.advance(minute)
     expect(calls.map(({ ctx }) => ctx.attempt)).toEqual([1, 1])
     await breaker.close()
   })

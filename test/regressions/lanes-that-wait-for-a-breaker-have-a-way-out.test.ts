@@ -241,16 +241,21 @@ describeTwoStores('a redrive whose lanes meet an open breaker', (open) => {
     expect(redrive).toMatchObject({ status: 'stopped', byState: { deferred: 1, left: asked.redrive.lanes - 1 } })
   })
 
-  it('can be cancelled, and its lanes discarded', async () => {
+  it('leaves no lane busy: one that was under way and waits can be discarded, also after a cancel', async () => {
     await using stores = await open()
     await using scene = await createParked(stores, 1)
     const { operator } = scene
     const asked = await operator.redrive('notify', { lane: 'x/1' }, { reason: 'try' })
+    const statusOf = async () => (await scene.lanes()).find(({ lane }) => lane === 'x/1')?.status
+    // It was begun, and met the breaker.
+    await vi.waitFor(async () => expect(await statusOf()).toBe('waiting'), patience)
     await operator.cancel(asked.redrive.id, 'no')
-    await vi.waitFor(
-      async () => expect(await codeOf(operator.discard('notify', { lane: 'x/1' }, why))).toBe('nothing was thrown'),
-      patience,
-    )
+    const position = await positionOf(scene, 'x/1')
+    await operator.discard('notify', { lane: 'x/1' }, why)
+    await vi.waitFor(async () => {
+      const { letter } = await operator.letter({ subscription: 'notify', position })
+      expect(letter).toMatchObject({ status: 'discarded', endedBy: 'ada' })
+    }, patience)
   })
 })
 

@@ -22,6 +22,8 @@ interface Waiting {
   /** Until then the verdict on the lane that went first is awaited. */
   verdictUntil: number
   isOpen: boolean
+  /** This owner was refused by it. Before that a lane is tried at once: the code may have another breaker for it by now. */
+  hasRefused: boolean
 }
 
 /** How long the other lanes wait for the verdict on the one that went first. */
@@ -96,7 +98,8 @@ export class BreakerWaits {
   }
 
   #of(breaker: string): Waiting {
-    const waiting = this.#waiting.get(breaker) ?? { lanes: new Set(), retryAt: 0, verdictUntil: 0, isOpen: true }
+    const known = this.#waiting.get(breaker)
+    const waiting = known ?? { lanes: new Set(), retryAt: 0, verdictUntil: 0, isOpen: true, hasRefused: false }
     this.#waiting.set(breaker, waiting)
     return waiting
   }
@@ -112,6 +115,7 @@ export class BreakerWaits {
     const waiting = this.#of(breaker)
     waiting.retryAt = retryAt
     waiting.isOpen = true
+    waiting.hasRefused = true
   }
 
   /** The whole partition stands still because this one is open. */
@@ -123,7 +127,7 @@ export class BreakerWaits {
   lookAt(isStanding: boolean): number | undefined {
     if (!this.#handler.breaker) return undefined
     if (isStanding && this.#standsFor !== undefined) return this.#lookAt
-    for (const { lanes } of this.#waiting.values()) if (lanes.size > 0) return this.#lookAt
+    for (const waiting of this.#waiting.values()) if (isLookedAt(waiting)) return this.#lookAt
     return undefined
   }
 
@@ -149,7 +153,7 @@ export class BreakerWaits {
   }
 
   #names(): string[] {
-    const names = Array.from(this.#waiting).flatMap(([name, { lanes }]) => (lanes.size > 0 ? [name] : []))
+    const names = Array.from(this.#waiting).flatMap(([name, waiting]) => (isLookedAt(waiting) ? [name] : []))
     if (names.length <= mostLooked) return names
     const first = this.#firstLooked % names.length
     this.#firstLooked = first + mostLooked
@@ -187,4 +191,8 @@ export class BreakerWaits {
     }
     return undefined
   }
+}
+
+function isLookedAt({ lanes, hasRefused }: Waiting): boolean {
+  return lanes.size > 0 && hasRefused
 }
