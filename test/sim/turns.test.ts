@@ -102,8 +102,29 @@ describe('the order of attempts', () => {
     const world = new World(order)
     world.commits(1)
     world.tries('b-1')
+    world.commits(1, { marks: [[3, 3]] })
     expect(world.turns.problems).toEqual(problems)
   })
+
+  it.for([
+    ['the deaths of processes', 'parked', 'EVENT_DEADLY', []],
+    ['any other failure', 'parked', 'X', ['I2 b-1 was begun by one before a-2, which has no outcome']],
+    [
+      'its handler, which passes it over',
+      'discarded',
+      'X',
+      ['I2 b-1 was begun by one before a-2, which has no outcome'],
+    ],
+  ] as const)(
+    'of a partition goes on before the store has that an event was left out for %s',
+    ([, status, code, problems]) => {
+      const world = new World('partition')
+      world.commits(1)
+      world.tries('b-1')
+      world.commits(3, { held: [{ lane: 'a', event: { position: 2 }, status, failure: { code } }] })
+      expect(world.turns.problems).toEqual(problems)
+    },
+  )
 })
 
 describe('what an owner has done', () => {

@@ -27,6 +27,8 @@ export class Turns implements Watcher {
   readonly #owners = new Map<number, Tenure>()
   readonly #done = new Map<Tenure, Set<number>>()
   readonly #unknown = new Set<string>()
+  /** What is a problem unless the next commit of the owner parks the earlier event for deaths. */
+  #open: { readonly tenure: Tenure; readonly earlier: Known; readonly problem: string }[] = []
 
   constructor({ order }: Pick<StepsSettings, 'order'>, known: readonly Known[]) {
     this.#isWhole = order === 'partition'
@@ -36,6 +38,7 @@ export class Turns implements Watcher {
   claimed(tenure: Tenure): void {
     const before = this.#owners.get(tenure.partition)
     if (before) this.#done.delete(before)
+    this.#open = this.#open.filter(({ tenure: other }) => other !== before)
     this.#owners.set(tenure.partition, tenure)
     this.#done.set(tenure, new Set())
     this.#unknown.delete(nameOf(tenure))
@@ -61,9 +64,10 @@ export class Turns implements Watcher {
         continue
       isOrdered ||= this.#everHeld.has(earlier.position) || !this.#isFinished(earlier)
       if (this.#isFinished(earlier) || done.has(earlier.position)) continue
-      // One that killed is parked for it, with its lane, and other lanes go on before the store has that.
-      if (!isOfLane && this.#isDeadly(earlier)) continue
-      this.problems.push(`I2 ${event.id} was begun by ${tenure.who} before ${earlier.id}, which has no outcome`)
+      const problem = `I2 ${event.id} was begun by ${tenure.who} before ${earlier.id}, which has no outcome`
+      // Its owner may have parked it for the deaths of processes; then the next commit says so.
+      if (isOfLane) this.problems.push(problem)
+      else this.#open.push({ tenure, earlier, problem })
     }
     if (isOrdered) this.ordered++
   }
@@ -73,7 +77,10 @@ export class Turns implements Watcher {
       this.#done.get(tenure)?.add(event.position)
   }
 
-  committed({ to, marks, held, letters }: Commit, { partition }: Tenure): void {
+  committed(commit: Commit, tenure: Tenure): void {
+    const { to, marks, held, letters } = commit
+    const { partition } = tenure
+    this.#settle(commit, tenure)
     for (const { event, status } of held) {
       if (status === 'discarded' || status === 'resolved') continue
       this.#held.add(event.position)
@@ -85,10 +92,15 @@ export class Turns implements Watcher {
     this.#progress.set(partition, { position: to.position, marks: marks ?? before?.marks ?? [] })
   }
 
-  #isDeadly({ lane, position }: Known): boolean {
-    return this.#known.some(
-      (one) => one.lane === lane && one.position <= position && (one.flaw === 'deadly' || one.flaw === 'fickle'),
-    )
+  /** Other lanes go on when one is parked for deaths, before the store has that. For any other reason they wait. */
+  #settle({ held }: Commit, tenure: Tenure): void {
+    const blamed = new Set(held.flatMap(({ lane, failure }) => (failure?.code === 'EVENT_DEADLY' ? [lane] : [])))
+    const positions = new Set(held.map(({ event }) => event.position))
+    this.#open = this.#open.filter(({ tenure: other, earlier, problem }) => {
+      if (other !== tenure) return true
+      if (!(blamed.has(earlier.lane) && positions.has(earlier.position))) this.problems.push(problem)
+      return false
+    })
   }
 
   #isFinished({ position, partition }: Known): boolean {
