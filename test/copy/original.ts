@@ -202,7 +202,7 @@ async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void
   await redrives.ask({ ...all, id: 'over', act: 'redrive', stages: [], maxFailures: undefined })
   await redrives.cancel('over', deedOf('cancel'))
   // The one that waits for a breaker, too.
-  await redrives.ask({ ...all, id: 'open', act: 'discard', expected: 4, stages: [1, 3], maxFailures: 4 })
+  await redrives.ask({ ...all, id: 'open', act: 'discard', stages: [1, 3], maxFailures: 4 })
   await letters.purge('mails', 100, 10, deedOf('purge'))
   await audit.record(deedOf('look'))
 }

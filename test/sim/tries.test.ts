@@ -124,14 +124,7 @@ describe('a policy that pauses', () => {
 
 describe('what a breaker asks', () => {
   it.for([
-    [
-      'counts for no event',
-      0,
-      [
-        'I11 a-1 failed 0 times in one, and 1 are recorded',
-        'I10 a-1 in partition 0 failed 0 times, and 1 count against it',
-      ],
-    ],
+    ['counts for no event', 0, ['I10 a-1 in partition 0 failed 0 times, and 1 count against it']],
     ['counts as what it is when the probe was given back before', 1, []],
   ] as const)('%s', ([, givenBack, problems]) => {
     const world = watched({ breaker: true })
@@ -211,6 +204,16 @@ describe('the time and the number of an attempt', () => {
     attempt(a, atMs, 'done')
     expect(tries.problems).toEqual(problems)
     expect(tries.punctual).toBe(1)
+  })
+
+  it('is counted from the claim of an owner that came after it was due', () => {
+    const { tries, attempt, retries } = timed()
+    attempt(a, 1_000, 'transient')
+    retries(a, 1, 1_200, 1, 1_001)
+    const next: Tenure = { who: 'two', partition: 0, epoch: 2 }
+    tries.claimed(next, { isInherited: false }, 6_000)
+    tries.begun({ number: 99, event: a, tenure: next, atMs: 6_010 })
+    expect(tries.problems).toEqual([])
   })
 
   it('is excused where a call to the store was lost', () => {

@@ -94,7 +94,8 @@ export class Tries implements Watcher {
   }
 
   claimed(tenure: Tenure, claim?: { readonly isInherited: boolean }, atMs = 0): void {
-    if (claim?.isInherited !== false) this.#isBusy(tenure.who, atMs + suspicionMs)
+    // What was due before had no owner.
+    this.#isBusy(tenure.who, claim?.isInherited === false ? atMs : atMs + suspicionMs)
     const before = this.#owners.get(tenure.partition)
     if (before) this.#forgotten(this.#standings.get(before) as Standing)
     this.#owners.set(tenure.partition, tenure)
@@ -232,8 +233,10 @@ export class Tries implements Watcher {
   #compare(position: number, tenure: Tenure): void {
     const { id, lane } = this.#byPosition.get(position) as Known
     const { own } = this.#lifeOf(position)
-    const { stops, order } = this.#settings
-    if (!own || own.tenure !== tenure || this.#excused.has(lane) || stops !== 'never' || order !== 'key') return
+    const { stops, breaker, order } = this.#settings
+    // Which of the attempts was a probe of its breaker is not always known.
+    if (stops !== 'never' || breaker || order !== 'key') return
+    if (!own || own.tenure !== tenure || this.#excused.has(lane)) return
     this.compared++
     if (own.recorded !== own.failed)
       this.problems.push(`I11 ${id} failed ${own.failed} times in ${tenure.who}, and ${own.recorded} are recorded`)
