@@ -3,6 +3,7 @@ import { refuseBeside } from '../rebuild/live.ts'
 import type { RedriveAct, RedriveRequest } from '../redrive/redrive.ts'
 import type { Selected } from '../redrive/selected.ts'
 import { checkOptions } from '../runtime/options.ts'
+import { atMoment } from './moment.ts'
 import { type OperatorParts, whole } from './parts.ts'
 import { type ActOptions, type Asked, checkNamed, filterOf, type Selection } from './selection.ts'
 
@@ -33,12 +34,13 @@ export async function ask(
       maxFailures === undefined ? canary && 0 : whole(maxFailures, 'maxFailures', 0, Number.MAX_SAFE_INTEGER),
   }
   refuseBeside(subscription)
-  // Before all else: what another act begins from here on, this one must know of.
-  const after = expected === undefined ? await parts.store.redrives.newest(subscription) : undefined
-  await parts.partitionsOf(subscription)
-  await checkNamed(parts, subscription, act, selection)
-  const request: RedriveRequest = { ...wanted, after }
-  const asked = await parts.store.redrives.ask(request)
+  const perform = async (after?: number) => {
+    await parts.partitionsOf(subscription)
+    await checkNamed(parts, subscription, act, selection)
+    return parts.store.redrives.ask({ ...wanted, after })
+  }
+  // Before all else: what another act begins from here on, this one must know of. A digest tells by itself what was seen.
+  const asked = await (expected === undefined ? atMoment(parts.store.redrives, subscription, perform) : perform())
   switch (asked.outcome) {
     case 'asked':
       return { redrive: asked.redrive, busy: asked.busy }
@@ -49,7 +51,7 @@ export async function ask(
         { hint: 'Select again, look at what changed, and act with the new digest.' },
       )
     case 'nothing':
-      throw await nothingToDo(parts, request, asked.busy)
+      throw await nothingToDo(parts, wanted, asked.busy)
     default:
       return asked satisfies never
   }
