@@ -337,10 +337,12 @@ async function reachHead(
     }
     const unwatch = runner.watch(look)
     signal?.addEventListener('abort', look)
-    void heard.then(() => {
+    const settle = async () => {
+      await heard
       hasHeard = true
       look()
-    })
+    }
+    void settle()
     runner.wake()
     look()
   })

@@ -83,15 +83,20 @@ describe("order: 'partition'", () => {
       error: { code: 'SUBSCRIPTION_BLOCKED' },
     })
     await first.stop()
-    const fixed = noting(world, undefined, inOrder)
-    const second = world.engine([fixed.handler])
+    const repaired = noting(world, undefined, inOrder)
+    const second = world.engine([repaired.handler])
     const toldThen = heard(second, 'subscription.resumed')
     await run(world, second, 1_000)
-    expect(fixed.callsOf('a')).toEqual([])
-    const operator = createOperator({ store: world.store, subscriptions: [fixed.handler], by: 'ann', ...world.runtime })
+    expect(repaired.callsOf('a')).toEqual([])
+    const operator = createOperator({
+      store: world.store,
+      subscriptions: [repaired.handler],
+      by: 'ann',
+      ...world.runtime,
+    })
     await operator.redrive('notify', { letter: 2 }, { reason: 'fixed' })
     await world.runtime.advance(1_000)
-    expect(fixed.callsOf('a')).toEqual([2, 3])
+    expect(repaired.callsOf('a')).toEqual([2, 3])
     expect(toldThen).toHaveLength(1)
     expect(await stateOf(second)).toMatchObject({ state: 'live' })
   })

@@ -80,7 +80,7 @@ describeStores('drain() answers for what the store has when it is called', (open
     await running.resume('balances')
     await log.append('a', [credited(4)])
     const aborted = AbortSignal.abort(new Error('enough'))
-    await running.drain({ signal: aborted }).catch((error: Error) => expect(error.message).toBe('enough'))
+    await expect(running.drain({ signal: aborted })).rejects.toThrow('enough')
     const draining = running.drain().catch((error: { code?: string }) => error.code)
     await running.stop()
     expect(['ENGINE_STATE', undefined]).toContain(await draining)

@@ -76,7 +76,7 @@ describeStores("order: 'partition': an event that fails for good is a letter", (
     return { store, engine, operator, [Symbol.asyncDispose]: dispose }
   }
 
-  it('it can be discarded, and what is behind it goes on in order', async () => {
+  it('can be discarded, and what is behind it goes on in order', async () => {
     const calls: Call[] = []
     await using scene = await blocked(new Set([2]), calls)
     await scene.operator.discard('calls', { letter: 2 }, { reason: 'not needed' })
@@ -89,7 +89,7 @@ describeStores("order: 'partition': an event that fails for good is a letter", (
     expect((await scene.engine.status()).subscriptions[0]?.state.state).toBe('live')
   })
 
-  it('it can be redriven, the handler sees by which redrive, and nothing overtakes it', async () => {
+  it('can be redriven, the handler sees by which redrive, and nothing overtakes it', async () => {
     const calls: Call[] = []
     const poison = new Set([2])
     await using scene = await blocked(poison, calls)
@@ -107,7 +107,7 @@ describeStores("order: 'partition': an event that fails for good is a letter", (
     expect(await scene.engine.verify('calls')).toMatchObject({ ok: true, counts: { applied: 4, held: 0 } })
   })
 
-  it('it can be edited', async () => {
+  it('can be edited', async () => {
     const calls: Call[] = []
     await using scene = await blocked(new Set([2]), calls)
     await scene.operator.revise({ subscription: 'calls', position: 2 }, { data: { amount: 20 } }, 'typing error')

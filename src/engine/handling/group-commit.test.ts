@@ -84,7 +84,7 @@ describe('a commit', () => {
     // Released while a commit is on its way that does not have it yet.
     const { promise, resolve } = Promise.withResolvers<void>()
     const { subscriptions } = desk.parts.store
-    const { commit } = subscriptions
+    const commit = subscriptions.commit.bind(subscriptions)
     Object.assign(subscriptions, { commit: (one: Commit) => promise.then(() => commit(one)) })
     const first = group.commit(undefined)
     desk.ledger.advance('a', undefined)

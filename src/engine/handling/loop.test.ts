@@ -156,7 +156,7 @@ describe('a loop', () => {
     const { loop, desk, settle } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
     const { letters } = desk.parts.store
     const gate = Promise.withResolvers<void>()
-    const { queues } = letters
+    const queues = letters.queues.bind(letters)
     let asked = 0
     const late = async (...args: Parameters<typeof queues>) => {
       asked++

@@ -187,12 +187,12 @@ export class Verdicts {
     entry.tries++
     tracer.nacked(entry.record, failure, delayMs)
     if (handler.order === 'partition' && !entry.isLetter) {
-      record(entry, failure)
+      remember(entry, failure)
       this.#standAt(failure, delayMs)
       return this.#putBack(track, entry)
     }
     if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
-      record(entry, failure)
+      remember(entry, failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
     // Whole, as databases keep times.
@@ -225,7 +225,7 @@ export class Verdicts {
     if (decision.decision === 'park') return this.#park(track, entry, failure)
     if (decision.decision === 'retry') {
       entry.tries++
-      record(entry, failure)
+      remember(entry, failure)
       tracer.nacked(entry.record, failure, decision.delayMs)
       flow.probedUntil(decision.delayMs)
     } else {
@@ -348,7 +348,7 @@ export class Verdicts {
 }
 
 /** For the letter, should there be one. A letter keeps so many and no more, and a policy may try for weeks. */
-function record({ unrecorded }: Entry, failure: Failure): void {
+function remember({ unrecorded }: Entry, failure: Failure): void {
   unrecorded.push(failure)
   if (unrecorded.length > mostAttempts) unrecorded.splice(keptAttempts.first, 1)
 }
