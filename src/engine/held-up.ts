@@ -14,10 +14,11 @@ export function holdsUp({ consumer }: Subscription, lane: string): boolean {
   return consumer.keyOf !== undefined && lane === unknownRow
 }
 
-/** The lane that holds up the partition, if there is one. */
-export function heldUpBy(subscription: Subscription, held: ReadonlyMap<string, HeldLane>): HeldLane | undefined {
-  for (const hold of held.values()) if (holdsUp(subscription, hold.lane)) return hold
-  return undefined
+/** The lane that holds up the partition, if there is one. Asked with every page, so it does not look through all held lanes. */
+export function heldUpBy({ consumer }: Subscription, held: ReadonlyMap<string, HeldLane>): HeldLane | undefined {
+  if (consumer.kind !== 'handler') return consumer.keyOf && held.get(unknownRow)
+  const [first] = consumer.order === 'partition' ? held.values() : []
+  return first
 }
 
 export function heldUpState({ name, beside }: Subscription, { headPosition, status }: HeldLane): NextState {
