@@ -331,8 +331,8 @@ async function reachHead(
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
       else if (hasHeard && pause)
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
-      else if (hasHeard && runner.stuck)
-        end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_BLOCKED', 'an event blocks it', runner.stuck)))
+      // It says by itself which event that is, and what to do.
+      else if (hasHeard && runner.stuck) end(() => reject(runner.stuck as HoldfastError))
       else if (state.state === 'stopped') end(() => reject(cannotDrain(runner, 'ENGINE_STATE', 'it was stopped')))
     }
     const unwatch = runner.watch(look)
@@ -350,7 +350,7 @@ async function reachHead(
 
 function cannotDrain(
   runner: Runner,
-  code: 'SUBSCRIPTION_FAILED' | 'SUBSCRIPTION_PAUSED' | 'SUBSCRIPTION_BLOCKED' | 'ENGINE_STATE',
+  code: 'SUBSCRIPTION_FAILED' | 'SUBSCRIPTION_PAUSED' | 'ENGINE_STATE',
   why: string,
   cause?: unknown,
 ): HoldfastError {

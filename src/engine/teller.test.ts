@@ -4,17 +4,18 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { EngineEmitter } from './events.ts'
-import { balances } from '../../test/fixtures.ts'
+import { balances, bank } from '../../test/fixtures.ts'
+import { defineHandler } from '../index.ts'
 import { Teller } from './teller.ts'
 
-function telling(unknown: 'warn' | 'skip' = 'warn') {
+function telling(unknown: 'warn' | 'skip' = 'warn', consumer: Subscription['consumer'] = balances) {
   const runtime = createVirtualRuntime()
   const told: [string, object][] = []
   const warned: object[] = []
   const emitter = { emit: (name: string, event: object) => told.push([name, event]) } as unknown as EngineEmitter
   const logger = { info: () => undefined, error: () => undefined, warn: (fields: object) => void warned.push(fields) }
   const teller = new Teller(
-    { name: 'balances', unknown, consumer: balances } as unknown as Subscription,
+    { name: 'balances', unknown, consumer } as unknown as Subscription,
     runtime.clock,
     emitter,
     logger,
@@ -98,4 +99,19 @@ it('counts a thousand unknown types, and then others', () => {
   expect([teller.unknownTypes.size, teller.unknownTypes.get('(others)'), teller.unknownTypes.get('type 0')]).toEqual([
     1_001, 2, 2,
   ])
+})
+
+it('tells of an event that blocks its partition, and warns of it by itself: other keys are affected', () => {
+  const inOrder = defineHandler('notify', { events: bank, order: 'partition', on: { Credited: () => undefined } })
+  const { tell, told, warned } = telling('warn', inOrder)
+  tell({ stopped: [stopped('a')] })
+  tell({ released: ['a'] })
+  expect(told.map(([name]) => name)).toEqual([
+    'lane.held',
+    'subscription.blocked',
+    'lane.released',
+    'subscription.resumed',
+  ])
+  expect(told[1]).toMatchObject(['subscription.blocked', { partition: 0, by: 'order', failure: { message: 'no' } }])
+  expect(warned).toMatchObject([{ position: 7, eventId: 'e a', error: 'no' }])
 })

@@ -41,7 +41,7 @@ export class Teller {
         'the partition is blocked: all later events wait for this one; redrive, edit or discard it',
       )
     }
-    this.#warnOfHeld(stopped)
+    this.#warnOfHeld(stopped.filter(({ lane }) => !holdsUp(this.#subscription, lane)))
     for (const { redrive, lane, letters, state } of redriven)
       this.#emitter.emit('lane.redriven', { subscription, lane, redrive, letters, state })
     for (const lane of released) {
