@@ -332,7 +332,7 @@ async function reachHead(
       else if (hasHeard && pause)
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
       // It says by itself which event that is, and what to do.
-      else if (hasHeard && runner.stuck) end(() => reject(runner.stuck as HoldfastError))
+      else if (hasHeard && runner.stuck) end(() => reject(runner.stuck))
       else if (state.state === 'stopped') end(() => reject(cannotDrain(runner, 'ENGINE_STATE', 'it was stopped')))
     }
     const unwatch = runner.watch(look)
