@@ -126,6 +126,9 @@ export async function rebuild(projection: Rebuildable, options: RebuildOptions):
     // One that is gone fails as well; what became of it says more.
     const found = await look(store, live, version).catch(() => undefined)
     if (found && found.state !== 'building') return { end: found.state, progress }
+    // It is there again, and its table was not when it was asked for: it was the live one in between.
+    if (found && error instanceof HoldfastError && error.code === 'SUBSCRIPTION_UNKNOWN')
+      return { end: 'switched', progress }
     throw error
   } finally {
     signal?.removeEventListener('abort', end)

@@ -4,6 +4,7 @@ import {
   defineProjection,
   diffRebuild,
   dropRebuild,
+  HoldfastError,
   read,
   rebuild,
   type RebuildProgress,
@@ -15,6 +16,23 @@ import { credit, engineOf, first, second, silent, liveWith } from './bank.ts'
 import { describeStores } from './stores.ts'
 
 describeStores('a projection is rebuilt beside the live one', (open) => {
+  it('is over as switched where it was the live one in between, and its table was gone for that time', async () => {
+    await using place = await open()
+    const { store } = place
+    await using old = await liveWith(store, 20)
+    expect((await old.status()).subscriptions).toHaveLength(1)
+    let asked = 0
+    const commit: typeof store.subscriptions.commit = async (one) => {
+      if (one.lease.subscription === 'balances~2' && asked++ === 0)
+        throw new HoldfastError('SUBSCRIPTION_UNKNOWN', 'There is no table balances__v2.')
+      return store.subscriptions.commit(one)
+    }
+    const gone = { ...store, subscriptions: { ...store.subscriptions, commit } }
+    expect((await rebuild(second, { store: gone, logger: silent })).end).toBe('switched')
+    expect(asked).toBeGreaterThan(0)
+    expect((await rebuild(second, { store: gone, logger: silent })).end).toBe('level')
+  })
+
   it('waits with another version than the live one, and takes over when it was switched to', async () => {
     await using place = await open()
     const { store } = place

@@ -2,19 +2,29 @@ import type { Bug } from '../bug.ts'
 
 export const breakerBugs: readonly Bug[] = [
   {
+    name: 'letter-stands-still-with-its-handler',
+    tells:
+      'A redrive that meets the breaker of the whole handler stays running for ever, and its letter can not be discarded.',
+    file: 'src/engine/handling/verdicts.ts',
+    find: `    if (isOfLane || entry.isLetter) {`,
+    replace: `    if (isOfLane) {`,
+    suite: ['test/regressions/lanes-that-wait-for-a-breaker-have-a-way-out.test.ts'],
+  },
+  {
     name: 'breaker-wait-not-postponed',
     tells: 'What waits for an open breaker asks it again and again, without a pause.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `      return waits.postpone(breaker, parts.runtime.clock.mono() + waitMs)`,
-    replace: `      return`,
+    find: `      waits.postpone(name, parts.runtime.clock.mono() + waitMs)
+`,
+    replace: ``,
     suite: ['src/engine/handling/verdicts.test.ts', 'src/engine/breaker.test.ts'],
   },
   {
     name: 'open-breaker-burns-attempts',
     tells: 'While an endpoint is down, its events use up their tries without a single call, and are parked.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `{ status: 'waiting', tries: entry.tries, breaker }`,
-    replace: `{ status: 'waiting', tries: entry.tries + 1, breaker }`,
+    find: `{ status: 'waiting', tries: entry.tries, breaker: name }`,
+    replace: `{ status: 'waiting', tries: entry.tries + 1, breaker: name }`,
     suite: ['src/engine/breaker.test.ts'],
   },
   {
