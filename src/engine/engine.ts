@@ -69,7 +69,8 @@ export interface Engine extends AsyncDisposable {
   /**
    * Resolves when everything that is in the sources now has its outcome, and everything that operators have asked for up to now is done.
    * Waits as long as that takes. Rejects where only an operator can continue: when a subscription is paused, failed, or blocked by a parked
-   * event (`SUBSCRIPTION_PAUSED`, `SUBSCRIPTION_FAILED`, `SUBSCRIPTION_BLOCKED`).
+   * event (`SUBSCRIPTION_PAUSED`, `SUBSCRIPTION_FAILED`, `SUBSCRIPTION_BLOCKED`). That an event blocks a partition is known of those that this
+   * process owns; for a blocked partition of another process it waits.
    */
   drain(options?: { readonly signal?: AbortSignal }): Promise<void>
   /** Lasting, and for all processes, until somebody resumes it. */
@@ -325,6 +326,7 @@ async function reachHead(
         settle()
       }
       const { state, pause } = runner
+      const stuck = hasHeard ? runner.stuckBefore(target) : undefined
       if (hasHeard && runner.reached(target)) end(resolve)
       else if (signal?.aborted) end(() => reject(signal.reason as Error))
       else if (state.state === 'failed')
@@ -332,7 +334,7 @@ async function reachHead(
       else if (hasHeard && pause)
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
       // It says by itself which event that is, and what to do.
-      else if (hasHeard && runner.stuck) end(() => reject(runner.stuck))
+      else if (stuck) end(() => reject(stuck))
       else if (state.state === 'stopped') end(() => reject(cannotDrain(runner, 'ENGINE_STATE', 'it was stopped')))
     }
     const unwatch = runner.watch(look)

@@ -42,5 +42,7 @@ it('what an operator can do about it is said, also for a version beside the live
     message: expect.stringContaining('position 7 is parked'),
   })
   expect(errorOf(own)?.hint).toContain('dlq show own 7')
-  expect(errorOf({ ...own, name: 'own~2', beside: 'own' })?.hint).toContain('discard it in own; then drop this version')
+  expect(errorOf({ ...own, name: 'own~2', beside: 'own' })?.hint).toContain(
+    'if own holds it too, discard it there; then drop this version',
+  )
 })

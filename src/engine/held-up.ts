@@ -26,7 +26,7 @@ export function heldUpState({ name, beside }: Subscription, { headPosition, stat
   const whatToDo =
     beside === undefined
       ? 'Fix the cause and redrive it, edit it, or discard it'
-      : `Fix the code, or discard it in ${beside}; then drop this version and rebuild it`
+      : `Fix the code, or, if ${beside} holds it too, discard it there; then drop this version and rebuild it`
   const error = new HoldfastError(
     'SUBSCRIPTION_BLOCKED',
     `${name} is blocked: its event at position ${headPosition} is ${status}, and all later events have to wait for it.`,

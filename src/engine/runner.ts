@@ -96,10 +96,12 @@ export class Runner {
     })
   }
 
-  /** Why a partition of this process goes on only when an operator acts; undefined where none is like that. */
-  get stuck(): unknown {
-    for (const { isStuck, state } of this.#workers.values())
-      if (isStuck && state.state === 'blocked') return state.error
+  /** Why a partition of this process comes to a position only when an operator acts; undefined where none is like that. */
+  stuckBefore(position: number): unknown {
+    for (const worker of this.#workers.values()) {
+      const { state } = worker
+      if (worker.isStuck && state.state === 'blocked' && !worker.reached(position)) return state.error
+    }
     return undefined
   }
 

@@ -14,7 +14,7 @@ import type { PartitionState } from '../subscription/subscription-store.ts'
 import { handlerLane } from '../handler/handler.ts'
 import { isMarked } from './handling/window.ts'
 import { holdsUp } from './held-up.ts'
-import { readEvent, recordOf, relevanceOf } from './interpret.ts'
+import { readEvent, recordOf, relevanceOf, unknownRow } from './interpret.ts'
 
 export type Difference =
   /** The row is not what its events make of it. `expected` or `actual` undefined: there should be none, or there is none. */
@@ -227,8 +227,10 @@ class Verifier {
     } else if (letter && !isResolved) {
       counts.held++
       const lane = await this.#laneOf(record)
-      // What could not be read when it was held may be readable by now; its lane stays the one that holds up everything.
-      if (lane !== letter.lane && !holdsUp(this.#subscription, letter.lane))
+      // What could not be read when it was held may be readable by now; its lane stays the one that holds up everything. Earlier releases
+      // put it into the lane of its stream.
+      const isUnplaced = holdsUp(this.#subscription, letter.lane) || (lane === unknownRow && letter.lane === record.key)
+      if (lane !== letter.lane && !isUnplaced)
         this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
       const isHead = !this.#heads.has(letter.lane)
       if (this.#isHeldUp)

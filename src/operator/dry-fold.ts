@@ -11,18 +11,23 @@ type Row = RowChange['before']
 interface DryRow {
   readonly folding: Folding
   readonly wasThere: boolean
-  readonly first: Row
   before: Row
+}
+
+/** The rows as the letters so far would have left them, and the lanes that would flow again by now. */
+export interface DryRows {
+  readonly rows: Map<string, DryRow>
+  readonly released: Set<string>
 }
 
 /** In memory, from the rows as they are. A rule of the database's own, such as a unique index, is not asked. */
 export async function dryFold(
-  { parts, subscription, lane, letters, leftOut }: LaneTrial,
+  { parts, subscription, lane, letters, leftOut, before: { rows, released } }: LaneTrial,
   projection: Projection,
 ): Promise<TrialResult> {
   const { store } = parts
   // Most lanes have one. What can be read only now, or was edited, may be about another one.
-  const rows = new Map<string, DryRow>()
+  const first = new Map<string, Row>()
   const watchesGaps = subscription.source?.versions === 'unordered'
   // What is left out makes no gap.
   let done = leftOut?.event.version ?? (await store.letters.lane(subscription.name, lane))?.done
@@ -41,7 +46,7 @@ export async function dryFold(
     if (outcome.outcome === 'failed') break
     done = version
   }
-  const all = Array.from(rows.values(), ({ first, before }) => changesOf(projection, first, before))
+  const all = Array.from(first, ([key, row]) => changesOf(projection, row, rows.get(key)?.before))
   return { outcomes, changes: all.flat() }
 
   async function fold(letter: LaneTrial['letters'][number]): Promise<DryOutcome> {
@@ -51,9 +56,10 @@ export async function dryFold(
       return { outcome: 'ignored', why: 'it is not subscribed to' }
     const { event, lane: key, failure: unreadable } = await readEvent(subscription, record)
     if (!event) return { outcome: 'failed', failure: unreadable, effects: [] }
-    if (key !== lane && (await store.letters.lane(subscription.name, key)))
+    if (key !== lane && !released.has(key) && (await store.letters.lane(subscription.name, key)))
       return { outcome: 'failed', failure: laneHeld(key), effects: [] }
     const row = rows.get(key) ?? (await load(key))
+    if (!first.has(key)) first.set(key, row.before)
     if (key !== lane && row.folding.position > record.position)
       return { outcome: 'failed', failure: rowAhead(row.folding, record), effects: [] }
     // One whose type is not known can't be read, so it is a function here.
@@ -68,8 +74,7 @@ export async function dryFold(
   async function load(key: string): Promise<DryRow> {
     const stored = (await store.rows.load(projection.table, [key])).get(key)
     const folding = beginFold(projection, key, stored)
-    const first = rowOf(projection, folding, stored !== undefined)
-    const row = { folding, wasThere: stored !== undefined, first, before: first }
+    const row = { folding, wasThere: stored !== undefined, before: rowOf(projection, folding, stored !== undefined) }
     rows.set(key, row)
     return row
   }

@@ -6,7 +6,7 @@ import { checkOptions } from '../runtime/options.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { RowChange } from '../subscription/subscription-store.ts'
 import { nothingToDo } from './ask.ts'
-import { dryFold } from './dry-fold.ts'
+import { dryFold, type DryRows } from './dry-fold.ts'
 import { dryHandler } from './dry-handler.ts'
 import { drySql } from './dry-sql.ts'
 import { headsOf } from './heads.ts'
@@ -73,6 +73,8 @@ export interface LaneTrial {
   readonly letters: readonly DeadLetter[]
   readonly leftOut: DeadLetter | undefined
   readonly signal: AbortSignal | undefined
+  /** What the lanes before it have come to: one redrive takes them all, one after the other. */
+  readonly before: DryRows
 }
 
 /** One outcome for each letter that was tried; it ends with the first that fails. */
@@ -102,6 +104,7 @@ export async function dryRun(
   await parts.partitionsOf(name)
   await checkNamed(parts, name, act, selection)
   const lanes: DryLane[] = []
+  const before: DryRows = { rows: new Map(), released: new Set() }
   let isWhole = true
   for await (const { lane, partition } of headsOf(parts.store, subscription, act, filter)) {
     if (left === 0 || signal?.aborted) {
@@ -117,7 +120,9 @@ export async function dryRun(
     const [head, ...behind] = queue.letters
     const leftOut = act === 'redrive' ? undefined : head
     const letters = leftOut ? behind : queue.letters
-    lanes.push(await tryLane({ parts, subscription, lane, letters, leftOut, signal }))
+    const tried = await tryLane({ parts, subscription, lane, letters, leftOut, signal, before })
+    if (tried.verdict === 'pass' && queue.next === undefined) before.released.add(lane)
+    lanes.push(tried)
   }
   if (lanes.length === 0 && isWhole) throw await nothingToDo(parts, { subscription: name, act }, 0)
   return { subscription: name, kind: subscription.consumer.kind, lanes, isWhole, totals: totalsOf(lanes) }

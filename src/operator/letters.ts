@@ -68,7 +68,9 @@ export function checkFilter(filter: LetterFilter): LetterFilter {
     throw refused('class', failureClass, failureClasses)
   for (const name of ['lane', 'type', 'fingerprint', 'text'] as const) {
     const value: unknown = filter[name]
-    if (name in filter && !(typeof value === 'string' && value !== '' && value.isWellFormed() && !value.includes('\0')))
+    // The lane of an event that may be about any row is the one without a name.
+    const isNamed = value !== '' || name === 'lane'
+    if (name in filter && !(typeof value === 'string' && isNamed && value.isWellFormed() && !value.includes('\0')))
       throw refused(name, value, ['a text'])
   }
   for (const name of ['partition', 'position', 'since', 'until'] as const)

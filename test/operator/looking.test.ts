@@ -27,7 +27,7 @@ describe('an operator who looks', () => {
     expect(await query({ fingerprnt: 'x' })).toBe('OPTION_INVALID')
     expect(await query({ status: 'dead' })).toBe('OPTION_INVALID')
     expect(await query({ class: 'bad' })).toBe('OPTION_INVALID')
-    expect(await query({ lane: '' })).toBe('OPTION_INVALID')
+    expect(await query({ type: '' })).toBe('OPTION_INVALID')
     expect(await query({ since: 'yesterday' })).toBe('OPTION_INVALID')
     expect(await query({ limit: 0 })).toBe('OPTION_INVALID')
     expect(await query({ limit: 1e9 })).toBe('OPTION_INVALID')

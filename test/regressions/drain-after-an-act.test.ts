@@ -1,5 +1,16 @@
-import { createEngine, createLog, createOperator, type Store } from 'holdfast'
-import { expect, it } from 'vitest'
+import {
+  createEngine,
+  createLog,
+  createOperator,
+  defineHandler,
+  definePolicy,
+  defineSubscription,
+  failure,
+  park,
+  type Store,
+} from 'holdfast'
+import { expect, it, vi } from 'vitest'
+import { slotOf } from '../../src/source/share.ts'
 import { balances, bank, credited, debited } from '../fixtures.ts'
 import { describeStores } from '../rebuild/stores.ts'
 
@@ -70,6 +81,71 @@ describeStores('drain() answers for what the store has when it is called', (open
     const { redrive } = await operator.redrive('balances', { all: true }, { reason: 'again' })
     await running.drain()
     expect(await operator.findRedrive(redrive.id)).toMatchObject({ byState: { failed: 1, pending: 0, running: 0 } })
+  })
+
+  it.for([undefined, true] as const)(
+    'waits for all of what a redrive of a handler does (canary: %s)',
+    async (canary) => {
+      await using place = await open()
+      const { store } = place
+      const endpoint = { isDown: true }
+      const handler = defineHandler('calls', {
+        events: bank,
+        failure: definePolicy({ permanent: park }),
+        on: {
+          Credited: () => {
+            if (endpoint.isDown) throw failure.permanent('never')
+          },
+        },
+      })
+      await using running = createEngine({ store, subscriptions: [handler], logger: silent })
+      const operator = createOperator({ store, subscriptions: [handler], by: 'ada' })
+      const log = createLog({ store, events: bank })
+      await running.start()
+      for (let round = 0; round < 5; round++) {
+        endpoint.isDown = true
+        for (let i = 0; i < 12; i++) await log.append(`${round}-${i}`, [credited(1)])
+        await running.drain()
+        endpoint.isDown = false
+        const options = { reason: 'fixed', ...(canary && { canary }) }
+        const { redrive } = await operator.redrive('calls', { all: true }, options)
+        await running.drain()
+        expect((await operator.findRedrive(redrive.id)).byState, `round ${round}`).toMatchObject({ done: 12 })
+      }
+    },
+  )
+
+  it('does not take a blocked partition that is at its end for one that needs an operator', async () => {
+    await using place = await open()
+    const { store } = place
+    const slow = Promise.withResolvers<void>()
+    const handler = defineHandler('calls', {
+      events: bank,
+      order: 'partition',
+      failure: definePolicy({ permanent: park }),
+      on: {
+        Credited: async ({ data }) => {
+          if (data.amount === 13) throw failure.permanent('never')
+          await slow.promise
+        },
+      },
+    })
+    const subscriptions = [defineSubscription(handler, { partitions: 4 })]
+    const log = createLog({ store, events: bank })
+    const keys = ['a', 'b', 'c', 'd', 'e', 'f'].toSorted((a, b) => (slotOf(a) % 4) - (slotOf(b) % 4))
+    const [first = '', last = ''] = [keys[0], keys.at(-1)]
+    expect(slotOf(first) % 4).not.toBe(slotOf(last) % 4)
+    await log.append(first, [credited(1)])
+    await log.append(last, [credited(13)])
+    await using running = createEngine({ store, subscriptions, logger: silent })
+    await running.start()
+    const drained = running.drain()
+    await vi.waitFor(
+      async () => expect(await running.letters({ subscription: 'calls', status: 'parked' })).toHaveLength(1),
+      { timeout: 10_000 },
+    )
+    slow.resolve()
+    await drained
   })
 
   it('is ended by its signal, and by the end of the engine, while it waits for an answer', async () => {

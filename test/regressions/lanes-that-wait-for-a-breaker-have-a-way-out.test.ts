@@ -296,4 +296,36 @@ describeTwoStores('a letter that meets the breaker of its whole handler', (open)
       expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { applied: 1, discarded: 1, held: 0 } })
     },
   )
+
+  it('does not keep the others of its redrive: all of them end, and can be discarded', async () => {
+    await using stores = await open()
+    await using scene = await createBreakerScene(stores, {
+      breaker: { opens: { failures: 1_000 }, cooldown: '10m' },
+      failure: definePolicy({ transient: park, outage: false }),
+      concurrency: 2,
+    })
+    const { operator } = scene
+    const lanes = 20
+    for (let i = 0; i < lanes; i++) await scene.log.append(`x/${i}`, [credited(1)])
+    await scene.engine.start()
+    await vi.waitFor(async () => {
+      const held = await scene.lanes()
+      expect(held.filter(({ status }) => status === 'parked')).toHaveLength(lanes)
+    }, patience)
+    await scene.engine.stop()
+    await operator.isolateBreaker('notify', 'maintenance')
+    await using engine = createEngine({ store: stores.store, subscriptions: [scene.handler], logger: silent })
+    await engine.start()
+    // Also while everything stands still for it already.
+    await scene.log.append('y', [credited(1)])
+    await vi.waitFor(async () => {
+      const [status] = (await engine.status()).subscriptions
+      expect(status?.state).toMatchObject({ state: 'blocked', by: 'breaker' })
+    }, patience)
+    const redriven = await operator.redrive('notify', { all: true }, why)
+    expect(await ended(scene, redriven.redrive)).toMatchObject({ status: 'stopped', byState: { deferred: lanes } })
+    const discarded = await operator.discard('notify', { all: true }, why)
+    expect(await ended(scene, discarded.redrive)).toMatchObject({ status: 'done', letters: lanes })
+    expect(await engine.verify('notify')).toMatchObject({ ok: true, counts: { discarded: lanes, held: 0 } })
+  })
 })

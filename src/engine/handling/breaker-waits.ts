@@ -123,6 +123,11 @@ export class BreakerWaits {
     this.#standsFor = breaker
   }
 
+  /** The breaker that the whole partition stands still for, as far as that is known. */
+  get standsFor(): string | undefined {
+    return this.#standsFor
+  }
+
   /** When the store is to be asked about them, if something waits: lanes, or the whole partition. */
   lookAt(isStanding: boolean): number | undefined {
     if (!this.#handler.breaker) return undefined

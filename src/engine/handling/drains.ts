@@ -95,6 +95,29 @@ export class Drains {
     await this.#load([...lanes].filter((lane) => this.#isIdle(lane)))
   }
 
+  /**
+   * While the whole partition stands still for a breaker, no lane comes to its turn. Those that a redrive has begun, and those
+   * that were loaded, wait for the breaker like one that has met it: so the redrive ends, and an operator can discard or edit them.
+   */
+  deferAll(): void {
+    const { flow, running, draining, ledger, partition, tracks, due, waits, handler } = this.#desk
+    if (flow.standstill?.why !== 'breaker' || flow.limit() > 0) return
+    const { probeAt } = flow.standstill
+    const breaker = waits.standsFor ?? handler.name
+    const tried = new Set(Array.from(running.keys(), ({ lane }) => lane))
+    for (const lane of new Set([...ledger.lanesUnderWay, ...draining])) {
+      const isOver = this.#finishing.has(lane) || partition.held.get(lane)?.status !== 'retrying'
+      if (isOver || tried.has(lane) || ledger.touches(lane)) continue
+      const track = tracks.get(lane)
+      if (track) tracks.clear(track)
+      draining.delete(lane)
+      due.drop(lane)
+      ledger.defer(lane, breaker)
+      waits.add(breaker, lane)
+      waits.postpone(breaker, probeAt)
+    }
+  }
+
   /** It is to be tried, which the store has by now, and is not being tried. */
   #isIdle(lane: string): boolean {
     const { partition, draining } = this.#desk

@@ -27,6 +27,11 @@ export class DueLanes {
     this.#rise(this.#heap.length - 1)
   }
 
+  /** It is not to be tried at a time any more. */
+  drop(lane: string): void {
+    this.#times.delete(lane)
+  }
+
   isDue(now: number): boolean {
     const next = this.nextAt()
     return next !== undefined && next <= now

@@ -101,7 +101,7 @@ export class GroupCommit {
   }
 
   #accept({ commit, group, through, begun }: Pending): void {
-    const { parts, window, tracer, permit, tracks, ledger, partition } = this.#desk
+    const { parts, window, tracer, permit, tracks, ledger, partition, redriving } = this.#desk
     const { runtime, rate, teller, changed, emitter, subscription, share, tenure } = parts
     this.#pending = undefined
     tenure.accept(commit)
@@ -111,6 +111,8 @@ export class GroupCommit {
     if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
     this.#accepted(commit)
     for (const track of group.passing) tracks.end(track)
+    // The last of its lanes may have ended it, or have let the next stage begin.
+    if (group.redriven.some(({ state }) => state !== 'running')) redriving.hear()
     // Only now: until the store has it, the next owner would begin with the event that held up the partition.
     if (partition.held.size === 0 && !ledger.hasLanes) tracks.unbar(wholePartition)
     const events = Math.max(totalOf(group.counts), group.applied.length)

@@ -80,6 +80,11 @@ export class Ledger {
     return this.#underWay.size
   }
 
+  /** Lanes that redrives have begun, and that are not over. */
+  get lanesUnderWay(): Iterable<string> {
+    return this.#underWay
+  }
+
   /** How many lanes of a redrive were begun and are not being tried yet. */
   waiting(redrive: string, draining: ReadonlySet<string>): number {
     let waiting = 0
@@ -224,6 +229,14 @@ export class Ledger {
     if (hold?.status !== 'waiting') return
     this.#changes.push({ change: 'status', position: hold.headPosition, status: 'retrying' })
     this.#hang({ ...hold, status: 'retrying', breaker: undefined })
+  }
+
+  /** A lane that was to be tried waits for the breaker of the whole handler: as if it had met it, but nothing was asked. */
+  defer(lane: string, breaker: string): void {
+    const { since, head, headPosition, tries } = this.#held.get(lane) as HeldLane
+    this.#changes.push({ change: 'status', position: headPosition, status: 'waiting' })
+    this.#progress(lane, 0, 'deferred')
+    this.#hang({ lane, status: 'waiting', since, done: undefined, head, headPosition, tries, breaker })
   }
 
   /** It is not as it was when the operator asked for it. */

@@ -172,6 +172,30 @@ describe('a loop', () => {
     expect(loop.isDue).toBe(true)
   })
 
+  it('is due until the store has what became of a lane', async () => {
+    const { loop, desk, settle, calls, turn } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
+    await settle()
+    const { subscriptions } = desk.parts.store
+    const gate = Promise.withResolvers<void>()
+    const commit = subscriptions.commit.bind(subscriptions)
+    let sent = 0
+    const late = async (one: Commit) => {
+      sent++
+      await gate.promise
+      return commit(one)
+    }
+    Object.assign(subscriptions, { commit: late })
+    calls[0]?.end()
+    await turn()
+    const settled = settle()
+    await turn()
+    // It is on its way to the store: the lane is neither being tried nor due.
+    expect([sent, loop.isDue]).toEqual([1, true])
+    gate.resolve()
+    await settled
+    expect(loop.isDue).toBe(false)
+  })
+
   it('reads again when something may be there', async () => {
     const { loop, deliver, settle, calls } = looping()
     await settle()

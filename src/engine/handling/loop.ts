@@ -48,8 +48,10 @@ export class HandlerLoop implements Loop {
   }
 
   get isDue(): boolean {
-    const { draining, due, redriving, parts } = this.#desk
+    const { draining, due, redriving, parts, ledger } = this.#desk
     if (draining.size > 0 || this.#drains.isLoading || redriving.isTold) return true
+    // What became of a lane is not in the store yet.
+    if (ledger.hasLanes || this.#commits.isPending || this.#drains.isFinishing) return true
     return due.isDue(parts.runtime.clock.mono())
   }
 
@@ -130,6 +132,7 @@ export class HandlerLoop implements Loop {
     }
     await this.#lookAtBreakers()
     await this.#beginnings.take()
+    this.#drains.deferAll()
     await this.#drains.takeUp()
     const failed = this.#canRead ? await this.#read() : undefined
     const done = await this.#takeOn(failed !== undefined)

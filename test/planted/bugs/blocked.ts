@@ -145,4 +145,46 @@ export const blockedBugs: readonly Bug[] = [
     replace: `      return answer`,
     suite: ['test/regressions/questions-do-not-starve-the-loop.test.ts'],
   },
+  {
+    name: 'handler-does-not-hear-that-a-stage-is-over',
+    tells: 'drain() returns while the next stage of a canary is still to come, and each stage waits for a beat.',
+    file: 'src/engine/handling/group-commit.ts',
+    find: `    if (group.redriven.some(({ state }) => state !== 'running')) redriving.hear()`,
+    replace: ``,
+    suite: drains,
+  },
+  {
+    name: 'drained-before-it-is-written',
+    tells: 'drain() returns when the letters of a redrive were tried, and the store does not have that yet.',
+    file: 'src/engine/handling/loop.ts',
+    find: `    if (ledger.hasLanes || this.#commits.isPending || this.#drains.isFinishing) return true`,
+    replace: ``,
+    suite: ['src/engine/handling/loop.test.ts'],
+  },
+  {
+    name: 'blocked-at-its-end',
+    tells: 'drain() rejects though everything has its outcome, because the last event of a partition is parked.',
+    file: 'src/engine/runner.ts',
+    find: ` && !worker.reached(position)) return state.error`,
+    replace: `) return state.error`,
+    suite: drains,
+  },
+  {
+    name: 'redriven-lanes-stand-still-with-their-handler',
+    tells:
+      'A redrive of a handler that stands still for its breaker stays running, and its lanes can not be discarded.',
+    file: 'src/engine/handling/loop.ts',
+    find: `    this.#drains.deferAll()
+`,
+    replace: ``,
+    suite: ['test/regressions/lanes-that-wait-for-a-breaker-have-a-way-out.test.ts'],
+  },
+  {
+    name: 'dry-run-tries-each-lane-by-itself',
+    tells: 'A dry run says that a letter passes which the redrive of all lanes parks.',
+    file: 'src/operator/dry-run.ts',
+    find: `leftOut, signal, before })`,
+    replace: `leftOut, signal, before: { rows: new Map(), released: new Set() } })`,
+    suite: ownKey,
+  },
 ]

@@ -2,15 +2,6 @@ import type { Bug } from '../bug.ts'
 
 export const breakerBugs: readonly Bug[] = [
   {
-    name: 'letter-stands-still-with-its-handler',
-    tells:
-      'A redrive that meets the breaker of the whole handler stays running for ever, and its letter can not be discarded.',
-    file: 'src/engine/handling/verdicts.ts',
-    find: `    if (isOfLane || entry.isLetter) {`,
-    replace: `    if (isOfLane) {`,
-    suite: ['test/regressions/lanes-that-wait-for-a-breaker-have-a-way-out.test.ts'],
-  },
-  {
     name: 'breaker-wait-not-postponed',
     tells: 'What waits for an open breaker asks it again and again, without a pause.',
     file: 'src/engine/handling/verdicts.ts',
