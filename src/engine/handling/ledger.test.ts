@@ -239,10 +239,14 @@ describe('a letter whose turn has come', () => {
       counts: { ...nothing, held: -1, duplicate: 1 },
       letters: [{ change: 'resolved', position: 1, by: 'engine' }],
     })
-    book.discarded(entry('a', 2), 'no matter')
+    book.discarded({ ...entry('a', 2), unrecorded: [no] }, no, 'no matter')
     expect(book.take()).toMatchObject({
       counts: { ...nothing, held: -1, discarded: 1 },
-      letters: [{ change: 'discarded', position: 2, ending: { by: 'policy', reason: 'no matter' } }],
+      letters: [
+        { change: 'failed', position: 2, failure: no },
+        { change: 'failed', position: 2, failure: no },
+        { change: 'discarded', position: 2, ending: { by: 'policy', reason: 'no matter' } },
+      ],
     })
   })
 
@@ -327,7 +331,7 @@ describe('a redrive', () => {
     book.begin(task('a'))
     book.resolved(entry('a', 1), undefined)
     book.repeated(entry('a', 2))
-    book.discarded(entry('a', 3), 'no matter')
+    book.discarded(entry('a', 3), no, 'no matter')
     book.heldOn(entry('a', 4), { status: 'parked', tries: 1 }, no)
     expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'a', letters: 3, state: 'failed' }])
     expect(book.take().redriven).toEqual([])

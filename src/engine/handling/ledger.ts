@@ -195,7 +195,8 @@ export class Ledger {
     this.#changes.push({ change: 'resolved', position: record.position, by: 'engine' })
   }
 
-  discarded({ record, lane }: Held, reason: string): void {
+  discarded({ record, lane, unrecorded }: Held, failure: Failure, reason: string): void {
+    this.#failed(record, [...unrecorded, failure], 'retrying')
     this.#progress(lane, 1, 'running')
     this.#counts.held--
     this.#counts.discarded++

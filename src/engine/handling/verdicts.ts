@@ -211,7 +211,7 @@ export class Verdicts {
         ledger.passOver(track)
       },
       letter: () => {
-        ledger.discarded(entry, reason)
+        ledger.discarded(entry, failure, reason)
         ledger.passOver(track)
       },
     })

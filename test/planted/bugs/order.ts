@@ -22,9 +22,9 @@ export const orderBugs: readonly Bug[] = [
     tells:
       'What comes behind a letter that its handler passes over is begun before the store has that, and overtakes it after a death.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `        ledger.discarded(entry, reason)
+    find: `        ledger.discarded(entry, failure, reason)
         ledger.passOver(track)`,
-    replace: `        ledger.discarded(entry, reason)
+    replace: `        ledger.discarded(entry, failure, reason)
         this.#desk.tracks.end(track)`,
     suite: ['src/engine/handler-faults.test.ts'],
   },
