@@ -85,7 +85,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
       const found = new Map(breakers.map((breaker) => [breaker.name, breaker]))
       await Promise.all(old.map((gate) => gate.learn(found.get(gate.name), now, readAt)))
     } catch {
-      // Whoever looks comes again in a moment.
+      // The next look is in a moment.
     }
   }
 

@@ -240,7 +240,7 @@ describe('a store that is away', () => {
   })
 })
 
-describe('whoever has to know what the store has now', () => {
+describe('a caller that has to know what the store has now', () => {
   it('hears it from a question that was asked after that, and not from one that was under way', async () => {
     const { attendance, begin, runtime, asked, script } = attending({ name: 'a' })
     const gate = Promise.withResolvers<void>()

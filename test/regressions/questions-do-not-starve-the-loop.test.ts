@@ -29,7 +29,7 @@ async function turnsDuring(ask: () => Promise<unknown>): Promise<number> {
   }
 }
 
-describeStores('whoever asks the store again and again leaves the event loop its turns', (open) => {
+describeStores('a caller that asks the store again and again leaves the event loop its turns', (open) => {
   it.for(['status', 'verify', 'letters', 'stats', 'rows', 'audit'] as const)('in a loop of %s', async (question) => {
     await using place = await open()
     const { engine, operator } = await begin(place.store)
