@@ -43,8 +43,7 @@ export function conditionsOf(db: Database, filter: LetterFilter, first: number):
 }
 
 /**
- * Of the letter `l`, see `searchedTexts`. `escaped` is the text as JSON has it: failures that don't have it anywhere are not taken apart, which
- * would cost ten times as much.
+ * Of the letter `l`, see `searchedTexts`. `escaped` is the text as JSON has it: failures that don't have it anywhere are not taken apart.
  */
 function hasTextSql(db: Database, text: string, escaped: string): string {
   const isIn = (value: string, part = text) => `strpos(lower(${value} COLLATE "C"), lower(${part} COLLATE "C")) > 0`

@@ -143,9 +143,9 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await asked({ lane: 'z' }), { outcome: 'nothing', busy: 0 })
     assert.equal(await store.redrives.find('r'), undefined)
     assert.deepEqual(await store.audit.list(0, 1), [])
-    const nobody = { ...requestOf('r'), subscription: 'nobody' }
-    await assert.rejects(store.redrives.ask(nobody), { code: 'SUBSCRIPTION_UNKNOWN' })
-    await assert.rejects(store.redrives.select(nobody), { code: 'SUBSCRIPTION_UNKNOWN' })
+    const unknown = { ...requestOf('r'), subscription: 'unknown' }
+    await assert.rejects(store.redrives.ask(unknown), { code: 'SUBSCRIPTION_UNKNOWN' })
+    await assert.rejects(store.redrives.select(unknown), { code: 'SUBSCRIPTION_UNKNOWN' })
     assert.equal((await asked({})).outcome, 'asked')
     assert.deepEqual({ ...(await select()), digest: '' }, { lanes: 0, busy: 2, digest: '' })
   },
@@ -180,7 +180,7 @@ export const redriveCases: Record<string, Case> = {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c'])
     assert.equal(await store.redrives.newest('s'), 0)
-    assert.equal(await store.redrives.newest('nobody'), 0)
+    assert.equal(await store.redrives.newest('unknown'), 0)
     await store.redrives.ask(requestOf('before', { lane: 'c' }))
     await report(store, lease, progress('before', 'c', 'failed'))
     const after = await store.redrives.newest('s')
