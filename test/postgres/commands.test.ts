@@ -2,7 +2,7 @@ import { type Commands, createCommands, createLog, ExpectedVersionError, type St
 import { createPostgresStore } from 'holdfast/postgres'
 import { expect, it } from 'vitest'
 import { bank, credited } from '../fixtures.ts'
-import { createDatabase, describeServers, type TestServer } from './databases.ts'
+import { cloneDatabase, describeServers, type TestServer } from './databases.ts'
 
 // Commands of several processes on one key. What a command does by itself is in src/command.
 
@@ -18,7 +18,7 @@ interface World extends AsyncDisposable {
 }
 
 async function createWorld(server: TestServer): Promise<World> {
-  const database = await createDatabase(server)
+  const database = await cloneDatabase(server)
   const stores = await Promise.all([1, 2, 3, 4].map(() => createPostgresStore({ connection: database.url })))
   return {
     stores,

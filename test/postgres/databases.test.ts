@@ -1,8 +1,11 @@
 import { Client } from 'pg'
 import { describe, expect, it } from 'vitest'
 import { canStartServers } from './binaries.ts'
-import { createDatabase, describeServers, servers } from './databases.ts'
+import { migrations } from '../../src/postgres/migrations/index.ts'
+import { cloneDatabase, createDatabase, describeServers, servers } from './databases.ts'
+import { useSchemas } from './schemas.ts'
 import { offer } from './setup.ts'
+import { readySchemas } from './template.ts'
 
 describeServers('a database for a test', (server) => {
   it('is empty, is nobody else’s, and goes even while somebody is connected', async () => {
@@ -19,11 +22,39 @@ describeServers('a database for a test', (server) => {
     await expect(connect(database.url)).rejects.toMatchObject({ code: '3D000' })
   })
 
+  it('has the newest schema and no row, as a clone of the template', async () => {
+    await using database = await cloneDatabase(server)
+    const client = await connect(database.url)
+    expect(await contentsOf(client, 'holdfast')).toEqual(untouched)
+    await client.query(`INSERT INTO holdfast.holdfast_migrations VALUES (1000, 'mine', 'mine')`)
+    await using another = await cloneDatabase(server)
+    const elsewhere = await connect(another.url)
+    expect(await contentsOf(elsewhere, 'holdfast')).toEqual(untouched)
+    await client.end()
+    await elsewhere.end()
+  })
+
   it('is on the server that the name says', async () => {
     const client = await connect(server.url)
     const { rows } = await client.query('SHOW server_version')
     await client.end()
     expect(server.name).toContain(`PostgreSQL ${rows[0].server_version.split(' ')[0]}`)
+  })
+})
+
+describeServers('the schemas of a test file', (server) => {
+  const schemas = useSchemas(server, { perTest: true })
+
+  // More tests than schemas, so that some of them get the first of another clone.
+  it.each([...readySchemas, 'one more'])('are ready, and no test gets one that another had: %s', async () => {
+    const schema = schemas.readySchema()
+    expect(await contentsOf(schemas.user, schema)).toEqual(untouched)
+    await schemas.user.query(`INSERT INTO ${schema}.holdfast_migrations VALUES (1000, 'mine', 'mine')`)
+  })
+
+  it('are absent when a test asks for a new one', async () => {
+    const { rows } = await schemas.user.query('SELECT to_regnamespace($1) AS found', [schemas.newSchema()])
+    expect(rows).toEqual([{ found: null }])
   })
 })
 
@@ -58,6 +89,21 @@ describe('the servers of a test run', () => {
     })
   })
 })
+
+const untouched = { migrations: migrations.map(({ name }) => name), rows: 0 }
+
+/** The migrations of a store, and how many rows all its other tables have. */
+async function contentsOf(client: Client, schema: string) {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT name FROM ${schema}.holdfast_migrations ORDER BY number`,
+  )
+  const { rows: counted } = await client.query<{ rows: number }>(
+    `SELECT coalesce(sum((xpath('/row/n/text()', query_to_xml(format('SELECT count(*) AS n FROM %I.%I', schemaname, tablename), false, true, '')))[1]::text::int), 0)::int AS rows
+       FROM pg_tables WHERE schemaname = $1 AND tablename <> 'holdfast_migrations'`,
+    [schema],
+  )
+  return { migrations: rows.map(({ name }) => name), rows: counted[0]?.rows }
+}
 
 async function connect(url: string): Promise<Client> {
   const client = new Client({ connectionString: url })

@@ -1,18 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
-import {
-  createEngine,
-  createLog,
-  defineProjection,
-  defineSubscription,
-  type Engine,
-  type EngineOptions,
-  type Store,
-} from 'holdfast'
-import { createPostgresStore } from 'holdfast/postgres'
+import { createEngine, createLog, defineSubscription, type Engine, type EngineOptions, type Store } from 'holdfast'
+import { createPostgresStore, defineSqlProjection } from 'holdfast/postgres'
 import { Client, type ClientBase } from 'pg'
 import { expect, it, vi } from 'vitest'
 import { balances, bank, countsOf, credited, debited, heldOf, rowOf } from '../fixtures.ts'
-import { createDatabase, describeServers, type TestServer } from './databases.ts'
+import { cloneDatabase, describeServers, type TestServer } from './databases.ts'
+import { operatorOf } from '../acts.ts'
 
 // The engine on a real server. What the store owes it is in the contract suite; what happens to it when things break in the worst
 // moments is in test/chaos.
@@ -30,7 +23,7 @@ interface World extends AsyncDisposable {
 }
 
 async function createWorld(server: TestServer): Promise<World> {
-  const database = await createDatabase(server)
+  const database = await cloneDatabase(server)
   const { url } = database
   const ends: (() => Promise<unknown>)[] = []
   const open = async () => {
@@ -183,7 +176,7 @@ describeServers('an engine', (server) => {
     await using world = await createWorld(server)
     const { client } = world
     await client.query('CREATE TABLE entries (n serial, key text, amount integer CHECK (amount <> 13))')
-    const journal = defineProjection('journal', {
+    const journal = defineSqlProjection('journal', {
       events: bank,
       on: {
         Credited: async ({ key, data }, tx: ClientBase) => {
@@ -213,7 +206,7 @@ describeServers('an engine', (server) => {
     ])
     expect(await engine.verify('journal')).toMatchObject({ ok: true })
     await client.query('ALTER TABLE entries DROP CONSTRAINT entries_amount_check')
-    await engine.reset('journal')
+    await operatorOf(world.store, [journal]).reset('journal', 'a test')
     await vi.waitFor(
       async () => expect(await countsOf(engine, 'journal')).toMatchObject({ applied: 4, held: 1 }),
       patience,

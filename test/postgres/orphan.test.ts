@@ -4,14 +4,14 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it, type TestContext, vi } from 'vitest'
 import { canStartServers, run } from './binaries.ts'
 
 const serverFile = new URL('server.ts', import.meta.url).href
 
-describe.runIf(canStartServers())('no server outlives its process', { concurrent: true }, () => {
-  it('a process that is killed with -9 takes its server with it', async () => {
-    const process = startElsewhere('{ inMemory: true }', 'setInterval(() => undefined, 1000)')
+describe.runIf(canStartServers())('no server outlives its process', { concurrent: true, timeout: 60_000 }, () => {
+  it('a process that is killed with -9 takes its server with it', async ({ onTestFinished }) => {
+    const process = startElsewhere(onTestFinished, '{ inMemory: true }', 'setInterval(() => undefined, 1000)')
     const [folder] = (await once(process, 'message')) as [string]
     expect(await processesOf(folder)).not.toEqual([])
     process.kill('SIGKILL')
@@ -19,39 +19,45 @@ describe.runIf(canStartServers())('no server outlives its process', { concurrent
     expect(existsSync(folder)).toBe(false)
   })
 
-  it('a process that forgets its server can end, and takes it along', async () => {
-    const process = startElsewhere('{ inMemory: true }', 'process.disconnect()')
+  it('a process that forgets its server can end, and takes it along', async ({ onTestFinished }) => {
+    const process = startElsewhere(onTestFinished, '{ inMemory: true }', 'process.disconnect()')
     const [folder] = (await once(process, 'message')) as [string]
     await once(process, 'exit')
     await untilNoProcessOf(folder)
     expect(existsSync(folder)).toBe(false)
   })
 
-  it.each([
+  it.for([
     ['its guard', 'guard'],
     ['its cluster', 'initdb'],
     ['the server itself', 'listen_addresses'],
-  ])('a process that is killed while it starts %s leaves nothing running', async (_, sign) => {
-    const folder = await mkdtemp(join(globalThis.process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'holdfast-orphan-'))
-    const process = startElsewhere(JSON.stringify({ folder }), 'setInterval(() => undefined, 1000)')
-    const hasBegun = async () => (await processesOf(folder)).some((args) => args.includes(sign))
-    while (!(await hasBegun())) expect(process.exitCode).toBeNull()
-    process.kill('SIGKILL')
-    await untilNoProcessOf(folder)
-    await rm(folder, { recursive: true })
-  })
+  ] as const)(
+    'a process that is killed while it starts %s leaves nothing running',
+    async ([, sign], { onTestFinished }) => {
+      const folder = await mkdtemp(join(globalThis.process.getuid?.() === 0 ? '/tmp' : tmpdir(), 'holdfast-orphan-'))
+      const process = startElsewhere(onTestFinished, JSON.stringify({ folder }), 'setInterval(() => undefined, 1000)')
+      const hasBegun = async () => (await processesOf(folder)).some((args) => args.includes(sign))
+      while (!(await hasBegun())) expect(process.exitCode).toBeNull()
+      process.kill('SIGKILL')
+      await untilNoProcessOf(folder)
+      await rm(folder, { recursive: true })
+    },
+  )
 })
 
 /** Another process that starts a server, tells its folder, and goes on with `then`. */
-function startElsewhere(options: string, then: string): ChildProcess {
+function startElsewhere(atEnd: TestContext['onTestFinished'], options: string, then: string): ChildProcess {
   const code = `
     import { startServer } from ${JSON.stringify(serverFile)}
     const { folder } = await startServer(${options})
     process.send(folder)
     ${then}`
-  return spawn(process.execPath, ['--input-type=module', '--eval', code], {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', code], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
   })
+  // One that outlives a failed test would hold the output of the run open, which then never ends.
+  atEnd(() => void child.kill('SIGKILL'))
+  return child
 }
 
 /** The server, its guard, and whoever makes its cluster: all of them are told the folder. */
@@ -62,5 +68,5 @@ async function processesOf(folder: string): Promise<string[]> {
 }
 
 async function untilNoProcessOf(folder: string): Promise<void> {
-  await vi.waitFor(async () => expect(await processesOf(folder)).toEqual([]), { timeout: 15_000 })
+  await vi.waitFor(async () => expect(await processesOf(folder)).toEqual([]), { timeout: 30_000 })
 }

@@ -1,11 +1,13 @@
 import { Client } from 'pg'
 import type { TestProject } from 'vitest/node'
 import { type Server, startServer } from './server.ts'
+import { makeTemplates, type Templates } from './template.ts'
 
 /** A server that tests can have, or why they can't. */
-export type Offer =
-  | { readonly name: string; readonly url: string }
-  | { readonly name: string; readonly missing: string }
+export type Offer = { readonly name: string; readonly url: string; readonly templates: Templates } | Missing
+
+type Missing = { readonly name: string; readonly missing: string }
+type Found = { readonly name: string; readonly url: string }
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -16,7 +18,7 @@ declare module 'vitest' {
 // Nobody pulls the plug in the middle of a test run, and a process that dies loses nothing that it gave to the kernel.
 const settings = { fsync: 'off' }
 
-/** Starts the servers that all test files share. */
+/** Starts the servers that all test files share, and makes their templates. */
 export default async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const running: Server[] = []
   const embedded = async (version: 'newest' | 'oldest') => {
@@ -24,15 +26,26 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
     running.push(server)
     return server.url
   }
+  const dropTemplates: (() => Promise<void>)[] = []
   const stop = async () => {
+    await Promise.all(dropTemplates.map((drop) => drop()))
     await Promise.all(running.map((server) => server[Symbol.asyncDispose]()))
+  }
+  const withTemplates = async (found: Found | Missing): Promise<Offer> => {
+    if ('missing' in found) return found
+    const { templates, drop } = await makeTemplates(found)
+    // The servers of a run take theirs along.
+    if (!running.some(({ url }) => url === found.url)) dropTemplates.push(drop)
+    return { ...found, templates }
   }
 
   const given = process.env.DATABASE_URL
   const offers = await Promise.all([
-    offer('PostgreSQL, newest', () => embedded('newest')),
-    offer('PostgreSQL, oldest', () => embedded('oldest')),
-    ...(given ? [offer('PostgreSQL of DATABASE_URL', () => Promise.resolve(given), ' (DATABASE_URL)')] : []),
+    offer('PostgreSQL, newest', () => embedded('newest')).then(withTemplates),
+    offer('PostgreSQL, oldest', () => embedded('oldest')).then(withTemplates),
+    ...(given
+      ? [offer('PostgreSQL of DATABASE_URL', () => Promise.resolve(given), ' (DATABASE_URL)').then(withTemplates)]
+      : []),
   ])
   const missing = offers.flatMap((one) => ('missing' in one ? [`${one.name}: ${one.missing}`] : []))
   if (process.env.CI === 'true' && missing.length > 0) {
@@ -45,7 +58,7 @@ export default async function setup({ provide }: TestProject): Promise<() => Pro
 }
 
 /** Never fails: a server that can't be had is an offer too. */
-export async function offer(name: string, getUrl: () => Promise<string>, remark = ''): Promise<Offer> {
+export async function offer(name: string, getUrl: () => Promise<string>, remark = ''): Promise<Found | Missing> {
   try {
     const url = await getUrl()
     const { version, role, mayCreate } = await ask(url)
