@@ -54,7 +54,7 @@ it('a version conflict names the key, what was expected and what is there', () =
   expect(new ExpectedVersionError('account-1', 'new', 5).message).toContain('was expected to be new')
   expect(new ExpectedVersionError('account-1', 2, 5, 4)).toMatchObject({
     tries: 4,
-    message: expect.stringContaining('others were first 4 times'),
+    message: expect.stringContaining('at version 5 after 4 attempts'),
   })
 })
 

@@ -1,6 +1,6 @@
 /**
- * Every code Holdfast can give. Codes are stable: a program may switch on them, and `docs/reference/errors.md` has one
- * entry for each (a test compares the two).
+ * All error codes. Codes are stable, so programs can rely on them. `docs/reference/errors.md` has an entry for each code (a test compares
+ * the two).
  */
 export const errorCodes = [
   'EVENT_TOO_LARGE',
@@ -65,12 +65,15 @@ export const errorCodes = [
   'STORE_CORRUPT',
   'STORE_CLOSED',
   'STORE_REFUSED',
+  'STORE_MISCONFIGURED',
   'STORE_REPLICA',
   'STORE_IN_USE',
   'STORE_NOT_EMPTY',
+  'STORE_IMPORTED',
   'COPY_DIFFERS',
   'SCHEMA_NEWER',
   'SCHEMA_OLDER',
+  'SCHEMA_MISSING',
   'MIGRATION_CHANGED',
   'NODE_TOO_OLD',
   'DRIVER_MISSING',
@@ -80,12 +83,12 @@ export const errorCodes = [
 export type ErrorCode = (typeof errorCodes)[number]
 
 export interface ErrorDetails {
-  /** What a person should do next. */
+  /** The next step for the user. */
   readonly hint?: string
   readonly cause?: unknown
 }
 
-/** Says what happened and why in `message`, what to do next in `hint`, and which of the known cases it is in `code`. */
+/** `message`: the problem and its cause, followed by the hint. `hint`: the next step. `code`: a stable code. */
 export class HoldfastError extends Error {
   readonly code: ErrorCode
   readonly hint: string | undefined
@@ -101,9 +104,9 @@ export class HoldfastError extends Error {
   }
 }
 
-/** An event that was refused at the door. Nothing of the append it came with was written. */
+/** The log rejected an event. Nothing of its append was written. */
 export class InvalidEventError extends HoldfastError {
-  /** Where in the event the trouble is, such as `data.lines[3].amount`. */
+  /** The path of the invalid value in the event, for example `data.lines[3].amount`. */
   readonly path: string
 
   constructor(code: ErrorCode, path: string, message: string, details: ErrorDetails = {}) {
@@ -112,17 +115,17 @@ export class InvalidEventError extends HoldfastError {
   }
 }
 
-/** Somebody else appended to the key first. Read it again and decide again. */
+/** Another append to the key came first. Read the key again and decide again. */
 export class ExpectedVersionError extends HoldfastError {
   readonly key: string
   readonly expected: 'new' | number
   readonly actual: number
-  /** How often it was tried: more than once by a command. */
+  /** The number of attempts. A command retries, so it can be more than 1. */
   readonly tries: number
 
   constructor(key: string, expected: 'new' | number, actual: number, tries = 1) {
     const wanted = expected === 'new' ? 'to be new' : `at version ${expected}`
-    const often = tries === 1 ? '' : `, and others were first ${tries} times`
+    const often = tries === 1 ? '' : ` after ${tries} attempts`
     super(
       'EXPECTED_VERSION',
       `${JSON.stringify(key)} was expected ${wanted}, but it is at version ${actual}${often}.`,
@@ -137,36 +140,36 @@ export class ExpectedVersionError extends HoldfastError {
   }
 }
 
-/** An `idempotencyKey` under which another command was executed. Nothing was written. */
+/** The `idempotencyKey` was used for another command before. Nothing was written. */
 export class CommandConflictError extends HoldfastError {
   readonly key: string
   readonly idempotencyKey: string
-  /** The version of the first event that the other command wrote. */
+  /** The version of the first event of the other command. */
   readonly version: number
 
   constructor(key: string, idempotencyKey: string, version: number) {
     const message = `${JSON.stringify(idempotencyKey)} was executed on ${JSON.stringify(key)} with other content, at version ${version}.`
-    super('COMMAND_CONFLICT', message, { hint: 'Give another command another idempotencyKey.' })
+    super('COMMAND_CONFLICT', message, { hint: 'Use a different idempotencyKey for each command.' })
     this.key = key
     this.idempotencyKey = idempotencyKey
     this.version = version
   }
 }
 
-/** An event id that is taken by another event. The same id with the same content is not an error: it is the same append. */
+/** Another event has the same id. The same id with the same content is not an error: it is a repeated append. */
 export class EventIdConflictError extends HoldfastError {
   readonly eventId: string
 
   constructor(eventId: string, why: string) {
     super('EVENT_ID_CONFLICT', `The event id ${JSON.stringify(eventId)} is taken: ${why}.`, {
-      hint: 'Give a new event a new id; repeat an append with exactly the events it had.',
+      hint: 'Use a new id for a new event. To repeat an append, use exactly the same events.',
     })
     this.eventId = eventId
   }
 }
 
 /**
- * The store could not do what was asked, for a reason that lies in the store and not in any event. The engine answers
- * with waiting, for as long as it takes.
+ * The store failed for a reason that does not depend on an event, such as a lost connection. The engine waits and tries again, without a
+ * limit.
  */
 export class StoreError extends HoldfastError {}

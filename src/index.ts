@@ -1,13 +1,3 @@
-export type {
-  ArchivedEvent,
-  ArchivedIncident,
-  ArchivedLane,
-  ArchivedRedrive,
-  ArchivedRedriveLane,
-  ArchivedRevision,
-  ArchivedSubscription,
-  ArchivePart,
-} from './archive/archive.ts'
 export {
   type Breaker,
   type BreakerEntry,
@@ -36,7 +26,13 @@ export {
   type Executed,
 } from './command/commands.ts'
 export type { CommandRetry } from './command/retry.ts'
-export { type Config, defineConfig, type PostgresChoice, type StoreChoice } from './config/config.ts'
+export {
+  type Config,
+  type ConfigEngineOptions,
+  defineConfig,
+  type PostgresChoice,
+  type StoreChoice,
+} from './config/config.ts'
 export type { AuditEntry, Deed } from './audit/audit.ts'
 export type { AuditReport } from './audit/verify.ts'
 export type { Incident, IncidentState } from './dead-letter/incident.ts'
@@ -49,6 +45,7 @@ export type {
   LetterQuery,
   LetterStats,
 } from './dead-letter/letter-store.ts'
+export { payloadOf } from './dead-letter/payload.ts'
 export { redact, redactFailure } from './dead-letter/redact.ts'
 export { shapeOf } from './dead-letter/shape.ts'
 export type { StackFrames, StackLine } from './dead-letter/stack.ts'
@@ -61,6 +58,8 @@ export type {
   LaneStatus,
   PartitionStatus,
   StoredStatus,
+  StoredSubscriptionStatus,
+  StoreStatus,
   SubscriptionStatus,
 } from './engine/status.ts'
 export type { Difference, Verification, VerifyOptions } from './engine/verify.ts'
@@ -142,9 +141,9 @@ export {
   defineProjection,
   type Projection,
   type ProjectionDefinition,
-  type SqlProjection,
-  type SqlProjectionDefinition,
 } from './projection/projection.ts'
+export type { Frozen } from './projection/row-types.ts'
+export type { SqlProjection, SqlProjectionDefinition } from './projection/sql-projection.ts'
 export {
   defineHandler,
   type Handler,
@@ -153,7 +152,8 @@ export {
   type HandlerLogger,
   type HandlerOrder,
 } from './handler/handler.ts'
-export type { Purged, PurgeOptions } from './operator/deeds.ts'
+export type { Purgeable, Purged, PurgeOptions } from './operator/purge.ts'
+export type { IsolateOptions } from './operator/breakers.ts'
 export type { DryLane, DryLetter, DryOutcome, DryRun, DryRunOptions } from './operator/dry-run.ts'
 export type { ExportOptions } from './operator/export.ts'
 export type { Imported, ImportOptions } from './operator/import.ts'
@@ -161,24 +161,18 @@ export { createOperator, type Operator } from './operator/operator.ts'
 export type { OperatorOptions } from './operator/parts.ts'
 export type { RedriveLaneReport, RedriveProgressReport, WatchOptions } from './operator/progress.ts'
 export type { Revised, RevisionInput } from './operator/revise.ts'
-export type { ActOptions, Asked, Selection } from './operator/selection.ts'
+export type { ActOptions, Asked, Selection, WholeLanes } from './operator/selection.ts'
 export type { StateAt, StateMoment, StateRow, StateStep } from './operator/state-at.ts'
 export type { Decoded, LetterView } from './operator/view.ts'
 export type { Worked, WorkOptions } from './operator/worked.ts'
 export { type ListOptions, type Page, type Reader, type ReadRow, read, type Where } from './projection/read.ts'
 export type { Redrive, RedriveAct, RedriveLane, RedriveLaneState, RedriveStatus } from './redrive/redrive.ts'
 export type { Selected } from './redrive/selected.ts'
-export { type DiffOptions, diffRebuild, type RebuildDiff, type RowDifference } from './rebuild/diff.ts'
-export type { Generation, Rebuildable } from './rebuild/generation.ts'
+export type { DiffOptions, RebuildDiff, RowDifference } from './operator/rebuild/diff.ts'
+export type { Generation } from './rebuild/generation.ts'
 export type { RebuildProgress } from './rebuild/progress.ts'
-export { rebuild, type RebuildEnd, type RebuildOptions, type Rebuilt } from './rebuild/rebuild.ts'
-export {
-  type DropOptions,
-  dropRebuild,
-  type Switched,
-  type SwitchOptions,
-  switchRebuild,
-} from './rebuild/switch.ts'
+export type { RebuildEnd, RebuildOptions, Rebuilt } from './operator/rebuild/rebuild.ts'
+export type { DropOptions, Switched, SwitchOptions } from './operator/rebuild/switch.ts'
 export type { Duration } from './runtime/duration.ts'
 export type { Clock, Random, Runtime, Timers, Watchdog } from './runtime/ports.ts'
 export type { Share } from './source/share.ts'

@@ -15,6 +15,8 @@ import type { PartitionState, SubscriptionStore } from './subscription/subscript
  * else of them.
  */
 export interface Store extends AsyncDisposable {
+  /** Which SQL projections it can run: those that `defineSqlProjection` made for the same. Such as 'sqlite' and 'postgres'. */
+  readonly dialect: string
   readonly log: LogStore
   readonly subscriptions: SubscriptionStore
   readonly letters: LetterStore

@@ -8,20 +8,20 @@ import type { Redrive, RedriveLane } from '../redrive/redrive.ts'
 import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
 
 export interface ArchivedEvent extends RecordedEvent {
-  /** When it came into the log, in milliseconds since 1970. */
+  /** When it was appended, in milliseconds since 1970. */
   readonly appendedAt: number
 }
 
 export interface ArchivedSubscription {
   readonly name: string
-  /** Where it is SQL, the rows are the user's own, and not ours to copy. */
+  /** The rows of a SQL projection belong to the user and are not copied. */
   readonly kind: SubscriptionKind
   readonly table: TableSpec | undefined
   readonly partitions: readonly PartitionState[]
-  /** Which the code must have that runs it, and below which epoch none of its versions may begin. */
+  /** The version that the code must have to run it, and the epoch that its versions must exceed. */
   readonly version: number
   readonly epochs: number
-  /** The live one that it stands beside of, and since when it is only kept. */
+  /** The live version beside which it exists, and since when it is only kept. */
   readonly generationOf: string | undefined
   readonly retiredAt: number | undefined
 }
@@ -33,14 +33,14 @@ export interface ArchivedLane {
   readonly hold: HeldLane | undefined
 }
 
-/** Also one that was taken back. */
+/** Includes revisions that were undone. */
 export interface ArchivedRevision extends Revision {
   readonly partition: number
   readonly position: number
   readonly isTakenBack: boolean
 }
 
-/** What is left of letters that were purged. */
+/** What remains of purged letters. */
 export interface ArchivedIncident {
   readonly fingerprint: string
   readonly letters: number
@@ -49,9 +49,9 @@ export interface ArchivedIncident {
   readonly lastEnded: number
 }
 
-/** Its lanes come behind it. */
+/** Its lanes follow it. */
 export interface ArchivedRedrive extends Omit<Redrive, 'byState' | 'letters'> {
-  /** Over how many partitions its lanes are. */
+  /** The number of partitions that its lanes belong to. */
   readonly spread: number
 }
 
@@ -60,10 +60,10 @@ export interface ArchivedRedriveLane extends RedriveLane {
 }
 
 /**
- * A piece of everything that lasts in a store. They come in this order: all subscriptions by name, all events by position, and
- * then for each subscription its rows by key, its lanes by name, its letters by position and partition, their revisions in the same
- * order and by number, its incidents by fingerprint, its redrives in the order of asking, each with its lanes behind it, and the marks
- * of its inbox by key. The breakers by name and the audit come last.
+ * A part of the persistent content of a store. Parts come in this order: all subscriptions by name; all events by position; then
+ * for each subscription its rows by key, its lanes by name, its letters by position and partition, their revisions in the same
+ * order and by number, its incidents by fingerprint, its redrives in order of request, each followed by its lanes, and its inbox
+ * marks by key. Breakers by name and the audit come last.
  */
 export type ArchivePart =
   | { readonly part: 'subscription'; readonly subscription: ArchivedSubscription }
@@ -99,14 +99,14 @@ export const archiveKinds = [
   'deed',
 ] as const
 
-/** One thing of an archive, in a form in which two of them can be compared. */
+/** One item of an archive, in a form that can be compared. */
 export interface ArchiveItem {
   readonly kind: (typeof archiveKinds)[number]
   readonly name: string
   readonly text: string
 }
 
-/** Who owns a partition is a matter of the moment and of the store; all else must be the same. */
+/** Owners of partitions are temporary and are not compared; everything else must be equal. */
 export async function* itemsOf(parts: AsyncIterable<ArchivePart>): AsyncGenerator<ArchiveItem> {
   for await (const part of parts) {
     switch (part.part) {
@@ -164,7 +164,7 @@ function item(kind: ArchiveItem['kind'], name: string, value: object): ArchiveIt
   return { kind, name, text: canonical(value) }
 }
 
-/** The same text for the same content: fields in order of name, none that is undefined, bytes as numbers. */
+/** Equal text for equal content: fields in order of name, without undefined fields, bytes as numbers. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_, inner: unknown) => {
     if (inner instanceof Uint8Array) return { bytes: Array.from(inner) }

@@ -5,9 +5,9 @@ import { type ArchiveItem, archiveKinds, type ArchivePart, itemsOf } from './arc
 
 export interface CopyOptions {
   readonly from: Store
-  /** A store that nothing was written to yet. */
+  /** An empty store. */
   readonly to: Store
-  /** Copies although somebody seems to work on it still. What they do from now on is not copied. */
+  /** Copies even if a process seems to use the store. Later changes are not copied. */
   readonly force?: boolean
   readonly onProgress?: (progress: CopyProgress) => void
 }
@@ -20,24 +20,23 @@ export interface CopyProgress {
 }
 
 export interface Copied {
-  /** What was copied, and found to be the same on both sides, thing by thing. */
+  /** The number of items that were copied and compared. */
   readonly counts: CopyCounts
-  /** Projections in SQL: their tables are not ours, so they begin anew in the other store. */
+  /** SQL projections: their tables are not copied, so they start again in the other store. */
   readonly left: readonly string[]
 }
 
 /**
- * Copies everything that lasts in a store into another one, as it is at one moment: positions, versions, checkpoints, rows, held
- * lanes, letters and what people did with them, what handlers must not do again, breakers, the audit. The other store has all of it
- * or, after any failure, nothing. Then reads both again and compares everything; a copy that was not compared to the end should be
- * thrown away.
+ * Copies the persistent content of a store into another one, as of one moment: positions, versions, checkpoints, rows, held
+ * lanes, letters and the acts on them, deduplication marks, breakers, the audit. After any failure the other store is unchanged.
+ * Then it reads both stores again and compares everything. Don't use a copy whose comparison did not finish.
  */
 export async function copyStore(options: CopyOptions): Promise<Copied> {
   checkOptions(options, 'copyStore', ['from', 'to', 'force', 'onProgress'])
   const { from, to, force = false, onProgress = () => undefined } = options
   checkStore(from, 'copyStore')
   checkStore(to, 'copyStore')
-  if (!to.restore) throw new HoldfastError('OPTION_INVALID', 'The store to copy to can not be filled from another one.')
+  if (!to.restore) throw new HoldfastError('OPTION_INVALID', 'The target store does not support restoring a copy.')
   const restore = to.restore.bind(to)
   return from.snapshot(async (moment) => {
     const left = new Set<string>()
@@ -50,18 +49,18 @@ export async function copyStore(options: CopyOptions): Promise<Copied> {
   })
 }
 
-/** Who appends leaves no trace but events. */
+/** An append is visible only by its events. */
 async function refuseGrown(from: Store, position: number): Promise<void> {
   const head = await from.log.head()
   if (head <= position) return
   throw new HoldfastError(
     'STORE_IN_USE',
-    `Events were appended while it was copied, up to ${head}; the copy ends at ${position}.`,
-    { hint: 'Throw the copy away, stop whoever appends, and copy again.' },
+    `Events up to position ${head} were appended during the copy; the copy ends at ${position}.`,
+    { hint: 'Delete the copy, stop all processes that append, and copy again.' },
   )
 }
 
-/** Without what can't be copied. */
+/** Without the parts that can't be copied. */
 async function* copied(
   parts: AsyncIterable<ArchivePart>,
   left: Set<string>,
@@ -72,13 +71,9 @@ async function* copied(
       const { name, kind, partitions } = part.subscription
       const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
       if (owner !== undefined && !force) {
-        throw new HoldfastError(
-          'STORE_IN_USE',
-          `${owner} works on ${name}; what it does from now on would not be copied.`,
-          {
-            hint: 'Stop all engines first. If that one is dead, wait for its lease to end, or force the copy.',
-          },
-        )
+        throw new HoldfastError('STORE_IN_USE', `${owner} runs ${name}; its further changes would not be copied.`, {
+          hint: 'Stop all engines first. If ${owner} is dead, wait until its lease expires, or force the copy.',
+        })
       }
       if (kind === 'sql') left.add(name)
     }
@@ -112,7 +107,7 @@ function different(expected: ArchiveItem | undefined, found: ArchiveItem | undef
   const show = (one: ArchiveItem | undefined) =>
     one ? `${one.kind} ${one.name}: ${one.text.slice(0, 500)}` : 'nothing'
   return new HoldfastError('COPY_DIFFERS', `The copy has ${show(found)}, where the original has ${show(expected)}.`, {
-    hint: 'Do not use the copy. If nobody wrote to it meanwhile, please report this.',
+    hint: 'Do not use the copy. If no other process wrote to it, please report a bug.',
   })
 }
 
@@ -129,7 +124,7 @@ class Tally {
     this.#tell()
   }
 
-  /** Of the last event. */
+  /** The position of the last event. */
   get position(): number {
     return this.#position
   }

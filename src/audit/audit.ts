@@ -1,34 +1,34 @@
 import { HoldfastError } from '../errors.ts'
 import { sha256Hex } from '../event/sha256.ts'
 
-/** What a person did. It is written in the transaction that does it, so there is no deed without its entry and none the other way. */
+/** An act of an operator. Its audit entry is written in the same transaction as the act, so there is never one without the other. */
 export interface Deed {
-  /** Who, as they call themselves. */
+  /** The author: the name that the operator gave. */
   readonly by: string
-  /** What, such as `redrive` or `subscription.pause`. */
+  /** For example `redrive` or `subscription.pause`. */
   readonly act: string
-  /** To what, such as a subscription or `subscription/position`. */
+  /** For example a subscription or `subscription/position`. */
   readonly target: string
   readonly reason: string
   /** Milliseconds since 1970. */
   readonly at: number
-  /** What else there is to know, such as how many there were before and after. */
+  /** Further facts, for example counts before and after the act. */
   readonly details: Readonly<Record<string, string | number | boolean | null>>
 }
 
-/** A deed in its place in the chain. */
+/** An act as an entry of the hash chain. */
 export interface AuditEntry extends Deed {
-  /** 1, 2, 3, …, with none left out. */
+  /** 1, 2, 3, …, without gaps. */
   readonly number: number
-  /** The hash of the entry before; 64 zeros for the first. */
+  /** The hash of the previous entry; 64 zeros for the first. */
   readonly previous: string
   readonly hash: string
 }
 
-/** What everything before the first entry comes to. */
+/** The start of the chain, before the first entry. */
 export const noEntry = { number: 0, hash: '0'.repeat(64) } as const
 
-/** The entry that follows another: whoever changes, drops or inserts one later has to change all that come after it. */
+/** Creates the next entry. To change, remove or insert an entry later, all following entries would have to change too. */
 export function chain(deed: Deed, { number, hash: previous }: Pick<AuditEntry, 'number' | 'hash'>): AuditEntry {
   const entry = { ...deed, number: number + 1, previous }
   return { ...entry, hash: hashOf(entry) }
@@ -39,20 +39,24 @@ function hashOf({ number, previous, by, act, target, reason, at, details }: Omit
   return sha256Hex(JSON.stringify([number, previous, by, act, target, reason, at, told]))
 }
 
-/** A database would refuse one of these, and change the other, so that the chain would seem broken. */
+/** A database would reject U+0000, and change lone surrogates so that the chain would look broken. */
 export function checkDeed({ by, act, target, reason }: Pick<Deed, 'by' | 'act' | 'target' | 'reason'>): void {
   if ([by, act, target, reason].every((text) => text.isWellFormed() && !text.includes('\0'))) return
-  throw new HoldfastError('OPTION_INVALID', 'What is said about an act has a character that can not be stored.', {
-    hint: 'Leave out U+0000 and halves of surrogate pairs.',
-  })
+  throw new HoldfastError(
+    'OPTION_INVALID',
+    'The author, the target or the reason of an act has a character that cannot be stored.',
+    {
+      hint: 'Remove U+0000 and lone surrogates.',
+    },
+  )
 }
 
-/** The same deed with what only the transaction that does it can count: whatever was looked at before may have changed since. */
+/** Adds counts that are known only in the transaction of the act: counts from before it may be outdated. */
 export function withCounts<D extends Deed | undefined>(deed: D, counts: Deed['details']): D {
   return deed && { ...deed, details: { ...deed.details, ...counts } }
 }
 
-/** What is wrong with an entry that should follow another; undefined if nothing is. */
+/** Describes why an entry does not follow another; undefined if it does. */
 export function flawOf(entry: AuditEntry, before: Pick<AuditEntry, 'number' | 'hash'>): string | undefined {
   if (entry.number !== before.number + 1) return `entry ${before.number + 1} is missing`
   if (entry.previous !== before.hash) return `entry ${entry.number} does not follow entry ${before.number}`
@@ -60,9 +64,11 @@ export function flawOf(entry: AuditEntry, before: Pick<AuditEntry, 'number' | 'h
   return undefined
 }
 
-/** Reads the chain. It is written by the deeds themselves; `record` is for those that change nothing, such as a look at a payload. */
+/** Reads the chain. Acts write their own entries; `record` is for acts that change nothing else, such as revealing a payload. */
 export interface AuditStore {
   record(deed: Deed): Promise<void>
-  /** In order, those that follow a number. */
+  /** Entries with a number above `after`, in order. */
   list(after: number, limit: number): Promise<readonly AuditEntry[]>
+  /** Whether an act of this kind was ever recorded. */
+  has(act: string): Promise<boolean>
 }

@@ -3,15 +3,15 @@ import { type AuditEntry, type AuditStore, flawOf, noEntry } from './audit.ts'
 export interface AuditReport {
   readonly ok: boolean
   readonly entries: number
-  /** The first thing that is wrong. What comes after it proves nothing. */
+  /** The first error in the chain. Entries after it are not verified. */
   readonly flaw: string | undefined
-  /** The end of the chain. Keep it elsewhere: only then it shows when entries are cut off at the end, or all were made anew. */
+  /** The end of the chain. Store it outside the database: without it, a truncated or fully rewritten chain is not detected. */
   readonly head: Pick<AuditEntry, 'number' | 'hash'>
 }
 
 const perPage = 1_000
 
-/** Walks the whole chain, entry by entry. `expected`: an end of it that was noted earlier, and must still be in it. */
+/** Verifies the whole chain. `expected`: the `head` of an earlier report, which the chain must still contain. */
 export async function verifyAudit(audit: AuditStore, expected?: AuditReport['head']): Promise<AuditReport> {
   let head: AuditReport['head'] = noEntry
   let isMet = expected === undefined || (expected.number === noEntry.number && expected.hash === noEntry.hash)

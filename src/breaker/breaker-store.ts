@@ -1,24 +1,27 @@
 import type { Deed } from '../audit/audit.ts'
 import type { BreakerState } from './breaker.ts'
 
-/** What all processes share of a breaker. `record` belongs to the machine, in JSON; no other code reads it. */
+/** The part of a breaker that all processes share. `record` is the JSON of the state machine; no other code reads it. */
 export interface BreakerRecord {
   readonly name: string
   readonly state: BreakerState
   readonly record: string
-  /** Grows by one with every change. */
+  /** Incremented with every change. */
   readonly revision: number
 }
 
-/** Keeps breakers. What one is to become is decided by the machine of `breaker/`, not here. */
+/** Stores breakers. The state machine in `breaker/` decides on transitions, not the store. */
 export interface BreakerStore {
   /**
-   * Those of these names that the store has, in one statement; one that it does not have was never used, and is closed. Also the store's
-   * own time, in milliseconds since 1970.
+   * The breakers with these names, in one statement, and the store's time in milliseconds since 1970. A name that is missing was
+   * never used: its breaker is closed.
    */
   load(names: readonly string[]): Promise<{ readonly breakers: readonly BreakerRecord[]; readonly now: number }>
-  /** Writes it if it is still as it was read: at `revision`, or not there for 0. False when another process was first. */
+  /**
+   * Writes the breaker if it has not changed since it was read: at `revision`, or 0 if it does not exist. Returns false if
+   * another process changed it first.
+   */
   save(breaker: Omit<BreakerRecord, 'revision'>, revision: number, deed?: Deed): Promise<boolean>
-  /** In order of their names. */
+  /** In order of name. */
   list(): Promise<readonly BreakerRecord[]>
 }

@@ -30,7 +30,7 @@ describe('a call', () => {
       state: 'open',
       retryAt: world.runtime.clock.now() + 40_000,
       afterMs: 40_000,
-      message: 'The breaker "mail" is open: nothing was called. Try again in 40 s.',
+      message: 'The breaker "mail" is open: no call was made. Try again in 40 s.',
     })
   })
 
@@ -215,7 +215,7 @@ describe('a person', () => {
     expect(await breaker.state()).toEqual({ state: 'isolated', since, by: 'ada', reason: 'they asked us to' })
     await world.advance(3_600_000)
     expect(await breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated', afterMs: 10_000 })
-    await expect(breaker.call(() => 1)).rejects.toThrow('until a person resets it')
+    await expect(breaker.call(() => 1)).rejects.toThrow('until an operator resets it')
     await breaker.reset('bob')
     expect(await breaker.state()).toEqual({ state: 'closed', reset: { by: 'bob', at: world.runtime.clock.now() } })
     expect(await entryOf(breaker)).toBe('closed')

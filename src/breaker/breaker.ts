@@ -8,29 +8,35 @@ import { Gate } from './gate.ts'
 import { checkBreakerName } from './name.ts'
 import { type BreakerOptions, breakerOptionNames, breakerSettings } from './settings.ts'
 
-/** When a breaker opens, for how long, and what it takes to close it again. Made by `breakerSettings`. */
+/** When a breaker opens, for how long, and what closes it. Created by `breakerSettings`. */
 export interface BreakerSettings {
-  /** So many failures one after the other; or such a share of the calls within a window, of which there must have been some. */
+  /** A number of consecutive failures, or a failure rate within a window that has a minimum number of calls. */
   readonly opens:
     | { readonly by: 'count'; readonly failures: number }
     | { readonly by: 'rate'; readonly rate: number; readonly windowMs: number; readonly minimumCalls: number }
-  /** Grows with every time it opens again without having closed. */
+  /** Grows each time the breaker opens again without having closed. */
   readonly cooldown: { readonly ms: number; readonly factor: number; readonly mostMs: number }
-  /** How many calls may be under way at once while it is half open. */
+  /** Concurrent calls while half-open. */
   readonly probes: number
-  /** How many of them must succeed, one after the other, to close it. */
+  /** Consecutive successes that close it. */
   readonly successes: number
-  /** How many processes must see it fail before it opens for all of them. One that does opens it for itself in any case. */
+  /**
+   * The number of processes that must see failures before the breaker opens for all. Below that, it opens only in the processes
+   * that see them.
+   */
   readonly quorum: number
-  /** After so long nobody waits for the end of a probe any more: its process is gone. Longer than a call may take; a minute. */
+  /**
+   * A probe without a result is given up after this time, because its process is probably dead. Must be longer than a call.
+   * Default: 1 minute.
+   */
   readonly probeLeaseMs?: number
 }
 
-/** A state owns its data. Times are those of the store, in milliseconds since 1970. */
+/** A state owns its data. Times are store time, in milliseconds since 1970. */
 export type BreakerState =
-  /** `reset` when it was a person who closed it. */
+  /** `reset` is set if an operator closed it. */
   | { readonly state: 'closed'; readonly reset?: { readonly by: string; readonly at: number } }
-  /** `openings`: how often in a row, without having closed. `local`: for this process alone; the others have no part in it. */
+  /** `openings`: consecutive openings without a close. `local`: open in this process only. */
   | {
       readonly state: 'open'
       readonly openedAt: number
@@ -45,86 +51,83 @@ export type BreakerState =
       readonly openings: number
       readonly local?: true
     }
-  /** By a person, until a person resets it. */
+  /** Opened by an operator, until an operator resets it. */
   | { readonly state: 'isolated'; readonly since: number; readonly by: string; readonly reason: string }
 
 /**
- * Whether a call may go out.
+ * Whether a call may be made.
  *
- * `open` means *defer*, and nothing else: whatever the call was for keeps its place, its status and its attempts, and asks again
- * at `retryAt`. For `isolated`, where only a person knows when, and while the probes of others are under way, `retryAt` is merely
- * when it makes sense to ask again.
+ * `open` means *defer*: the item keeps its place, status and attempts; ask again at `retryAt`. While `isolated`, or while probes
+ * of other processes are running, `retryAt` is only a suggestion.
  *
- * Who got `closed` or `probe` says how it ended, once: with `report`, or with `forget` when it was never found out (cancelled,
- * never sent) or when the failure is not the fault of who was called.
+ * After `closed` or `probe`, report the result once: with `report`, or with `forget` if there is no result (cancelled, never
+ * sent) or the called service did not cause the failure.
  */
 export type BreakerEntry =
   | BreakerPass
   | {
       readonly entry: 'open'
       readonly state: 'open' | 'half-open' | 'isolated'
-      /** In the time of the store. */
+      /** Store time. */
       readonly retryAt: number
-      /** The same, from now: for a timer, which knows nothing of the store's time. */
+      /** The same, relative to now: for timers, which don't use store time. */
       readonly afterMs: number
     }
 
-/** What came with a call that was let through; its fields are the breaker's own. */
+/** Belongs to a call that was allowed. The fields are internal to the breaker. */
 export interface BreakerPass {
   readonly entry: 'closed' | 'probe'
-  /** In which era of the shared circuit, and of this process's own. See `circuit.ts`. */
+  /** The era of the shared circuit, and of this process's own. See `circuit.ts`. */
   readonly era: number
   readonly ownEra: number
   readonly probe?: { readonly id: string; readonly of: 'all' | 'process' }
 }
 
-/** A breaker that is usable, whoever uses it: the engine for a handler, or a program by itself. */
+/** A circuit breaker, used by the engine for a handler, or by a program directly. */
 export interface Breaker {
   readonly name: string
-  /**
-   * Whether a call may go out now. Never throws: while the store can't be asked, this process decides by what it knows.
-   */
+  /** Whether a call may be made now. Never throws: if the store is unavailable, the process decides by its local state. */
   enter(): Promise<BreakerEntry>
-  /** How a call ended that `enter` let through. Never throws. What comes twice, or too late to say anything about now, changes nothing. */
+  /** Reports the result of a call that `enter` allowed. Never throws. Repeated and outdated reports are ignored. */
   report(entry: BreakerEntry, succeeded: boolean): Promise<void>
-  /** No verdict: gives a probe back so that somebody else may try. Never throws. */
+  /** Returns a probe without a result, so that another call can be the probe. Never throws. */
   forget(entry: BreakerEntry): Promise<void>
   /**
-   * All in one. Throws `BreakerOpenError` (`BREAKER_OPEN`) without calling when it is open. What the work throws is a failure and is
-   * thrown on; unless `counts` says that it is none, or the signal is aborted, which is nobody's fault.
+   * Enters, calls and reports. Throws `BreakerOpenError` (`BREAKER_OPEN`) without calling if the breaker is open. An error of
+   * `work` is counted as a failure and rethrown. It is not counted if `counts` returns false or the signal is aborted.
    */
   call<T>(work: (signal: AbortSignal | undefined) => T | Promise<T>, options?: CallOptions): Promise<T>
-  /** As this process sees it, not older than a second unless the store can't be asked. */
+  /** The state as this process knows it, at most 1 second old unless the store is unavailable. */
   state(): Promise<BreakerState>
-  /** Opens it for all processes until a person resets it. Throws when the store can't do it: a person must know. */
+  /** Opens the breaker for all processes until `reset`. Throws if the store fails. */
   isolate(by: string, reason: string): Promise<void>
-  /** Closes it for all processes, whatever it was, and forgets what went wrong. Throws when the store can't do it. */
+  /** Closes the breaker for all processes, in any state, and clears its failures. Throws if the store fails. */
   reset(by: string): Promise<void>
-  /** Lets what is under way with the store end; after that it never touches the store again. */
+  /** Waits for running store operations; the store is not used after that. */
   close(): Promise<void>
 }
 
 export interface CallOptions {
-  /** Handed on to the work. */
+  /** Passed to the work. */
   readonly signal?: AbortSignal
 }
 
-/** What to tell whom. A hook that throws changes nothing. */
+/** Callbacks. An error of a callback is ignored. */
 export interface BreakerHooks {
-  /** As this process came to see it; what happened in between, elsewhere, within a second may be missing. */
+  /** Called for changes that this process sees. Changes that other processes made within the same second can be missing. */
   readonly onChange?: (name: string, from: BreakerState, to: BreakerState) => void
-  /** The store could not be asked or told. At most once a second for each breaker; meanwhile it works by itself. */
+  /** The store failed; the breaker uses its local state. Called at most once per second and breaker. */
   readonly onStoreError?: (name: string, error: unknown) => void
 }
 
 export interface CreateBreakerOptions extends BreakerOptions, BreakerHooks, Partial<Runtime> {
-  /** What all processes share. */
+  /** The state that all processes share. */
   readonly store: { readonly breakers: BreakerStore }
-  /** Who shares it: breakers of one name are one breaker. Such as an endpoint. */
+  /** Breakers with the same name are one breaker. For example, an endpoint. */
   readonly name: string
-  /** Whether what `call` caught is the fault of who was called. Everything is, unless you say. */
+  /** Whether an error of `call` is a failure of the service. Default: every error. */
   readonly counts?: (error: unknown) => boolean
-  /** Who this process is; made up unless you say. No two at a time may have the same. */
+  /** Identifies this process; must be unique among running processes. Default: generated. */
   readonly processId?: string
 }
 
@@ -146,7 +149,7 @@ export function createBreaker(options: CreateBreakerOptions): Breaker {
   const { store, name, counts, processId, onChange, onStoreError, clock, timers, random, ...rest } = options
   if (typeof store?.breakers?.load !== 'function') {
     throw new HoldfastError('OPTION_INVALID', 'createBreaker needs a store.', {
-      hint: 'Give what createSqliteStore or createPostgresStore resolves to; mind the await.',
+      hint: 'Pass the result of createSqliteStore or createPostgresStore; check that it is awaited.',
     })
   }
   const runtime: Runtime = {

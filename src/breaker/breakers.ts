@@ -7,40 +7,40 @@ import { Gate, type Outlook } from './gate.ts'
 import { answered } from './mirror.ts'
 import { checkBreakerName } from './name.ts'
 
-/** The breakers of a process, by name: such as one for each endpoint. */
+/** The breakers of a process by name, for example one for each endpoint. */
 export interface Breakers {
   /**
-   * The breaker of that name, with the settings that were given first. Keep it for a call, not for ever: those that were not asked for
-   * the longest are forgotten when there are too many, which loses nothing that is in the store.
+   * The breaker with this name, with the settings of the first call. Don't keep it: when there are too many, the least recently
+   * used breakers are removed from memory. Their state stays in the store.
    */
   get(name: string, settings: BreakerSettings): Breaker
   /**
-   * How several breakers are in the store by now: what an operator or another process did is seen without a call. One statement for all
-   * names; one that was read a moment ago, for another partition, is not read again. Never throws: a name of which nothing could be read is
+   * Reads several breakers from the store in one statement, so that acts of operators and other processes are seen without a
+   * call. A breaker that was just read for another partition is not read again. Never throws: a name that could not be read is
    * left out.
    */
   look(names: readonly string[], settings: BreakerSettings): Promise<ReadonlyMap<string, Outlook>>
-  /** Lets what is under way with the store end. After that they answer by what they know, and `get` throws. */
+  /** Waits for running store operations. After that, breakers answer from local state, and `get` throws. */
   close(): Promise<void>
 }
 
 export interface BreakersOptions extends BreakerHooks {
   readonly store: { readonly breakers: BreakerStore }
-  /** Who this process is. No two at a time may have the same. */
+  /** Identifies this process; must be unique among running processes. */
   readonly processId: string
   readonly runtime?: Runtime
-  /** How many are kept in memory. Default: 10,000. */
+  /** The maximum number in memory. Default: 10,000. */
   readonly most?: number
 }
 
 const mostBreakers = 10_000
-// Shorter than half a second, which is how often an owner looks: all partitions of a process share one read.
+// Shorter than the 500 ms between two looks of an owner, so that all partitions of a process share one read.
 const youngMs = 400
 
 export function createBreakers(options: BreakersOptions): Breakers {
   const { store, processId, runtime = systemRuntime, most = mostBreakers, onChange, onStoreError } = options
   const hooks: BreakerHooks = { ...(onChange && { onChange }), ...(onStoreError && { onStoreError }) }
-  // A Map keeps the order in which its keys were put in, so the one in front is the one that was not asked for the longest.
+  // A Map keeps insertion order, so the first entry is the least recently used.
   const gates = new Map<string, Gate>()
   const reading = new Map<string, Promise<void>>()
   let isClosed = false
@@ -68,7 +68,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
   }
 
   function get(name: string, settings: BreakerSettings): Gate {
-    if (isClosed) throw new HoldfastError('ENGINE_STATE', 'These breakers were closed.')
+    if (isClosed) throw new HoldfastError('ENGINE_STATE', 'The breakers are closed.')
     const gate = gates.get(name) ?? create(name, settings)
     gates.delete(name)
     gates.set(name, gate)
@@ -77,7 +77,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
     return gate
   }
 
-  /** Where the store fails, each finds that out when it is entered: until then it goes by what it knows. */
+  /** If the store fails, each breaker detects it at the next `enter` and uses its local state until then. */
   async function readAll(old: readonly Gate[]): Promise<void> {
     try {
       const { breakers, now } = await answered(store.breakers.load(old.map(({ name }) => name)), runtime.timers)
@@ -85,7 +85,7 @@ export function createBreakers(options: BreakersOptions): Breakers {
       const found = new Map(breakers.map((breaker) => [breaker.name, breaker]))
       await Promise.all(old.map((gate) => gate.learn(found.get(gate.name), now, readAt)))
     } catch {
-      // The next look is in a moment.
+      // The next look is soon.
     }
   }
 

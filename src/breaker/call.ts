@@ -1,7 +1,7 @@
 import type { Breaker } from './breaker.ts'
 import { BreakerOpenError } from './open-error.ts'
 
-/** Enters, works, and says how it ended. */
+/** Enters, calls and reports the result. */
 export async function callThrough<T>(
   breaker: Breaker,
   work: (signal: AbortSignal | undefined) => T | Promise<T>,
@@ -24,7 +24,7 @@ export async function callThrough<T>(
 }
 
 function isFailure(error: unknown, counts: (error: unknown) => boolean): boolean {
-  // Of a breaker further in: nobody was called.
+  // Thrown by an inner breaker: no call was made.
   if (error instanceof BreakerOpenError) return false
   try {
     return counts(error)

@@ -3,12 +3,11 @@ import type { BreakerSettings, BreakerState } from './breaker.ts'
 import { type Tallies, type Tally, tallyIn, windowMs } from './tally.ts'
 
 /**
- * All that a breaker is. One lies in the store and is shared (the `record` of a `BreakerRecord`); another one is in the memory of each
- * process, for what that process sees by itself.
+ * The complete state of a breaker. The shared circuit is in the store (the `record` of a `BreakerRecord`); each process has
+ * another one in memory for what it sees itself.
  *
- * The era grows with every opening and every act of a person, and never falls. A call belongs to the era in which it was let
- * through, and what it has to say counts in that one alone. So a call that was slow to fail can't open again what was closed
- * since, nor spoil a probe.
+ * The era grows with every opening and every act of an operator. A result counts only in the era in which its call was allowed,
+ * so a slow call that fails late can't reopen a breaker that was closed since, nor affect a probe.
  */
 export type Circuit =
   | {
@@ -43,7 +42,7 @@ export type Circuit =
 export interface Probe {
   readonly id: string
   readonly processId: string
-  /** When its process is taken for dead. */
+  /** When its process is considered dead. */
   readonly until: number
 }
 
@@ -60,7 +59,7 @@ export function probeLeaseMs({ probeLeaseMs: ms = defaultProbeLeaseMs }: Breaker
   return ms
 }
 
-/** Whether it would let a probe through now; of a closed one, which lets everybody through, nobody asks. */
+/** Whether it would allow a probe now. Not called for a closed circuit. */
 export function admitsProbe(circuit: Circuit, settings: BreakerSettings, now: number): boolean {
   if (circuit.state === 'open') return isDue(circuit, now)
   return circuit.state === 'half-open' && probesUnderWay(circuit, settings, now).length < settings.probes
@@ -78,22 +77,22 @@ export function holdsProbe(circuit: Circuit, id: string): boolean {
   return circuit.state === 'half-open' && circuit.probes.some((probe) => probe.id === id)
 }
 
-/** What a process tells the others about its own circuit; undefined when it has seen nothing go wrong. */
+/** What a process reports about its own circuit; undefined if it has seen no failures. */
 export function tallyOf(own: Circuit, processId: string, settings: BreakerSettings, now: number): Tally | undefined {
   switch (own.state) {
     case 'closed':
       return tallyIn(own.tallies, processId)
-    // It stands by its vote until it has had the time to find out how things are now.
+    // The vote stays until the process had time to probe.
     case 'open':
       return { by: 'vote', until: Math.max(own.reopensAt, now) + windowMs(settings) }
-    // It is about to know better.
+    // A probe is running; its result is more recent.
     case 'half-open':
     case 'isolated':
       return undefined
   }
 }
 
-/** What of it is for people. */
+/** The public part of the state. */
 export function stateOf(circuit: Circuit): BreakerState {
   switch (circuit.state) {
     case 'closed':
@@ -113,7 +112,7 @@ export function stateOf(circuit: Circuit): BreakerState {
   }
 }
 
-/** A record that we don't understand may be one of a newer release: it is left alone, until a person resets it. */
+/** A record that can't be parsed may be from a newer release: it is left unchanged until an operator resets it. */
 export function readCircuit(name: string, record: string): Circuit {
   try {
     const circuit = JSON.parse(record) as Circuit | null
@@ -126,15 +125,15 @@ export function readCircuit(name: string, record: string): Circuit {
 }
 
 function unreadable(name: string, cause: unknown): StoreError {
-  return new StoreError('STORE_CORRUPT', `What the store has of the breaker ${JSON.stringify(name)} can't be read.`, {
-    hint: 'Update this program if a newer one wrote it; otherwise reset the breaker.',
+  return new StoreError('STORE_CORRUPT', `The stored state of the breaker ${JSON.stringify(name)} can't be read.`, {
+    hint: 'If a newer release wrote it, update this program; otherwise reset the breaker.',
     cause,
   })
 }
 
 /**
- * Whether a time is past. Also if it is further away than it can have been when it was set: then the clock of the store was put
- * back, and nobody should have to wait for it to come round again.
+ * Whether a time is past. Also true if it is further away than it was when it was set: then the clock of the store was set back,
+ * and calls must not wait for it.
  */
 function isOver(time: number, lengthMs: number, now: number): boolean {
   return now >= time || time - now > 2 * lengthMs

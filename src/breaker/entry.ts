@@ -2,25 +2,25 @@ import type { Random } from '../runtime/ports.ts'
 import type { BreakerEntry, BreakerPass } from './breaker.ts'
 import type { Circuit } from './circuit.ts'
 
-// While the probes of others are under way there is no telling when; soon.
+// While probes of other processes are running, their end is unknown: ask again soon.
 const probingMs = 1_000
-// Only a person knows when. Whoever hears of the change by `onChange` need not wait for it.
+// Only an operator ends isolation. Callers that use `onChange` need not wait for this.
 const isolatedMs = 10_000
 
-// Of all breakers: an entry may come back to another object than it is from, when that was forgotten in the meantime.
+// Global, because an entry may be reported to another object than the one it came from, if that was evicted in the meantime.
 const ended = new WeakSet<BreakerEntry>()
 
-/** Whether it is the end of a call that was let through, and the first that is heard of it. */
+/** Whether this is the first result of a call that was allowed. */
 export function isOnce(entry: BreakerEntry): entry is BreakerPass {
   if (entry.entry === 'open' || ended.has(entry)) return false
   ended.add(entry)
   return true
 }
 
-/** The answer of a circuit that lets nobody through now. */
+/** The answer of a circuit that allows no call now. */
 export function shut(circuit: Circuit, now: number): Extract<BreakerEntry, { entry: 'open' }> {
   const afterMs = waitMs(circuit, now)
-  // One that is closed by now was half-open when it was asked.
+  // A circuit that is closed now was half-open when it was asked.
   const state = circuit.state === 'closed' ? 'half-open' : circuit.state
   return { entry: 'open', state, retryAt: now + afterMs, afterMs }
 }
@@ -28,7 +28,7 @@ export function shut(circuit: Circuit, now: number): Extract<BreakerEntry, { ent
 function waitMs(circuit: Circuit, now: number): number {
   switch (circuit.state) {
     case 'open':
-      // Where the cooldown is over and still nobody may go through, somebody else was quicker.
+      // The cooldown is over but no call is allowed: another process was first.
       return circuit.reopensAt > now ? circuit.reopensAt - now : probingMs
     case 'isolated':
       return isolatedMs
@@ -38,7 +38,7 @@ function waitMs(circuit: Circuit, now: number): number {
   }
 }
 
-/** Nobody else's, in all likelihood. */
+/** Unique with high probability. */
 export function createToken(random: Random): string {
   return random.u32().toString(36) + random.u32().toString(36)
 }

@@ -27,20 +27,21 @@ export interface GateOptions {
   readonly hooks: BreakerHooks
 }
 
-/** Whether a call may go out now: any call, one probe, or none for so long. */
+/** Whether a call may be made now: any call, one probe, or none for some time. */
 export type Outlook = { readonly entry: 'closed' | 'probe' } | { readonly entry: 'open'; readonly afterMs: number }
 
 /**
- * Two circuits, one machine. The *shared* one lies in the store and rules when it is not closed. The *own* one is in this process's
- * memory and knows what this process saw by itself; it rules
+ * Two circuits, one state machine. The *shared* one is in the store and decides when it is not closed. The *own* one is in memory
+ * and contains what this process saw itself; it decides
  *
- *   - while the shared one is closed: where one process is not enough for the quorum, it is still protected;
- *   - while the store can't be asked: it takes over the shared one as it was last seen, and goes on from there.
+ *   - while the shared one is closed: below the quorum, the process is still protected;
+ *   - while the store is unavailable: it starts from the last known state of the shared one.
  *
- * The own one begins anew whenever the shared one opens, closes, or was changed by a person: they know more.
+ * The own circuit is reset whenever the shared one opens, closes, or is changed by an operator, because the shared one has more
+ * information.
  *
- * What it costs: a success nothing, unless somebody's failures are noted in the store; a failure a save, and a load if what is known
- * is more than a second old, and many failures at once share these; to enter a load a second.
+ * Cost: a success costs nothing unless the store has failures. A failure costs a save, and a load if the state is older than 1
+ * second; concurrent failures share them. `enter` costs one load per second.
  */
 export class Gate implements Breaker {
   readonly name: string
@@ -102,13 +103,13 @@ export class Gate implements Breaker {
   async isolate(by: string, reason: string): Promise<void> {
     await this.#insist({
       input: 'isolate',
-      by: checkWords(by, 'Who isolates'),
+      by: checkWords(by, 'The author'),
       reason: checkWords(reason, 'The reason'),
     })
   }
 
   async reset(by: string): Promise<void> {
-    await this.#insist({ input: 'reset', by: checkWords(by, 'Who resets') })
+    await this.#insist({ input: 'reset', by: checkWords(by, 'The author') })
   }
 
   close(): Promise<void> {
@@ -123,7 +124,7 @@ export class Gate implements Breaker {
     return this.#mirror.learn(breaker, now, readAt)
   }
 
-  /** What `enter` would answer, by what is known. It asks for no probe and changes nothing. */
+  /** What `enter` would return, from memory. Requests no probe and changes nothing. */
   outlook(): Outlook {
     const { circuit, isDown } = this.#mirror
     const now = this.#mirror.now()
@@ -134,7 +135,7 @@ export class Gate implements Breaker {
     return { entry: 'open', afterMs: shut(ruling, now).afterMs }
   }
 
-  /** From memory; undefined when there is a probe to be had of the shared circuit. */
+  /** From memory; undefined if a probe of the shared circuit is available. */
   #answer(): BreakerEntry | undefined {
     const { circuit, isDown } = this.#mirror
     const now = this.#mirror.now()
@@ -150,7 +151,7 @@ export class Gate implements Breaker {
     await this.#mirror.act((circuit, now) => step(circuit, input, settings, now))
     const { circuit } = this.#mirror
     if (holdsProbe(circuit, probe)) return this.#pass({ id: probe, of: 'all' })
-    // Somebody else has it; or it is closed by now; or the store failed, and we are on our own.
+    // Another process has the probe, the circuit is closed by now, or the store failed.
     return this.#answer() ?? shut(circuit, this.#mirror.now())
   }
 
@@ -168,7 +169,7 @@ export class Gate implements Breaker {
 
   async #endProbe(id: string, inputOf: (ownEra?: number) => Input): Promise<void> {
     await this.#mirror.act((circuit, now) => step(circuit, inputOf(), this.#options.settings, now))
-    // The store failed, and the own circuit has taken over from the shared one, with this probe in it.
+    // The store failed, and the own circuit has taken over with this probe.
     if (this.#mirror.isDown && holdsProbe(this.#own, id)) this.#stepOwn(inputOf(this.#own.era))
   }
 
@@ -188,7 +189,7 @@ export class Gate implements Breaker {
     return { input, processId: this.#options.processId, era, ...(probe !== undefined && { probe }) }
   }
 
-  /** Tells the others what this process has seen go wrong, all of it: who comes while that waits for its turn need not come again. */
+  /** Saves all failures that this process has seen. Failures that arrive while this waits are included. */
   async #tell(): Promise<void> {
     const { processId, settings } = this.#options
     const telling = (this.#telling ??= this.#mirror.act((circuit, now) => {
@@ -197,7 +198,7 @@ export class Gate implements Breaker {
       return tally ? step(circuit, { input: 'tally', processId, era: circuit.era, tally }, settings, now) : circuit
     }))
     await telling
-    // It may never have had its turn, because the store failed.
+    // It may never have run, because the store failed.
     if (this.#telling === telling) this.#telling = undefined
   }
 
@@ -217,7 +218,8 @@ export class Gate implements Breaker {
   #onShared(from: Circuit, to: Circuit): void {
     const isFirst = this.#seen === undefined
     if (from.era !== to.era || from.state !== 'closed' || to.state !== 'closed') this.#renewOwn()
-    // A process that comes back under its old name goes on where it was: one that dies over and over must not begin anew each time.
+    // A process that restarts under the same name keeps its tally: otherwise a process that dies repeatedly would start from zero
+    // each time.
     const mine = isFirst && to.state === 'closed' ? tallyIn(to.tallies, this.#options.processId) : undefined
     if (mine && this.#own.state === 'closed') this.#own = { ...this.#own, tallies: { [this.#options.processId]: mine } }
     this.#announce()
@@ -238,7 +240,7 @@ export class Gate implements Breaker {
     return circuit.state === 'closed' ? stateOf(circuit) : own
   }
 
-  /** What is seen first is no change. */
+  /** The first known state is not a change. */
   #announce(): void {
     const from = this.#seen
     const to = this.#current()
@@ -251,6 +253,6 @@ function quietly(hook: () => void): void {
   try {
     hook()
   } catch {
-    // A listener's trouble is not the breaker's.
+    // Errors of listeners are ignored.
   }
 }

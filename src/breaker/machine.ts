@@ -19,12 +19,12 @@ import {
 } from './tally.ts'
 
 /**
- *     success, failure   how a call of a process ended; `era` is the one in which it was let through
- *     tally              all that a process has seen go wrong, told to the others; telling it twice is telling it once
- *     well               a process had a success, and has nothing to complain of any more
- *     enter              a process asks for a probe; it has it when the circuit that comes out holds it
- *     forget             a probe is given back without a verdict
- *     isolate, reset     acts of a person
+ *     success, failure   the result of a call; `era` is the one in which the call was allowed
+ *     tally              all failures that a process has seen; idempotent
+ *     well               a process had a success and has no failures to report
+ *     enter              a process requests a probe; it has the probe if the resulting circuit contains it
+ *     forget             a probe is returned without a result
+ *     isolate, reset     acts of an operator
  */
 export type Input =
   | { readonly input: 'success' | 'failure'; readonly processId: string; readonly era: number; readonly probe?: string }
@@ -46,8 +46,8 @@ export type Input =
  *
  *      any ── isolate ──► isolated                 any ── reset ──► closed
  *
- * Time alone changes nothing: an open circuit becomes half-open when somebody asks to go through. The circuit that comes out is
- * the very one that went in when nothing changes, so that nothing has to be written.
+ * Time alone changes nothing: an open circuit becomes half-open at the next `enter`. If nothing changes, the same object is
+ * returned, so that nothing has to be written.
  */
 export function step(circuit: Circuit, input: Input, settings: BreakerSettings, now: number): Circuit {
   switch (input.input) {
@@ -63,7 +63,7 @@ export function step(circuit: Circuit, input: Input, settings: BreakerSettings, 
     case 'failure':
     case 'tally':
     case 'well':
-      // Of a call from before: it says nothing about now.
+      // The call is from an earlier era: its result is outdated.
       return input.era === circuit.era ? observe(circuit, input, settings, now) : circuit
   }
 }
@@ -76,7 +76,7 @@ function observe(circuit: Circuit, input: Observation, settings: BreakerSettings
   if (circuit.state !== 'half-open' || !('probe' in input)) return circuit
   if (input.input === 'failure') return open(circuit.era, circuit.openings + 1, settings, now)
   const successes = circuit.successes + 1
-  // The next time that it opens, cooldowns begin anew: nothing of what was is left.
+  // The next opening starts with the initial cooldown.
   if (successes >= settings.successes) return closedCircuit(circuit.era)
   return { ...withoutProbe(circuit, input.probe), successes }
 }
@@ -111,7 +111,7 @@ function observeClosed(
     return opensFor(all, settings) ? open(era, 1, settings, now) : { ...circuit, tallies: all }
   }
 
-  /** A success anywhere ends the row that all processes count together; but it does not unsay the vote of another process. */
+  /** A success in any process ends the common row of failures, but does not remove the vote of another process. */
   function withoutTallies(): Circuit {
     const { [processId]: _, ...others } = tallies
     if (settings.quorum > 1) return tallyIn(tallies, processId) ? { ...circuit, tallies: others } : circuit
@@ -120,16 +120,15 @@ function observeClosed(
 }
 
 /**
- * Whether it opens for all. A process votes when what it saw by itself would open it, and it takes `quorum` votes that are not too old.
+ * Whether it opens for all. A process votes when its own failures would open the breaker; `quorum` recent votes are needed.
  *
- * With a quorum of one, what the processes saw is also taken together: many processes that each fail a few times, or that don't
- * live long enough to fail often, would never open it otherwise.
+ * With a quorum of 1, the failures of all processes are also added up: otherwise many processes that each fail a few times, or
+ * die early, would never open it.
  *
- * With a larger quorum the failures of one process are no proof: its own network may be what is broken. It must be protected all the
- * same, even if it is the only process that runs; so each process keeps a circuit of its own beside the shared one, as if the
- * quorum were one, and goes by both (see `gate.ts`). That opens, cools down and probes for this process alone. We don't ask for
- * "the quorum, or all who are there if they are fewer": who is there is only known of those who fail, since successes are not
- * told, and a single failing process among many healthy ones would pass for all of them.
+ * With a larger quorum, the failures of one process are not enough: its own network may be broken. The process must still be
+ * protected, even if it is the only one. So each process keeps its own circuit beside the shared one, with a quorum of 1, and
+ * obeys both (see `gate.ts`). The rule is not "the quorum, or all running processes if there are fewer": only failing processes
+ * are known, since successes are not reported, and one failing process among many healthy ones would count as all.
  */
 function opensFor(tallies: Tallies, settings: BreakerSettings): boolean {
   const all = Object.values(tallies)

@@ -7,7 +7,7 @@ export interface MirrorOptions {
   readonly store: BreakerStore
   readonly name: string
   readonly runtime: Runtime
-  /** Called with everything that is read or written and differs from what was known. */
+  /** Called with every state that is read or written and differs from the last one. */
   readonly onCircuit: (from: Circuit, to: Circuit) => void
   /** The store began to fail. */
   readonly onDown: () => void
@@ -16,19 +16,20 @@ export interface MirrorOptions {
   readonly onError: (error: unknown) => void
 }
 
-// How old what we know may be: what others did is seen within a second, for one small read a second of a breaker in use.
+// The maximum age of the known state. Changes by other processes are seen within 1 second, for one small read per second and
+// breaker in use.
 const freshMs = 1_000
-// A store that hangs must not hold up calls that have nothing to do with it.
+// A store that hangs must not delay calls that don't depend on it.
 const patienceMs = 5_000
-// Everybody who is in the way of a save has got his own through, so it takes many of them to lose ten times.
+// Every conflict means that another process succeeded, so ten conflicts need many processes.
 const mostSaves = 10
 const jitterMs = 20
 
 /**
- * What this process knows of a shared circuit, and its way to change it. One act at a time: a load is shared by all who wait for it, and
- * nobody is in his own way when he saves.
+ * The known state of a shared circuit, and the way to change it. Operations run one at a time: waiting callers share one load,
+ * and saves of one process don't conflict.
  *
- * While the store fails (`isDown`) nobody waits for it: one attempt a second in the background finds out when it is back.
+ * While the store fails (`isDown`), callers don't wait for it: one attempt per second in the background detects when it is back.
  */
 export class Mirror {
   circuit: Circuit = closedCircuit()
@@ -37,7 +38,7 @@ export class Mirror {
   #revision = 0
   #hasRead = false
   #triedAt = Number.NEGATIVE_INFINITY
-  /** The store's time less our `mono`; until it has told us, the time of the wall. */
+  /** The store's time minus `mono`; wall time until the store was read. */
   #offset: number
   #tail: Promise<unknown> = Promise.resolve()
   #refreshing: Promise<void> | undefined
@@ -49,12 +50,12 @@ export class Mirror {
     this.#offset = clock.now() - clock.mono()
   }
 
-  /** In the time of the store. */
+  /** Store time. */
   now(): number {
     return Math.round(this.#options.runtime.clock.mono() + this.#offset)
   }
 
-  /** Resolves when what we know is fresh enough, or at once while that can't be had. */
+  /** Resolves when the known state is fresh enough, or at once while the store is unavailable. */
   async refresh(): Promise<void> {
     if (this.#isFresh() || this.#isClosed) return
     this.#refreshing ??= this.#serially(async () => {
@@ -64,14 +65,14 @@ export class Mirror {
     if (!this.isDown) await this.#refreshing
   }
 
-  /** Whether the store was asked less than so long ago. */
+  /** Whether the store was read less than `ms` ago. */
   isYounger(ms: number): boolean {
     return this.#options.runtime.clock.mono() - this.#triedAt < ms
   }
 
   /**
-   * Takes what a read of several breakers found in the store. In its turn, and not if it is older than what is known: while that read was
-   * under way this process may have saved something itself. Never throws.
+   * Takes the result of a read of several breakers. Runs in turn, and ignores a result that is older than the known state: this
+   * process may have saved during the read. Never throws.
    */
   async learn(breaker: BreakerRecord | undefined, now: number, readAt: number): Promise<void> {
     if (this.#isClosed) return
@@ -82,15 +83,15 @@ export class Mirror {
     )
   }
 
-  /** Changes the shared circuit. Never throws; false when the store could not, or when other processes were first all the time. */
+  /** Changes the shared circuit. Never throws; false if the store failed, or if other processes were always first. */
   async act(change: (circuit: Circuit, now: number) => Circuit): Promise<boolean> {
     if (this.isDown || this.#isClosed) return false
     return this.#serially(async () => !this.isDown && this.#try(() => this.#change(change)))
   }
 
-  /** The same for a person: throws when it can't be done, and tries even if the store has just failed. */
+  /** The same for an operator: throws on failure, and tries even if the store has just failed. */
   async insist(change: (circuit: Circuit, now: number) => Circuit): Promise<void> {
-    if (this.#isClosed) throw new StoreError('STORE_CLOSED', 'This breaker was closed.')
+    if (this.#isClosed) throw new StoreError('STORE_CLOSED', 'The breaker is closed.')
     await this.#serially(() => this.#change(change, { isPerson: true }))
     this.#answered()
   }
@@ -117,7 +118,7 @@ export class Mirror {
       return true
     } catch (error) {
       this.#triedAt = this.#options.runtime.clock.mono()
-      // Lost to others, not to the store: there is nothing wrong with it.
+      // A conflict, not a failure of the store.
       const wasDown = this.isDown
       if (!(error instanceof Outrun)) this.isDown = true
       if (this.isDown && !wasDown) this.#options.onDown()
@@ -135,7 +136,7 @@ export class Mirror {
   async #change(change: (circuit: Circuit, now: number) => Circuit, { isPerson = false } = {}): Promise<void> {
     const { name, store, runtime } = this.#options
     for (let saves = 0; saves < mostSaves; saves++) {
-      // What we know is good enough to begin with: if it isn't so any more, the save will tell.
+      // The known state is enough for the first try; if it is outdated, the save is refused.
       if (saves > 0 || !this.#isFresh() || !this.#hasRead) await this.#load({ isPerson })
       const next = change(this.circuit, this.now())
       if (next === this.circuit) return
@@ -144,7 +145,7 @@ export class Mirror {
         this.#triedAt = runtime.clock.mono()
         return this.#learn(next, this.#revision + 1)
       }
-      // Only from the second time on: mostly it is one other process, and that one is through.
+      // From the second try on. The first conflict is usually with one process, which is done.
       if (saves > 0) await runtime.timers.sleep((runtime.random.u32() / 2 ** 32) * jitterMs * saves)
     }
     throw new Outrun(name)
@@ -163,7 +164,7 @@ export class Mirror {
     this.#hasRead = true
   }
 
-  /** An operator's act replaces the record as a whole, also one that can't be read. */
+  /** An act of an operator replaces the whole record, even one that can't be parsed. */
   #read(record: string, isPerson: boolean): Circuit {
     try {
       return readCircuit(this.#options.name, record)
@@ -181,7 +182,7 @@ export class Mirror {
   }
 }
 
-/** What the store answers, or an error when it takes too long. */
+/** The answer of the store, or an error if it takes too long. */
 export async function answered<T>(work: Promise<T>, timers: Timers): Promise<T> {
   const done = new AbortController()
   const late = timers.sleep(patienceMs, done.signal).then((): never => {
@@ -196,12 +197,8 @@ export async function answered<T>(work: Promise<T>, timers: Timers): Promise<T> 
 
 class Outrun extends StoreError {
   constructor(name: string) {
-    super(
-      'STORE_BUSY',
-      `Other processes changed the breaker ${JSON.stringify(name)} at the same time, again and again.`,
-      {
-        hint: 'Try again.',
-      },
-    )
+    super('STORE_BUSY', `Other processes kept changing the breaker ${JSON.stringify(name)} at the same time.`, {
+      hint: 'Try again.',
+    })
   }
 }

@@ -17,7 +17,7 @@ describe('the name of a breaker', () => {
     [`${'x'.repeat(59)}\n`, `"${'x'.repeat(59)}\\n"`],
     ['x'.repeat(501), `"${'x'.repeat(60)}…"`],
   ] as const)('is not %o, and says so in short', ([name, shown]) => {
-    expect(() => checkBreakerName(name)).toThrow(refusal('NAME_INVALID', `${shown} is not a name`))
+    expect(() => checkBreakerName(name)).toThrow(refusal('NAME_INVALID', `${shown} is not a valid breaker name`))
   })
 })
 

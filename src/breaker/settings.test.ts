@@ -83,7 +83,7 @@ describe('the settings of a breaker', () => {
     expect(() => breakerSettings({ probes: 0 })).toThrow(
       expect.objectContaining({
         message: expect.stringContaining('probes is 0.'),
-        hint: 'It is a whole number, 1 or more.',
+        hint: 'Give a whole number of 1 or more.',
       }),
     )
   })

@@ -4,22 +4,22 @@ import { checkOptions } from '../runtime/options.ts'
 import type { BreakerSettings } from './breaker.ts'
 
 export interface BreakerOptions {
-  /** 5 failures one after the other unless you say otherwise. */
+  /** Default: 5 consecutive failures. */
   readonly opens?:
     | { readonly failures: number }
     | { readonly rate: number; readonly window: Duration; readonly minimumCalls: number }
   /**
-   * How long it stays open before a probe may go out. A plain duration is always the same; otherwise it grows by `factor` with every
-   * time in a row that it opens again, up to `cap`. 30 seconds, twice as long each time, up to 10 minutes, unless you say otherwise.
+   * How long it stays open before a probe. A plain duration is constant; otherwise it grows by `factor` with every consecutive
+   * opening, up to `cap`. Default: 30 s, × 2, at most 10 minutes.
    */
   readonly cooldown?: Duration | { readonly initial?: Duration; readonly factor?: number; readonly cap?: Duration }
-  /** Calls under way at once while it is half open: 1 unless you say otherwise. */
+  /** Concurrent calls while half-open. Default: 1. */
   readonly probes?: number
-  /** So many of them must succeed in a row to close it: 1 unless you say otherwise. */
+  /** Consecutive successes that close it. Default: 1. */
   readonly successes?: number
-  /** Processes that must see it fail before it opens for all: 1 unless you say otherwise. */
+  /** The number of processes that must see failures before it opens for all. Default: 1. */
   readonly quorum?: number
-  /** Longer than a call may take: '1m' unless you say otherwise. Then a probe whose process died is given to somebody else. */
+  /** Must be longer than a call. After this time, a probe whose process died is replaced. Default: '1m'. */
   readonly probeLease?: Duration
 }
 
@@ -28,7 +28,7 @@ export const breakerOptionNames = ['opens', 'cooldown', 'probes', 'successes', '
 const initialMs = 30_000
 const factor = 2
 const capMs = 600_000
-// Long enough for any wait that makes sense, short enough that sums of times stay exact.
+// Longer than any useful delay, and short enough that sums of times stay exact.
 const longestMs = 365 * 86_400_000
 
 export function breakerSettings(options: BreakerOptions = {}): BreakerSettings {
@@ -51,7 +51,7 @@ function opensOf(opens: BreakerOptions['opens'] = { failures: 5 }): BreakerSetti
   }
   const { rate, window, minimumCalls } = opens
   if (typeof rate !== 'number' || !(rate > 0 && rate <= 1))
-    throw invalid('opens.rate', rate, 'It is a share: above 0, and at most 1, which means all of them.')
+    throw invalid('opens.rate', rate, 'Give a number above 0 and at most 1 (1 means all calls).')
   return {
     by: 'rate',
     rate,
@@ -69,21 +69,21 @@ function cooldownOf(cooldown: BreakerOptions['cooldown'] = {}): BreakerSettings[
   const ms = period(cooldown.initial ?? initialMs, 'cooldown.initial')
   const growth = cooldown.factor ?? factor
   if (typeof growth !== 'number' || !Number.isFinite(growth) || growth < 1)
-    throw invalid('cooldown.factor', growth, 'It is 1 or more: a cooldown grows, or stays as it is.')
+    throw invalid('cooldown.factor', growth, 'Give a number of 1 or more.')
   const mostMs = period(cooldown.cap ?? Math.max(capMs, ms), 'cooldown.cap')
-  if (mostMs < ms) throw invalid('cooldown.cap', cooldown.cap, 'It is not shorter than cooldown.initial.')
+  if (mostMs < ms) throw invalid('cooldown.cap', cooldown.cap, 'Give at least cooldown.initial.')
   return { ms, factor: growth, mostMs }
 }
 
 function whole(value: unknown, what: string): number {
   if (typeof value === 'number' && Number.isSafeInteger(value) && value >= 1) return value
-  throw invalid(what, value, 'It is a whole number, 1 or more.')
+  throw invalid(what, value, 'Give a whole number of 1 or more.')
 }
 
 function period(duration: Duration, what: string): number {
   const ms = toMs(duration, what)
   if (ms > 0 && ms <= longestMs) return ms
-  throw invalid(what, duration, 'It is longer than nothing, and at most a year.')
+  throw invalid(what, duration, 'Give a duration above 0 and at most 1 year.')
 }
 
 function invalid(what: string, value: unknown, hint: string): HoldfastError {

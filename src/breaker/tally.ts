@@ -1,11 +1,11 @@
 import type { BreakerSettings } from './breaker.ts'
 
 /**
- * What one process has seen go wrong while the breaker was closed, and since its last success where failures are counted in a row.
+ * The failures that one process has seen while the breaker was closed (with `count`: since its last success).
  *
- *     count   so many failures one after the other, the last of them then
+ *     count   consecutive failures and the time of the last one
  *     rate    calls and failures, in buckets by time
- *     vote    enough, by itself, to open it; it stands by that for a while
+ *     vote    enough failures to open the breaker; valid for some time
  */
 export type Tally =
   | { readonly by: 'count'; readonly failures: number; readonly at: number }
@@ -13,7 +13,7 @@ export type Tally =
   | { readonly by: 'vote'; readonly until: number }
 
 interface Bucket {
-  /** When it begins. */
+  /** Start of the bucket. */
   readonly at: number
   readonly calls: number
   readonly failures: number
@@ -22,14 +22,14 @@ interface Bucket {
 /** By process. */
 export type Tallies = Readonly<Record<string, Tally>>
 
-// A window in ten steps: it forgets within a tenth of itself what it should, and takes ten entries.
+// A window has ten buckets, so old calls are dropped within a tenth of the window.
 const bucketsPerWindow = 10
-// Failures further apart than this are no row any more, and what a process that is gone has counted must end some time.
+// Failures further apart than this are not consecutive, and tallies of dead processes expire.
 const rowMs = 600_000
-// Processes come and go; a record that lists them all would grow without end.
+// Limits the record when processes come and go.
 const mostProcesses = 100
 
-/** A process may be called anything, also `constructor`. */
+/** A process may have any name, also `constructor`. */
 export function tallyIn(tallies: Tallies, processId: string): Tally | undefined {
   return Object.hasOwn(tallies, processId) ? tallies[processId] : undefined
 }
@@ -38,19 +38,19 @@ export function windowMs({ opens }: BreakerSettings): number {
   return opens.by === 'rate' ? opens.windowMs : rowMs
 }
 
-/** One more failure. Never a vote: whether it has become one is for `trips` to say. */
+/** Adds a failure. Whether the tally has become a vote is decided by `trips`. */
 export function countFailure(tally: Tally | undefined, settings: BreakerSettings, now: number): Tally {
   if (settings.opens.by === 'rate') return { by: 'rate', buckets: countCall(tally, settings, now, 1) }
   return { by: 'count', failures: (tally?.by === 'count' ? tally.failures : 0) + 1, at: now }
 }
 
-/** One more success: it ends a row, but in a window it only makes the share of the failures smaller. */
+/** Adds a success: it ends a row of failures; in a window it only lowers the failure rate. */
 export function countSuccess(tally: Tally | undefined, settings: BreakerSettings, now: number): Tally | undefined {
   if (settings.opens.by === 'count') return undefined
   return { by: 'rate', buckets: countCall(tally, settings, now, 0) }
 }
 
-/** Whether these say that it should open: with several, whether they do taken together. */
+/** Whether these tallies, added up, open the breaker. */
 export function trips(tallies: readonly Tally[], { opens }: BreakerSettings): boolean {
   if (opens.by === 'count') {
     const failures = tallies.reduce((sum, tally) => sum + (tally.by === 'count' ? tally.failures : 0), 0)
@@ -62,7 +62,7 @@ export function trips(tallies: readonly Tally[], { opens }: BreakerSettings): bo
   return calls >= opens.minimumCalls && failures / calls >= opens.rate
 }
 
-/** Those that still say something about now. */
+/** The tallies that have not expired. */
 export function freshTallies(tallies: Tallies, settings: BreakerSettings, now: number): Tallies {
   const fresh = Object.entries(tallies).flatMap(([processId, tally]) => {
     const rest = freshTally(tally, settings, now)
@@ -90,7 +90,7 @@ function countCall(tally: Tally | undefined, settings: BreakerSettings, now: num
   const at = Math.floor(now / stepMs) * stepMs
   const before = tally && freshTally(tally, settings, now)
   const buckets = before?.by === 'rate' ? before.buckets : []
-  // Not always the last: what we take for the store's time may go back a little when it is read again.
+  // Not always the last bucket: the store's time may go back a little when it is read again.
   const index = buckets.findIndex((bucket) => bucket.at === at)
   const bucket = buckets[index]
   if (!bucket) return [...buckets, { at, calls: 1, failures }]

@@ -4,22 +4,22 @@ import type { Context } from './context.ts'
 import type { Exit } from './errors.ts'
 import type { Output } from './output/output.ts'
 
-/** What a command comes to: the same for people and for programs. */
+/** The result of a command, as JSON and as text. */
 export interface Result {
-  /** What a program gets, beside `ok`. */
+  /** The fields of the JSON document, beside `ok`. */
   readonly json: object
-  /** What a person gets. */
+  /** Prints the result as text. */
   readonly show: (out: Output) => void
   readonly exit?: Exit
 }
 
-/** `undefined`: it has told everything itself, as it went. */
+/** `undefined`: the action has printed everything itself. */
 export type Action<Flags> = (ctx: Context, args: readonly string[], flags: Flags) => Promise<Result | undefined>
 
-/** Runs an action in a context of its own, and tells what came of it. */
+/** Runs an action in its own context and prints the result. */
 export type Perform = (command: Command, action: (ctx: Context) => Promise<Result | undefined>) => Promise<void>
 
-/** Declares a command. Flags come as commander has them: by their long name, in camel case. */
+/** Declares a command. Flags have commander's names: the long option in camel case. */
 export function action<Flags extends object>(command: Command, perform: Perform, run: Action<Flags>): Command {
   return command.action(async () => {
     const args = command.processedArgs.flat().filter((arg): arg is string => typeof arg === 'string')
@@ -27,42 +27,47 @@ export function action<Flags extends object>(command: Command, perform: Perform,
   })
 }
 
-/** For acts of a person. */
 export function withReason(command: Command): Command {
-  return command.option('--reason <text>', 'why, for the audit; asked for on a terminal')
+  return command.option('--reason <text>', 'the reason, for the audit; on a terminal the command asks for it')
 }
 
 export function withConfirmation(command: Command): Command {
   return command
-    .option('-y, --yes', 'do it without asking')
-    .option('--expect <n>', 'refuse if it is not about so many', wholeNumber)
-    .option('--dry-run', 'show what would be done, and do nothing')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .option('--expect <digest>', 'refuse if the selection is not exactly what --dry-run showed', digestText)
+    .option('--dry-run', 'show what would happen and change nothing')
+}
+
+/** The whole digest, or the first digits that a dry run shows. */
+function digestText(text: string): string {
+  if (/^[0-9a-f]{12,64}$/.test(text)) return text
+  throw new InvalidArgumentError('Give the digest that --dry-run prints.')
 }
 
 export function wholeNumber(text: string): number {
   const value = Number(text)
-  if (/^\d{1,15}$/.test(text) && Number.isSafeInteger(value)) return value
-  throw new InvalidArgumentError('Give a whole number from 0.')
+  if (/^\d{1,15}$/.test(text)) return value
+  throw new InvalidArgumentError('Give a whole number, 0 or larger.')
 }
 
 export function positiveNumber(text: string): number {
-  const value = wholeNumber(text)
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0
   if (value > 0) return value
-  throw new InvalidArgumentError('Give a whole number from 1.')
+  throw new InvalidArgumentError('Give a whole number, 1 or larger.')
 }
 
 export function shareNumber(text: string): number {
   const value = Number(text)
   if (/^\d(\.\d{1,6})?$/.test(text) && value > 0 && value <= 1) return value
-  throw new InvalidArgumentError('Give a number above 0, up to 1.')
+  throw new InvalidArgumentError('Give a number greater than 0 and at most 1.')
 }
 
 const most = 10_000
 
 export function limitNumber(text: string): number {
-  const value = positiveNumber(text)
-  if (value <= most) return value
-  throw new InvalidArgumentError(`Give 1 to ${most}.`)
+  const value = /^\d{1,15}$/.test(text) ? Number(text) : 0
+  if (value >= 1 && value <= most) return value
+  throw new InvalidArgumentError(`Give a whole number from 1 to ${most}.`)
 }
 
 const durations = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -74,13 +79,11 @@ export function durationMs(text: string): number {
   throw new InvalidArgumentError('Give a duration, such as 30s, 5m, 2h or 7d.')
 }
 
-/** A time, or how long ago it was. In milliseconds since 1970. */
+/** Parses a time or an age. Returns milliseconds since 1970. */
 export function pastTime(text: string): number {
   const [, value, unit] = duration.exec(text) ?? []
   if (value !== undefined && unit !== undefined) return Date.now() - durationMs(text)
   const time = parseTime(text)
   if (!Number.isNaN(time)) return time
-  throw new InvalidArgumentError(
-    'Give a time, such as 2026-03-01 or 2026-03-01T02:30:00Z, or how long ago, such as 2h.',
-  )
+  throw new InvalidArgumentError('Give a time, such as 2026-03-01 or 2026-03-01T02:30:00Z, or an age, such as 2h.')
 }

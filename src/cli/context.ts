@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import type { ArchivedSubscription } from '../archive/archive.ts'
 import type { StoreChoice } from '../config/config.ts'
 import { createEngine, type Engine } from '../engine/engine.ts'
@@ -11,42 +12,45 @@ import { defineSubscription, type Subscription } from '../subscription/subscript
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
 import type { Output } from './output/output.ts'
-import { type GlobalFlags, readSettings, type Settings, storeHint } from './settings.ts'
+import { type GlobalFlags, readSettings, type Settings } from './settings.ts'
 import { type OpenMode, openStore } from './store.ts'
 
-/** A subscription as the store has it, whether or not the configuration still names it. */
+/** A subscription as it is stored. The configuration may no longer declare it. */
 export type StoredSubscription = ArchivedSubscription
 
-/** Whether the first signal is the command's own to answer. */
+/** Set when a command handles the first signal itself. */
 export interface Patience {
   isAsked: boolean
   readonly controller: AbortController
 }
 
 /**
- * What a command works with. Everything is opened when it is first asked for, and closed when the command is over: a command that was
- * called wrongly touches nothing.
+ * The resources of a command. Each one is opened at its first use and closed when the command ends, so a command with a usage error
+ * opens nothing.
  */
 export class Context implements AsyncDisposable {
   readonly io: Io
   readonly out: Output
-  /** Aborted when the person wants it to end. */
+  /** Aborted when the user interrupts the command. */
   readonly signal: AbortSignal
   readonly clock: Clock = systemRuntime.clock
   readonly #flags: GlobalFlags
   readonly #patience: Patience
+  readonly #called: string
   #settings: Promise<Settings> | undefined
   #store: Promise<Store> | undefined
 
-  constructor(io: Io, out: Output, flags: GlobalFlags, signal: AbortSignal, patience: Patience) {
+  /** `called`: the command as typed, such as `holdfast dlq list`. Hints quote it. */
+  constructor(io: Io, out: Output, flags: GlobalFlags, signal: AbortSignal, patience: Patience, called: string) {
     this.io = io
     this.out = out
     this.#flags = flags
     this.signal = signal
     this.#patience = patience
+    this.#called = called
   }
 
-  /** From here on the first ^C aborts only this signal, for a command that has a way of its own to end. The second one ends it. */
+  /** For a command that shuts down by itself: from now on the first ^C aborts only this signal, and the second ends the command. */
   graceful(): AbortSignal {
     this.#patience.isAsked = true
     return this.#patience.controller.signal
@@ -61,12 +65,12 @@ export class Context implements AsyncDisposable {
     if (store) return { store: store.value, schema: schema.value }
     throw new CommandError(
       'CONFIG_MISSING',
-      'No store is named: there is no holdfast.config.ts in this folder that has one.',
-      `Make a project with: holdfast init. ${storeHint}`,
+      'No store is configured: this folder has no holdfast.config.ts with a store.',
+      `${this.#called} --store events.db, or --store postgres://user@host/database. To create a project: holdfast init`,
     )
   }
 
-  /** The store; how it is opened is decided by who asks first. */
+  /** The store. The first call opens it; the mode of later calls is ignored. */
   async store(mode: OpenMode = 'use'): Promise<Store> {
     const { store, schema } = await this.choice()
     return (this.#store ??= openStore(store, schema, mode))
@@ -79,12 +83,13 @@ export class Context implements AsyncDisposable {
     )
   }
 
-  /** One of the configuration: what runs code needs it. */
+  /** A subscription that the configuration declares, for commands that run its code. */
   async subscription(name: string): Promise<Subscription> {
     const all = await this.subscriptions()
     const found = all.find((subscription) => subscription.name === name)
     if (found) return found
     refuseBeside(name)
+    await this.#checkDeclared(all)
     throw unknownSubscription(
       name,
       all.map((subscription) => subscription.name),
@@ -92,13 +97,34 @@ export class Context implements AsyncDisposable {
     )
   }
 
-  /** By name, all that the store has. Their owners are those who are alive. */
+  /** All subscriptions that the configuration declares, for commands that run their code: at least one. */
+  async declared(): Promise<readonly Subscription[]> {
+    const all = await this.subscriptions()
+    await this.#checkDeclared(all)
+    return all
+  }
+
+  async #checkDeclared(all: readonly Subscription[]): Promise<void> {
+    if (all.length > 0) return
+    const { file } = await this.settings()
+    throw new CommandError(
+      'CONFIG_MISSING',
+      file.value === undefined
+        ? `${join(this.io.cwd, 'holdfast.config.ts')} does not exist: this command runs the code of the subscriptions that it declares.`
+        : `${file.value} declares no subscriptions: this command runs their code.`,
+      file.value === undefined
+        ? 'Run it in the folder of the project, or give --config <file>. To create a project: holdfast init'
+        : 'Add subscriptions: [...] to defineConfig.',
+    )
+  }
+
+  /** All stored subscriptions by name. `owner` is set only for processes that are alive. */
   async stored(): Promise<ReadonlyMap<string, StoredSubscription>> {
     const store = await this.store()
     return store.snapshot(async (moment) => {
       const found = new Map<string, StoredSubscription>()
       for await (const part of moment.archive()) {
-        // Subscriptions come first, and what follows them is everything.
+        // Subscriptions come first; the rest of the archive is large.
         if (part.part !== 'subscription') break
         found.set(part.subscription.name, part.subscription)
       }
@@ -106,7 +132,7 @@ export class Context implements AsyncDisposable {
     })
   }
 
-  /** One that the store has; what only reads and marks needs no code. */
+  /** A stored subscription, for commands that do not run its code. */
   async storedSubscription(name: string): Promise<StoredSubscription> {
     const stored = await this.stored()
     const found = stored.get(name)
@@ -114,13 +140,13 @@ export class Context implements AsyncDisposable {
     throw unknownSubscription(name, [...stored.keys()], 'The store')
   }
 
-  /** One that is not started: it only looks. */
+  /** An engine for reads. It is not started. */
   async engine(): Promise<Engine> {
     const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
     return createEngine({ store: await this.store(), subscriptions: await this.subscriptions(), logger: silent })
   }
 
-  /** Looks and acts in the name of the user. */
+  /** An operator that acts in the name of the user. */
   async operator(): Promise<Operator> {
     return createOperator({
       store: await this.store(),
@@ -132,7 +158,7 @@ export class Context implements AsyncDisposable {
   async user(): Promise<string> {
     const { user } = await this.settings()
     if (user.value !== undefined) return user.value
-    throw new CommandError('USAGE', 'It is not known who does this.', 'Say it with --as or HOLDFAST_USER.')
+    throw new CommandError('USAGE', 'The user is unknown.', 'Give a name with --as or HOLDFAST_USER.')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -143,7 +169,7 @@ export class Context implements AsyncDisposable {
 
 function unknownSubscription(name: string, known: readonly string[], who: string): CommandError {
   const meant = nearest(name, known)
-  const list = known.length === 0 ? 'It has none.' : `It has ${known.join(', ')}.`
+  const list = known.length === 0 ? 'It has none.' : `Known: ${known.join(', ')}.`
   return new CommandError(
     'NOT_FOUND',
     `${who} has no subscription ${JSON.stringify(name)}. ${list}`,

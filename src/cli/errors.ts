@@ -3,14 +3,14 @@ import { field, isA, messageOf, printed } from '../failure/peek.ts'
 import { withoutSecrets } from './output/escape.ts'
 
 /**
- * What only a command can say, beside the codes of `src/errors.ts`. They are stable, and stand in `docs/reference/cli.md` (a test
- * compares the two).
+ * The error codes of the CLI, in addition to those of `src/errors.ts`. They are stable. A test compares them with
+ * `docs/reference/cli.md`.
  */
 export const commandCodes = [
   'USAGE',
   'NOT_FOUND',
   'NOT_CONFIRMED',
-  'COUNT_CHANGED',
+  'SELECTION_CHANGED',
   'CONFIG_MISSING',
   'CONFIG_INVALID',
   'STORE_MISSING',
@@ -22,11 +22,11 @@ export const commandCodes = [
 export type CommandCode = (typeof commandCodes)[number]
 
 /**
- *     0    done
- *     1    it failed
- *     2    it was called wrongly: an argument is missing, is none, or names nothing. Nothing was changed
- *     3    it was done, and found something that a person should see
- *     130  it was interrupted
+ *     0    success
+ *     1    failure
+ *     2    usage error: an argument is missing or invalid, or the thing it names does not exist. Nothing was changed
+ *     3    success, with findings that need attention
+ *     130  interrupted
  */
 export type Exit = 0 | 1 | 2 | 3 | 130
 
@@ -34,7 +34,7 @@ const exits: Readonly<Partial<Record<string, Exit>>> & Readonly<Record<CommandCo
   USAGE: 2,
   NOT_FOUND: 2,
   NOT_CONFIRMED: 2,
-  COUNT_CHANGED: 1,
+  SELECTION_CHANGED: 1,
   CONFIG_MISSING: 2,
   CONFIG_INVALID: 1,
   STORE_MISSING: 1,
@@ -43,11 +43,11 @@ const exits: Readonly<Partial<Record<string, Exit>>> & Readonly<Record<CommandCo
   FAILED: 1,
 }
 
-/** Says what happened, why, and in `hint` the next command. */
+/** The message says what happened and why; `hint` is the next step. */
 export class CommandError extends Error {
   readonly code: CommandCode | ErrorCode
   readonly hint: string | undefined
-  /** For programs, beside the error. */
+  /** More fields of the JSON document, beside `error`. */
   readonly more: Readonly<Record<string, unknown>> | undefined
 
   constructor(
@@ -72,7 +72,7 @@ export interface Told {
   readonly more: Readonly<Record<string, unknown>> | undefined
 }
 
-/** Codes of the library that mean that the arguments were wrong. */
+/** Library codes that mean a usage error. */
 const calledWrongly = new Set([
   'OPTION_INVALID',
   'NAME_INVALID',
@@ -101,13 +101,13 @@ function exitOf(code: string): Exit {
   return exits[code] ?? (calledWrongly.has(code) ? 2 : 1)
 }
 
-/** What went wrong, for a person or a program. An error of the library may come from another copy of it, so it is known by its code. */
+/** Converts any thrown value to what the CLI prints. A library error may come from another copy of the package, so its code identifies it. */
 export function toTold(error: unknown): Told {
   if (isA(error, CommandError)) {
     const { code, message, hint, more } = error
     return { code, message: withoutSecrets(message), hint, exit: exitOf(code), more }
   }
-  // A configuration is a program, and may throw anything.
+  // A configuration file is code and may throw anything.
   const [code, hint] = [field(error, 'code'), field(error, 'hint')]
   if (isA(error, Error) && typeof code === 'string' && /^[A-Z]+(_[A-Z]+)*$/.test(code) && 'hint' in error) {
     const said = typeof hint === 'string' ? hint : undefined
@@ -116,6 +116,6 @@ export function toTold(error: unknown): Told {
     return { code: code as ErrorCode, message: withoutSecrets(what), hint: said, exit: exitOf(code), more: undefined }
   }
   const what = isA(error, Error) ? `${printed(field(error, 'name'))}: ${messageOf(error) ?? ''}` : printed(error)
-  const next = 'It is not an error of the kind we know. HOLDFAST_DEBUG=1 shows where it comes from.'
+  const next = 'This error is unexpected. Set HOLDFAST_DEBUG=1 to print its stack.'
   return { code: 'FAILED', message: withoutSecrets(what), hint: next, exit: 1, more: undefined }
 }

@@ -1,16 +1,16 @@
 import { hostname, userInfo } from 'node:os'
 import type { Readable, Writable } from 'node:stream'
 
-/** Everything a command has from outside. The real one is the process; a test brings its own. */
+/** The environment of a command: the process, or a test's substitute. */
 export interface Io {
   readonly stdin: Readable & { readonly isTTY?: boolean }
   readonly stdout: Writable & { readonly isTTY?: boolean; readonly columns?: number }
   readonly stderr: Writable & { readonly isTTY?: boolean; readonly columns?: number }
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
-  /** Who runs it, as the system says; undefined where it doesn't. */
+  /** The user name of the operating system; undefined where there is none. */
   readonly osUser: string | undefined
-  /** Calls back when the person (or the system) wants it to end: ^C or a signal. Returns what ends the listening. */
+  /** Calls the listener on SIGINT (^C) and SIGTERM. Returns a function that removes the listener. */
   onInterrupt(listener: (signal: string) => void): () => void
 }
 
@@ -32,7 +32,7 @@ export function processIo(): Io {
   }
 }
 
-/** A user without an entry of its own, as in many containers, makes userInfo throw. */
+/** `userInfo` throws for a user without a passwd entry, as in many containers. */
 function systemUser(): string | undefined {
   try {
     return `${userInfo().username}@${hostname()}`

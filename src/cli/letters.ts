@@ -1,15 +1,18 @@
-import type { Command } from 'commander'
-import { InvalidArgumentError } from 'commander'
+import { type Command, InvalidArgumentError, Option } from 'commander'
+import { payloadOf } from '../dead-letter/payload.ts'
 import { redactFailure } from '../dead-letter/redact.ts'
-import type { DeadLetter, HeldStatus, LetterStatus } from '../dead-letter/letter.ts'
+import type { DeadLetter, LetterStatus } from '../dead-letter/letter.ts'
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
-import { parseBody } from '../event/event.ts'
 import { type Failure, type FailureClass, failureClasses } from '../failure/failure.ts'
+import { heldStatuses } from '../operator/letters.ts'
 import { pastTime, wholeNumber } from './command.ts'
+import { iso } from './output/times.ts'
 
-/** Which letters, as flags. */
+/** Flags that select letters. */
 export interface FilterFlags {
   readonly lane?: string
+  /** The same as `lane`: by default the lane of an event is its key. */
+  readonly key?: string
   readonly status?: LetterStatus
   readonly type?: string
   readonly class?: FailureClass
@@ -20,21 +23,37 @@ export interface FilterFlags {
   readonly partition?: number
 }
 
-export const heldStatuses = ['parked', 'waiting', 'retrying', 'queued'] as const satisfies readonly HeldStatus[]
 const statuses: readonly string[] = [...heldStatuses, 'resolved', 'discarded'] satisfies LetterStatus[]
 
 export function withFilter(command: Command): Command {
   return command
-    .option('--type <type>', 'of this type of event')
-    .option('--class <class>', `whose last failure is ${failureClasses.join(', ')}`, oneOf(failureClasses))
-    .option('--since <time>', 'held at this time or later: 2h, or 2026-03-01T02:30:00Z', pastTime)
-    .option('--until <time>', 'held before this time', pastTime)
-    .option('--text <text>', "with this in the lane, in the event's id or type, or in an error's type, code or message")
-    .option('--partition <n>', 'of this partition', wholeNumber)
+    .option('--type <type>', 'only events of this type')
+    .option(
+      '--class <class>',
+      `only letters whose last failure has this class: ${failureClasses.join(', ')}`,
+      oneOf(failureClasses),
+    )
+    .option('--since <time>', 'only letters held at or after this time: 2h, or 2026-03-01T02:30:00Z', pastTime)
+    .option('--until <time>', 'only letters held before this time', pastTime)
+    .option(
+      '--text <text>',
+      "only letters with this text in the lane, the event's id or type, or the error's type, code or message",
+    )
+    .option('--partition <n>', 'only letters of this partition', wholeNumber)
 }
 
+export function withLane(command: Command): Command {
+  return command
+    .option('--lane <lane>', 'only letters of this lane')
+    .addOption(new Option('--key <key>', 'the same as --lane, for the lane of this key').conflicts('lane'))
+}
+
+/** Lists and exports have the same default: held letters. */
 export function withStatus(command: Command): Command {
-  return command.option('--status <status>', statuses.join(', '), oneOf(statuses))
+  const status = new Option('--status <status>', `only letters with this status: ${statuses.join(', ')}`)
+  return command
+    .addOption(status.argParser(oneOf(statuses)).conflicts('all'))
+    .option('--all', 'also resolved and discarded letters')
 }
 
 function oneOf(allowed: readonly string[]): (text: string) => string {
@@ -45,39 +64,22 @@ function oneOf(allowed: readonly string[]): (text: string) => string {
 }
 
 export function filterOf(flags: FilterFlags): LetterFilter {
+  const given = { ...flags, lane: flags.lane ?? flags.key }
   const names = ['lane', 'status', 'type', 'class', 'fingerprint', 'since', 'until', 'text', 'partition'] as const
-  return Object.fromEntries(names.flatMap((name) => (flags[name] === undefined ? [] : [[name, flags[name]]])))
+  return Object.fromEntries(names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])))
 }
 
-export function withoutPayload(failure: Failure, letter: DeadLetter | undefined): Failure {
-  return redactFailure(failure, letter && payloadOf(letter))
+export function withoutPayload(failure: Failure, letter: DeadLetter): Failure {
+  return redactFailure(failure, payloadOf(letter))
 }
 
-/** A failure as it may be shown: whole, or without what may be of the payload. */
+/** A failure as it may be shown: whole, or without values of the payload. */
 export function shownFailure(
   letter: DeadLetter,
   failure: Failure | undefined,
   isRevealed: boolean,
 ): Failure | undefined {
   return failure === undefined || isRevealed ? failure : withoutPayload(failure, letter)
-}
-
-/** Everything of a letter that must not be told unasked. */
-export function payloadOf({ event, revision }: DeadLetter): unknown {
-  return [
-    tryParse(event.body),
-    event.metadata === undefined ? undefined : tryParse(event.metadata),
-    revision && tryParse(revision.body),
-  ]
-}
-
-function tryParse(body: string | Uint8Array): unknown {
-  try {
-    return parseBody(body)
-  } catch {
-    // What can't be read as JSON is a value as a whole.
-    return typeof body === 'string' ? body : Buffer.from(body).toString('latin1')
-  }
 }
 
 /** A letter in a list: everything but its payload. */
@@ -92,8 +94,8 @@ export function letterJson(letter: DeadLetter, isRevealed = false) {
     sequence,
     status,
     event: { id: event.id, type: event.type, key: event.key, version: event.version ?? null, time: event.time },
-    heldAt,
-    endedAt: endedAt ?? null,
+    heldAt: iso(heldAt),
+    endedAt: iso(endedAt),
     endedBy: endedBy ?? null,
     endedReason: endedReason ?? null,
     attempts: letter.attemptsTotal,
@@ -102,8 +104,13 @@ export function letterJson(letter: DeadLetter, isRevealed = false) {
   }
 }
 
-export function failureJson({ class: of, rule, code, errorType, message, fingerprint }: Failure) {
-  return { class: of, rule, code, errorType, message, fingerprint }
+export function failureJson({ class: of, rule, evidence = null, code, errorType, message, fingerprint }: Failure) {
+  return { class: of, rule, evidence, code, errorType, message, fingerprint }
+}
+
+/** The class of a failure, and the rule that chose it. */
+export function classLine({ class: of, rule, evidence }: Pick<Failure, 'class' | 'rule' | 'evidence'>): string {
+  return `${of}, by the rule ${rule}${evidence == null ? '' : `: ${evidence}`}`
 }
 
 export function failureLine({ errorType, message, code }: Pick<Failure, 'errorType' | 'message' | 'code'>): string {

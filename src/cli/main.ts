@@ -10,6 +10,7 @@ import { type Io, processIo } from './io.ts'
 import { withoutSecrets } from './output/escape.ts'
 import { Output } from './output/output.ts'
 import { bold, dim, red } from './output/style.ts'
+import { shellWord } from './output/words.ts'
 import { createProgram } from './program.ts'
 import type { GlobalFlags } from './settings.ts'
 
@@ -18,7 +19,7 @@ interface RootFlags extends GlobalFlags {
   readonly color?: boolean
 }
 
-/** Runs one command, whatever becomes of it, and gives the exit code. It never throws. */
+/** Runs one command and returns its exit code. It never throws. */
 export async function main(args: readonly string[], io: Io = processIo()): Promise<Exit> {
   const known = args.slice(0, args.includes('--') ? args.indexOf('--') : args.length)
   const out = new Output(io, known.includes('--json'), !known.includes('--no-color'))
@@ -27,16 +28,17 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
   let exit: Exit = 0
 
   const perform: Perform = async (command, action) => {
-    // An older Node should hear that it is too old, and not stumble over something that it lacks.
+    // Reports an unsupported Node version before anything else can fail on it.
     nodeSqlite()
     const { config, store, schema, as } = command.optsWithGlobals<RootFlags>()
     const flags: GlobalFlags = {
-      ...(config !== undefined && { config }),
-      ...(store !== undefined && { store }),
-      ...(schema !== undefined && { schema }),
+      ...(config !== undefined && { config: checkGiven('--config', config) }),
+      ...(store !== undefined && { store: checkGiven('--store', store) }),
+      ...(schema !== undefined && { schema: checkGiven('--schema', schema) }),
       ...(as !== undefined && { as: checkUser(as) }),
     }
-    await using ctx = new Context(io, out, flags, interrupted.signal, patience)
+    out.carry(givenOf(flags))
+    await using ctx = new Context(io, out, flags, interrupted.signal, patience, pathOf(command))
     const result = await untilInterrupted(action(ctx), interrupted.signal)
     exit = result?.exit ?? 0
     if (!result) return
@@ -61,8 +63,9 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
     if (error instanceof CommanderError && error.exitCode === 0) return 0
     const told = toTold(error instanceof CommanderError ? usageError(error, program, args) : error)
     const { code, message } = told
-    // Who called it wrongly is told how to call it, if nothing better is known.
-    const hint = told.hint ?? (told.exit === 2 ? `${pathOf(commandOf(program, args))} --help` : undefined)
+    // A usage error without its own hint points to the help.
+    const next = told.hint ?? (told.exit === 2 ? `${pathOf(commandOf(program, args))} --help` : undefined)
+    const hint = next === undefined ? undefined : out.hint(next)
     if (out.isJson) out.document({ ok: false, error: { code, message, hint: hint ?? null }, ...told.more })
     else {
       out.talk(red(bold(code)), ': ', message)
@@ -75,7 +78,7 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
   }
 }
 
-/** An act that hears of the signal ends by itself; one that doesn't is left behind. */
+/** Stops waiting when the signal aborts, also for work that does not listen to it. */
 async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const aborted = Promise.withResolvers<never>()
   const leave = () => aborted.reject(signal.reason as Error)
@@ -84,14 +87,27 @@ async function untilInterrupted<T>(work: Promise<T>, signal: AbortSignal): Promi
     return await Promise.race([work, aborted.promise])
   } finally {
     signal.removeEventListener('abort', leave)
-    // Whoever was left behind may still fail, and nobody waits for it any more.
+    // Abandoned work may still reject later.
     work.catch(() => undefined)
   }
 }
 
+/** An empty value is often a variable of a shell that is not set. The default would be another store. */
+function checkGiven(option: string, value: string): string {
+  if (value.trim() !== '') return value
+  throw new CommandError('USAGE', `${option} is empty.`, `Give ${option} a value, or leave it out.`)
+}
+
+/** The options that a suggested command needs too, without a password. */
+function givenOf({ config, store, schema }: GlobalFlags): string {
+  return Object.entries({ config, store, schema })
+    .flatMap(([name, value]) => (value === undefined ? [] : `--${name} ${shellWord(withoutSecrets(value))}`))
+    .join(' ')
+}
+
 function checkUser(name: string): string {
   if (name.trim() !== '' && name.length <= 200) return name.toWellFormed()
-  throw new CommandError('USAGE', 'The name of --as is empty or too long.', 'Give 1 to 200 characters.')
+  throw new CommandError('USAGE', 'The name in --as is empty or too long.', 'Give 1 to 200 characters.')
 }
 
 function usageError({ code, message }: CommanderError, program: Command, args: readonly string[]): CommandError {
@@ -99,14 +115,18 @@ function usageError({ code, message }: CommanderError, program: Command, args: r
   const how = `${pathOf(called)} ${called.usage()}; more: ${pathOf(called)} --help`
   const isBare = code === 'commander.help'
   const list = called.commands.map((each) => each.name()).join(', ')
-  const what = isBare ? `A command is missing. There are ${list}.` : message.replace(/^error: /, '')
+  const what = isBare
+    ? `A command is missing. Commands: ${list}.`
+    : message.replace(/^error: /, '').replaceAll(/\n\((.*)\)/g, '. $1')
   return new CommandError('USAGE', what, how)
 }
 
-/** As far as the arguments name a command. */
+/** The deepest command that the arguments name. */
 function commandOf(program: Command, args: readonly string[]): Command {
   let command = program
-  for (const arg of args) {
+  for (const [i, arg] of args.entries()) {
+    // The value of a global option, as in `--store events.db status`.
+    if (program.options.some(({ long, required }) => required && long === args[i - 1])) continue
     const next = command.commands.find((each) => each.name() === arg || each.aliases().includes(arg))
     if (next) command = next
     else if (!arg.startsWith('-')) break
@@ -130,17 +150,17 @@ function version(): string {
   return manifest.version
 }
 
-/** Whether this file is what Node was started with; npm starts it by a link. */
+/** Whether Node was started with this file. npm starts it through a symbolic link. */
 function isStarted(): boolean {
   const [, script] = process.argv
   return script !== undefined && realpathSync(script) === realpathSync(fileURLToPath(import.meta.url))
 }
 
 if (import.meta.main || isStarted()) {
-  // Who reads only the first lines closes the pipe; that is no error of ours.
+  // A reader such as `head` closes the pipe early. That is not a failure.
   process.stdout.on('error', () => process.exit(0))
   const exit = await main(process.argv.slice(2))
-  // What the configuration imported may keep the process alive for ever; but what was written must get out.
+  // Modules of the configuration may keep the process alive, so it exits explicitly, after all output is flushed.
   await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write('', done))))
   process.exit(exit)
 }

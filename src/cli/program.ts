@@ -43,22 +43,22 @@ const groups = [
   addCompletion,
 ] as const
 
-/** The tree of all commands. It is what help, completion and the reference are made of. */
+/** The tree of all commands. Help, completion and the reference are generated from it. */
 export function createProgram({ perform, version, write, width }: ProgramOptions): Command {
   const program = new Command('holdfast')
     .description('Every event applied once, in order, or held fast.')
-    .version(version, '-V, --version', 'the version of Holdfast')
-    .helpOption('-h, --help', 'how it is called')
-    .helpCommand('help [command]', 'how a command is called')
-    .option('--config <file>', 'the configuration; holdfast.config.ts unless you say')
-    .option('--store <store>', 'sqlite:<file> or postgres://…, instead of what the configuration says')
-    .option('--schema <name>', 'the schema in PostgreSQL')
-    .option('--as <name>', 'who does this, for the audit; HOLDFAST_USER or the user of the system')
-    .option('--json', 'one JSON document on stdout')
-    .option('--no-color', 'no colours; NO_COLOR says the same')
-    .option('--no-input', 'never ask')
+    .version(version, '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'show help')
+    .helpCommand('help [command]', 'show help for a command')
+    .option('--config <file>', 'the configuration file; default: holdfast.config.ts')
+    .option('--store <store>', 'sqlite:<file> or postgres://…; overrides the configuration')
+    .option('--schema <name>', 'the PostgreSQL schema; default: holdfast')
+    .option('--as <name>', 'your name in the audit; default: HOLDFAST_USER, then the system user')
+    .option('--json', 'print one JSON document on stdout')
+    .option('--no-color', 'print without colours, as NO_COLOR does')
+    .option('--no-input', 'never prompt')
     .configureHelp({ showGlobalOptions: true, sortSubcommands: false })
-    // What is wrong is told in one place, see `main`; commander only throws it.
+    // commander only throws; `main` prints all errors.
     .configureOutput({
       writeOut: write,
       writeErr: () => undefined,

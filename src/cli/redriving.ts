@@ -1,29 +1,51 @@
+import type { Command } from 'commander'
 import type { Operator } from '../operator/operator.ts'
 import type { RedriveProgressReport } from '../operator/progress.ts'
 import type { Redrive } from '../redrive/redrive.ts'
+import { reasonFlag } from './act.ts'
 import type { Result } from './command.ts'
 import type { Context } from './context.ts'
-import { CommandError } from './errors.ts'
+import { CommandError, toTold } from './errors.ts'
 import { failureJson, failureLine, withoutPayload } from './letters.ts'
 import { bar } from './output/progress.ts'
 import { bold, dim, green, red, yellow } from './output/style.ts'
+import { withIsoTimes } from './output/times.ts'
 import { count, laneName, many, span } from './output/words.ts'
 
 const shownFailures = 20
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** Sees a redrive through: the owners of the lanes carry it out, or this process if no engine runs. */
+interface FollowOptions {
+  readonly busy?: number
+  readonly mayWork?: boolean
+  /** Default: `engine.allowEffects` of the configuration. */
+  readonly allowEffects?: boolean | undefined
+}
+
+/** The option of every command that may process letters in this process. */
+export function withEffects(command: Command): Command {
+  return command.option(
+    '--allow-effects',
+    'also process letters on a store with imported letters; handlers repeat their side effects',
+  )
+}
+
+/** Follows a redrive to its end. Running engines carry it out; if none runs, this process does. */
 export async function followRedrive(
   ctx: Context,
   operator: Operator,
   id: string,
-  { busy = 0, mayWork = true }: { readonly busy?: number; readonly mayWork?: boolean } = {},
+  { busy = 0, mayWork = true, allowEffects }: FollowOptions = {},
 ): Promise<Result> {
+  const { config } = await ctx.settings()
+  const mayAct = allowEffects ?? config.engine?.allowEffects ?? false
   const asked = ctx.graceful()
-  ctx.out.talk(dim(`Following ${id}; ^C leaves it to the engines.`))
+  ctx.out.talk(dim(`Following ${id}. ^C leaves the rest to the engines.`))
   const stuck = new AbortController()
-  // What fails again is told at the end, as a list.
-  const working = mayWork ? operator.ensureWorked(id, { signal: asked, logger: silent }) : undefined
+  // Failures are listed at the end.
+  const working = mayWork
+    ? operator.ensureWorked(id, { signal: asked, logger: silent, allowEffects: mayAct })
+    : undefined
   working?.catch(() => stuck.abort())
   let last: RedriveProgressReport | undefined
   for await (const report of operator.watch(id, { every: '200ms', signal: AbortSignal.any([asked, stuck.signal]) })) {
@@ -34,22 +56,53 @@ export async function followRedrive(
   if (asked.aborted && !last?.isOver) {
     throw new CommandError(
       'INTERRUPTED',
-      `The redrive ${id} is not over. It is kept, and goes on with the next engine.`,
-      `holdfast redrives show ${id} --watch, or: holdfast redrives cancel ${id}`,
+      `The redrive ${id} is not finished. It is stored, and the next running engine continues it.`,
+      `holdfast redrives show ${id} --watch, or: holdfast redrives cancel ${id} ${reasonFlag}`,
       { more: { redrive: id } },
     )
   }
-  const worked = await working
-  const redrive = await operator.findRedrive(id)
-  return redriveResult(operator, redrive, { busy, by: worked?.by })
+  try {
+    const worked = await working
+    return await redriveResult(operator, await operator.findRedrive(id), { busy, by: worked?.by })
+  } catch (error) {
+    const { code, message } = toTold(error)
+    if (code === 'STORE_IMPORTED')
+      throw new CommandError(
+        code,
+        `${message} The redrive ${id} is stored and waits.`,
+        `If repeated side effects do no harm here: holdfast redrives show ${id} --work --allow-effects`,
+        { more: { redrive: id } },
+      )
+    if (code !== 'SUBSCRIPTION_PAUSED') throw error
+    return pausedResult(ctx, await operator.findRedrive(id), message, busy)
+  }
+}
+
+/** The redrive is accepted and runs after the subscription is resumed. */
+async function pausedResult(ctx: Context, redrive: Redrive, message: string, busy: number): Promise<Result> {
+  const { id, subscription } = redrive
+  const { partitions } = await ctx.storedSubscription(subscription)
+  return {
+    json: { redrive: withIsoTimes(redrive), failures: [], busy, paused: withIsoTimes(partitions[0]?.pause ?? null) },
+    show: (out) => {
+      out.data(message)
+      out.next(`holdfast subscriptions resume ${subscription} ${reasonFlag}`)
+      out.talk(dim('Or: '), out.hint(`holdfast redrives cancel ${id} ${reasonFlag}`))
+    },
+  }
+}
+
+/** The act as written on the command line. */
+export function actName({ act, isWhole }: Pick<Redrive, 'act' | 'isWhole'>): string {
+  return isWhole ? `${act} --whole` : act
 }
 
 function progressOf(report: RedriveProgressReport): string {
   const { redrive, lanesDone, lanes, lettersPerSecond, letters, etaSeconds } = report
   const { failed, deferred } = redrive.byState
   const parts = [
-    `${redrive.act} ${bar(lanesDone, lanes)} lanes`,
-    `${count(letters)} letters`,
+    `${actName(redrive)} ${bar(lanesDone, lanes)} ${lanes === 1 ? 'lane' : 'lanes'}`,
+    many(letters, 'letter'),
     `${count(Math.round(lettersPerSecond))}/s`,
     ...(etaSeconds === undefined || report.isOver ? [] : [`ETA ${span(etaSeconds)}`]),
     ...(failed > 0 ? [`${count(failed)} failed`] : []),
@@ -58,7 +111,7 @@ function progressOf(report: RedriveProgressReport): string {
   return parts.join('  ')
 }
 
-/** What came of it, with what failed. 3 when not all of it was processed. */
+/** The result of a redrive with its failures. Exit code 3 if some lanes failed or the redrive stopped. */
 export async function redriveResult(
   operator: Operator,
   redrive: Redrive,
@@ -70,18 +123,18 @@ export async function redriveResult(
     lane,
     position,
     heldAt: heldAt ?? null,
-    failure: failure === undefined ? null : failureJson(withoutPayload(failure, head)),
+    failure: failure && head ? failureJson(withoutPayload(failure, head)) : null,
   }))
   const isGood = byState.failed === 0 && status !== 'stopped'
   return {
-    json: { redrive, failures, ...more },
+    json: { redrive: withIsoTimes(redrive), failures, ...more },
     show: (out) => {
       const paint = status === 'done' && isGood ? green : status === 'running' ? yellow : red
       out.data(
         bold(id),
         ' ',
         paint(status),
-        `  ${redrive.act} of ${redrive.subscription}`,
+        `  ${actName(redrive)} of ${redrive.subscription}`,
         dim(` by ${redrive.by}: ${redrive.reason}`),
       )
       const parts = Object.entries(byState).filter(([, value]) => value > 0)
@@ -99,9 +152,9 @@ export async function redriveResult(
           failure ? [': ', failureLine(failure)] : '',
         )
       if (byState.failed > failures.length) out.data(`  … and ${count(byState.failed - failures.length)} more`)
-      if (byState.failed > 0) out.talk(dim('Next: '), `holdfast dlq incidents ${redrive.subscription}`)
+      if (byState.failed > 0) out.next(`holdfast dlq incidents ${redrive.subscription}`)
       if (byState.deferred > 0)
-        out.talk(dim('Next: '), 'holdfast breakers list --open; to try them now: holdfast breakers reset <breaker>')
+        out.next(`holdfast breakers list --open; to try them now: holdfast breakers reset <breaker> ${reasonFlag}`)
     },
     exit: isGood ? 0 : 3,
   }

@@ -1,19 +1,20 @@
-import type { EngineStatus, LaneStatus, SubscriptionStatus } from '../engine/status.ts'
+import { type EngineStatus, type LaneStatus, storedStatus, type SubscriptionStatus } from '../engine/status.ts'
 import { generationIn } from '../rebuild/generation.ts'
+import { logSource } from '../source/source.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
 import type { Consumer, Subscription } from '../subscription/subscription.ts'
-import type { Context } from './context.ts'
+import type { Context, StoredSubscription } from './context.ts'
 
 /**
- *     new          the store does not have it yet: nobody ever started it
- *     orphan       the store has it, and the configuration does not: nobody runs it from here
- *     beside       a version of a projection that is built beside the live one, or was live before
- *     other-code   its live version is not that of this code: this code waits
- *     paused       by a person
- *     idle         nobody who is alive owns a partition of it
- *     catching-up  it is behind its source
- *     live         it is at the head
- *     unreadable   the store can't be asked
+ *     new          declared, but never started: the store does not have it
+ *     orphan       stored, but not declared in the configuration
+ *     beside       a projection version that is being built or was live before
+ *     other-code   the live version differs from the declared one: this code does not run it
+ *     paused       paused by an operator
+ *     idle         no running process owns a partition of it
+ *     catching-up  behind its source
+ *     live         at the head of its source
+ *     unreadable   the store failed to return its state
  */
 export type ReportState =
   | 'new'
@@ -26,16 +27,16 @@ export type ReportState =
   | 'live'
   | 'unreadable'
 
-/** A subscription as all processes together have it, at the moment of asking. */
+/** The current state of a subscription across all processes. */
 export interface SubscriptionReport {
   readonly name: string
   readonly kind: 'fold' | 'sql' | 'handler'
   readonly state: ReportState
   readonly pause: { readonly reason: string; readonly at: number } | undefined
   readonly partitions: number
-  /** Those who are alive. */
+  /** Names of the owners that are alive. */
   readonly owners: readonly string[]
-  /** Partitions that nobody who is alive owns. */
+  /** The number of partitions without a live owner. */
   readonly unowned: number
   readonly counts: Counts | undefined
   readonly lag: { readonly events: number; readonly seconds: number } | undefined
@@ -79,33 +80,51 @@ export async function reportOf(ctx: Context): Promise<StoreReport> {
     }
   })
   const orphans = [...stored.values()].filter(({ name }) => !declared.some((each) => each.name === name))
-  for (const { name, kind, partitions } of orphans) {
-    const store = await ctx.store()
-    const { lanes, letters, byStatus } = await store.letters.summary(name, 0)
-    reports.push({
-      name,
-      kind,
-      state: stored.has(generationIn(name)?.subscription ?? '') ? 'beside' : 'orphan',
-      pause: partitions[0]?.pause,
-      partitions: partitions.length,
-      owners: [...new Set(partitions.flatMap(({ owner }) => owner ?? []))],
-      unowned: partitions.filter(({ owner }) => owner === undefined).length,
-      counts: undefined,
-      lag: undefined,
-      held: { lanes, letters, byStatus },
-      oldest: [],
-    })
-  }
+  const { file } = await ctx.settings()
+  for (const orphan of orphans) reports.push(await orphanReport(ctx, orphan, stored, file.value !== undefined))
   return { at: status.at, subscriptions: reports, gap: status.gap, breakers: status.breakers }
 }
 
-/** Whether what is live was made by another version of the code. */
+/** The report of a subscription that is not declared. Without a configuration file it is assumed to read from the log, as most do. */
+async function orphanReport(
+  ctx: Context,
+  { name, kind, partitions }: StoredSubscription,
+  stored: ReadonlyMap<string, unknown>,
+  isConfigured: boolean,
+): Promise<SubscriptionReport> {
+  const store = await ctx.store()
+  const isBeside = stored.has(generationIn(name)?.subscription ?? '')
+  const owners = [...new Set(partitions.flatMap(({ owner }) => owner ?? []))]
+  const about = {
+    name,
+    kind,
+    pause: partitions[0]?.pause,
+    partitions: partitions.length,
+    owners,
+    unowned: partitions.filter(({ owner }) => owner === undefined).length,
+  }
+  const found =
+    isBeside || isConfigured
+      ? undefined
+      : await storedStatus(store, { name, source: logSource(store.log), perSecond: 0 }, ctx.clock)
+  if (found) {
+    const { counts, lag } = found
+    const { oldest, ...held } = found.held
+    const state = stateOf({ stored: found, unreadable: undefined }, owners.length)
+    return { ...about, state, counts, lag, held, oldest }
+  }
+  const { lanes, letters, byStatus } = await store.letters.summary(name, 0)
+  const held = { lanes, letters, byStatus }
+  return { ...about, state: isBeside ? 'beside' : 'orphan', counts: undefined, lag: undefined, held, oldest: [] }
+}
+
+/** Whether the live version differs from the declared one. */
 export function isOfOtherCode(consumer: Consumer, versions: ReadonlyMap<string, number>): boolean {
   if (consumer.kind === 'handler') return false
   return (versions.get(consumer.name) ?? consumer.version) !== consumer.version
 }
 
-/** Of those that the store has. */
+/** The live version of each stored projection. */
 export async function liveVersions(
   ctx: Context,
   declared: readonly Subscription[],
@@ -121,7 +140,10 @@ export async function liveVersions(
   return found
 }
 
-function stateOf({ stored, unreadable }: SubscriptionStatus, owners: number): ReportState {
+function stateOf(
+  { stored, unreadable }: Pick<SubscriptionStatus, 'stored' | 'unreadable'>,
+  owners: number,
+): ReportState {
   if (unreadable !== undefined) return 'unreadable'
   if (!stored) return 'new'
   if (stored.pause) return 'paused'

@@ -1,20 +1,21 @@
-import { redact } from '../dead-letter/redact.ts'
 import { shapeOf } from '../dead-letter/shape.ts'
 import { parseBody } from '../event/event.ts'
-import { type ActFlags, reasonOf } from './act.ts'
+import { type ActFlags, reasonFlag, reasonOf } from './act.ts'
 import type { Context } from './context.ts'
+import type { Output } from './output/output.ts'
+import { dim, type Text } from './output/style.ts'
 
-/** Payloads are private: without it a command shows what they look like, and not what is in them. */
+/** Payloads are private: without `reveal` a command shows their shape, not their values. */
 export interface RevealFlags extends ActFlags {
   readonly reveal?: boolean
 }
 
-/** Writes down who looks at payloads, and why. Nothing where nobody wants to. */
+/** Records in the audit who reads payloads and why. Does nothing without `--reveal`. */
 export type RecordReveal = (target: string) => Promise<void>
 
 /**
- * Asks first why anybody looks. What it gives is called when it is known that there is something to see, and before anything of it is
- * shown: who asks for what isn't there has seen nothing, and leaves nothing in the audit.
+ * Asks for the reason first. The command calls the returned function after it has found the data and before it shows any of it, so a
+ * request for data that does not exist leaves no audit entry.
  */
 export async function prepareReveal(ctx: Context, flags: RevealFlags): Promise<RecordReveal> {
   if (!flags.reveal) return async () => undefined
@@ -26,20 +27,25 @@ export async function prepareReveal(ctx: Context, flags: RevealFlags): Promise<R
   }
 }
 
+/** The hint that shows how to reveal the values. */
+export function revealHint(out: Output, command: string): Text {
+  return dim(`Values are private. To see them: ${out.hint(command)} --reveal ${reasonFlag}`)
+}
+
 export type ShownData = { readonly data: unknown } | { readonly shape: unknown } | { readonly problem: string }
 
-/** The data of an event: whole where it may be seen, else its shape. What is no JSON is told as such. */
+/** The data of an event if revealed, else its shape. Messages about invalid JSON are our own and contain no values. */
 export function shownBody(body: string | Uint8Array, isRevealed: boolean): ShownData {
   try {
     const data = parseBody(body)
     return isRevealed ? { data } : { shape: shapeOf(data) }
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'it can not be read'
-    return isRevealed ? { data: body } : { problem: redact(why) }
+    const why = error instanceof Error ? error.message : 'it cannot be read'
+    return isRevealed ? { data: body } : { problem: why }
   }
 }
 
-/** In one line. */
+/** The data in one line. */
 export function lineOf(shown: ShownData): string {
   if ('problem' in shown) return shown.problem
   return 'data' in shown ? textOf(shown.data) : shapeText(shown.shape)

@@ -6,7 +6,7 @@ import { CommandError, toTold } from './errors.ts'
 import type { Io } from './io.ts'
 import { withoutSecrets } from './output/escape.ts'
 
-/** What all commands can be given. */
+/** The options of all commands. */
 export interface GlobalFlags {
   readonly config?: string
   readonly store?: string
@@ -14,20 +14,20 @@ export interface GlobalFlags {
   readonly as?: string
 }
 
-/** A value, and where it came from: a flag wins over the environment, that over the file, and that over what is so unless you say. */
+/** A value and its origin. Precedence: flag, environment, configuration file, default. */
 export interface Setting<T> {
   readonly value: T
   readonly from: string
 }
 
 export interface Settings {
-  /** The path of the file; undefined when there is none. */
+  /** The path of the configuration file; undefined if there is none. */
   readonly file: Setting<string | undefined>
   readonly config: Config
   readonly store: Setting<StoreChoice> | undefined
   readonly schema: Setting<string>
   readonly user: Setting<string | undefined>
-  /** What this process calls itself when it runs the engine. */
+  /** The name of the engine in this process. */
   readonly name: Setting<string | undefined>
 }
 
@@ -60,7 +60,7 @@ export async function readSettings(io: Io, flags: GlobalFlags): Promise<Settings
   }
 }
 
-/** A store as a person may see it: without its password. */
+/** The address of a store, without its password. */
 export function describeStore(store: StoreChoice, schema: string): string {
   if (typeof store === 'function') return 'a function of the configuration'
   if (store.sqlite !== undefined) return `sqlite:${store.sqlite}`
@@ -82,7 +82,7 @@ function given<T>(
   from: string,
   parse?: (text: string) => T,
 ): Setting<T | string> | undefined {
-  // An empty variable is one that was unset by somebody who could not.
+  // An empty variable counts as unset: some tools cannot unset one.
   if (value === undefined || value === '') return undefined
   return { value: parse ? parse(value) : value, from }
 }
@@ -92,12 +92,12 @@ function parseStore(text: string, cwd: string): StoreChoice {
   if (/^postgres(ql)?:/i.test(text)) return { postgres: text }
   const path = text.startsWith('sqlite:') ? text.slice('sqlite:'.length) : text
   if (path === '' || /^[a-z][a-z0-9+.-]+:\/\//i.test(path)) {
-    throw new CommandError('USAGE', `${JSON.stringify(withoutSecrets(text))} is no store.`, storeHint)
+    throw new CommandError('USAGE', `${JSON.stringify(withoutSecrets(text))} is not a valid store.`, storeHint)
   }
   return { sqlite: resolve(cwd, path) }
 }
 
-export const storeHint =
+const storeHint =
   'Give a file (sqlite:data/events.db) or postgres://user@host/database, with --store or HOLDFAST_STORE.'
 
 function placed(store: StoreChoice, folder: string): StoreChoice {
@@ -109,27 +109,36 @@ function findFile(io: Io, flags: GlobalFlags): Setting<string | undefined> {
   if (named) {
     const path = resolve(io.cwd, named.value)
     if (existsSync(path)) return { value: path, from: named.from }
-    throw new CommandError('CONFIG_MISSING', `There is no file ${path}.`, 'Mend the path, or make one: holdfast init')
+    throw new CommandError(
+      'CONFIG_MISSING',
+      `The file ${path} does not exist.`,
+      'Fix the path, or create one: holdfast init',
+    )
   }
   const found = fileNames.map((name) => join(io.cwd, name)).find((path) => existsSync(path))
   return { value: found, from: found === undefined ? byDefault : 'the working directory' }
 }
 
-/** By Node itself, so it may be TypeScript and may import whatever the program has. */
+/** Node loads the file, so it may be TypeScript and may import modules of the application. */
 async function load(path: string): Promise<Config> {
   let exported: unknown
   try {
     exported = ((await import(pathToFileURL(path).href)) as { default?: unknown }).default
   } catch (cause) {
     const { message } = toTold(cause)
-    throw new CommandError('CONFIG_INVALID', `${path} can't be loaded. ${message}`, 'Mend it; Node runs it as it is.', {
-      cause,
-    })
+    throw new CommandError(
+      'CONFIG_INVALID',
+      `${path} can't be loaded. ${message}`,
+      'Fix the file. Node imports it directly.',
+      {
+        cause,
+      },
+    )
   }
   if (exported === undefined) {
     throw new CommandError(
       'CONFIG_INVALID',
-      `${path} exports nothing by default.`,
+      `${path} has no default export.`,
       'Write: export default defineConfig({ store, subscriptions })',
     )
   }

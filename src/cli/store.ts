@@ -13,18 +13,19 @@ import { migrations as sqliteMigrations } from '../sqlite/migrations/index.ts'
 import { nodeSqlite } from '../sqlite/node.ts'
 import type { Store } from '../store.ts'
 import { CommandError } from './errors.ts'
+import { many } from './output/words.ts'
 
 /**
- *     use   of a store that is there and up to date: a command that looks must change nothing, not even the schema
- *     make  makes what is missing
+ *     use   the store must exist and be up to date: a command that reads must not change anything, not even the schema
+ *     make  creates the store or applies missing migrations
  */
 export type OpenMode = 'use' | 'make'
 
 export interface SchemaState {
-  /** How many migrations are applied; 0 where there is no store. */
+  /** The number of applied migrations; 0 if the store does not exist. */
   readonly applied: number
   readonly known: number
-  /** The names of those that are missing. */
+  /** The names of the missing migrations. */
   readonly pending: readonly string[]
 }
 
@@ -40,7 +41,7 @@ export async function openStore(store: StoreChoice, schema: string, mode: OpenMo
   return createPostgresStore({ connection, schema, connections: 4, migrate: mode === 'make' })
 }
 
-/** What migrations the store has; undefined where only the configuration knows how to open it. */
+/** The applied migrations; undefined if the configuration opens the store with a function. */
 export async function schemaState(store: StoreChoice, schema: string): Promise<SchemaState | undefined> {
   if (typeof store === 'function') return undefined
   if (store.sqlite !== undefined) {
@@ -67,23 +68,23 @@ function stateOf(applied: number, names: readonly string[]): SchemaState {
   return { applied, known: names.length, pending: names.slice(applied) }
 }
 
-/** To open a store is to make one, or to bring it up to date; so nothing is opened that isn't one. */
+/** Opening a file creates or migrates a store, so the file is checked first. */
 export function checkIsStore(file: string): void {
-  if (!existsSync(file)) throw new CommandError('STORE_MISSING', `There is no file ${file}.`, missingHint)
+  if (!existsSync(file)) throw new CommandError('STORE_MISSING', `The file ${file} does not exist.`, missingHint)
   let applied: number
   try {
     applied = appliedInFile(file)
   } catch (cause) {
     if (cause instanceof Error && 'hint' in cause) throw cause
-    const why = cause instanceof Error ? cause.message : 'it can not be opened'
-    throw new CommandError('STORE_MISSING', `${file} is no store of Holdfast, or can't be read: ${why}.`, missingHint, {
+    const why = cause instanceof Error ? cause.message : 'it cannot be opened'
+    throw new CommandError('STORE_MISSING', `${file} is not a Holdfast store, or can't be read: ${why}.`, missingHint, {
       cause,
     })
   }
-  if (applied === 0) throw new CommandError('STORE_MISSING', `${file} is no store of Holdfast.`, missingHint)
+  if (applied === 0) throw new CommandError('STORE_MISSING', `${file} is not a Holdfast store.`, missingHint)
 }
 
-const missingHint = 'Mend the path, or make a store there: holdfast migrate'
+const missingHint = 'Fix the path, or create a store there: holdfast migrate'
 
 function checkCurrent(file: string): void {
   checkIsStore(file)
@@ -91,16 +92,16 @@ function checkCurrent(file: string): void {
     appliedInFile(file),
     sqliteMigrations.map(({ name }) => name),
   )
-  // One that is newer is refused when it is opened.
+  // A newer schema is refused when the store is opened.
   if (applied >= known) return
   throw new HoldfastError(
     'SCHEMA_OLDER',
-    `${file} has the schema of an older Holdfast (${applied} of ${known} migrations).`,
+    `${file} has the schema of an older Holdfast (${applied} of ${many(known, 'migration')}).`,
     { hint: 'Bring it up to date: holdfast migrate' },
   )
 }
 
-/** 0 for a file that is a database, but none of ours. Throws for what is none. */
+/** Returns 0 for a database that is not a Holdfast store. Throws if the file is not a database. */
 function appliedInFile(file: string): number {
   const { DatabaseSync } = nodeSqlite()
   const db = new DatabaseSync(file, { readOnly: true })

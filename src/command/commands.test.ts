@@ -202,7 +202,7 @@ describe('when somebody else appends first', () => {
       tries: 4,
       expected: 3,
       actual: 4,
-      message: expect.stringContaining('others were first 4 times'),
+      message: expect.stringContaining('after 4 attempts'),
     })
     expect(await eventsOf('bob')).toHaveLength(4)
   })

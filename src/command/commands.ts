@@ -14,23 +14,20 @@ import { type Executor, execute, type Request } from './execute.ts'
 import { fingerprintOf } from './mark.ts'
 import { type CommandRetry, readRetry } from './retry.ts'
 
-/** An event that a decision asks for. Its id is ours to give: an `idempotencyKey` is what makes a command run once. */
+/** An event that `decide` returns. It has no id: use `idempotencyKey` to run a command once. */
 export type DecidedEvent<C> = DraftOf<C> & { readonly id?: never }
 
 /** The events to append, or nothing. */
 export type Decided<C> = readonly DecidedEvent<C>[] | undefined
 
-/** What a decision knows beside the state. */
+/** What `decide` gets besides the state. */
 export interface DecideContext {
   readonly key: string
-  /** Of the state; 0 for a key without events. */
+  /** The version of the state; 0 for a key without events. */
   readonly version: number
 }
 
-/**
- * May be asynchronous, and runs again, on a newer state, when somebody else appended first. So it should do nothing that can't be done
- * twice.
- */
+/** May be asynchronous. Runs again on a newer state if another process appended first, so it must have no side effects. */
 export type Decide<C, State> = (state: Readonly<State>, context: DecideContext) => Decided<C> | Promise<Decided<C>>
 
 export interface CommandsOptions<C extends EventCatalog, State> extends Partial<Runtime> {
@@ -39,46 +36,49 @@ export interface CommandsOptions<C extends EventCatalog, State> extends Partial<
   /** The state of a key before its first event. */
   readonly initial: (key: string) => State
   /**
-   * What each type of event does to the state. Pure, like the fold of a projection. The state is plain objects, lists and values, and is
-   * frozen; return a new one.
+   * How each event type changes the state. Pure, like the fold of a projection. The state consists of plain objects, arrays and
+   * values, and is frozen; return a new one.
    */
   readonly on: {
     readonly [T in TypeName<C>]?: (state: NoInfer<Readonly<State>>, event: Event<T, DataOf<C, T>>) => NoInfer<State>
   }
-  /** What to do when somebody else appended first. 3 times after 50 ms, 100 ms and 200 ms unless you say otherwise. */
+  /** Retries when another process appended first. Default: 3 times, after 50, 100 and 200 ms. */
   readonly retry?: CommandRetry | false
 }
 
 export interface ExecuteOptions {
   /**
-   * The command runs once for its key, however often it is asked for under this name: the events it appends carry the name, so they
-   * are there together. One that decided nothing leaves no trace, and decides again.
+   * The command runs once per key and `idempotencyKey`: the appended events carry it in their metadata. A command that decided
+   * nothing leaves no trace, and decides again.
    */
   readonly idempotencyKey?: string
-  /** What the command is about, as JSON: the same `idempotencyKey` for something else is then a `CommandConflictError`. */
+  /** The content of the request, as JSON: the same `idempotencyKey` with different content throws a `CommandConflictError`. */
   readonly content?: unknown
-  /** Ends the waiting and the reading. What is being appended then is appended. */
+  /** Cancels waiting and reading. An append that has started is not cancelled. */
   readonly signal?: AbortSignal
-  /** For every event of the command that doesn't say otherwise. */
+  /** For every event of the command that has no metadata of its own. */
   readonly metadata?: Metadata
 }
 
 export interface Executed<C, State> {
   /**
-   * `executed`: its events are in the log. `unchanged`: it decided nothing. `repeated`: it was executed before, and this is what it came
-   * to then.
+   * `executed`: the events are in the log. `unchanged`: it decided nothing. `repeated`: it was executed before, and this is the
+   * earlier result.
    */
   readonly outcome: 'executed' | 'unchanged' | 'repeated'
-  /** Of the last event of the command; of the key, where it decided nothing. */
+  /** Of the last event of the command; of the key, if it decided nothing. */
   readonly version: number
   readonly position: number
-  /** At that version. */
+  /** The state at that version. */
   readonly state: Readonly<State>
   readonly events: readonly EventOf<C>[]
 }
 
 export interface Commands<C extends EventCatalog, State> {
-  /** Reads the events of a key, folds them, decides, and appends what was decided if nobody else has appended meanwhile. */
+  /**
+   * Reads the events of a key, folds them, decides, and appends the decided events if no other process has appended in the
+   * meantime.
+   */
   execute(key: string, decide: Decide<C, State>, options?: ExecuteOptions): Promise<Executed<C, State>>
 }
 
@@ -92,7 +92,7 @@ export function createCommands<const C extends EventCatalog, State>(
   checkStore(options.store, 'createCommands')
   const { store, events: catalog, initial, on, retry = {} } = options
   const { clock = systemRuntime.clock, timers = systemRuntime.timers, random = systemRuntime.random } = options
-  if (typeof initial !== 'function') throw invalid('initial is not a function.')
+  if (typeof initial !== 'function') throw invalid('initial must be a function.')
   const executor: Executor = {
     store: store.log,
     log: createLog<EventCatalog>({ store, events: catalog, clock, timers, random }),
@@ -107,7 +107,7 @@ export function createCommands<const C extends EventCatalog, State>(
   return {
     execute: async (key, decide, asked = {}) => {
       const done = await execute(executor, readRequest(key, decide as Request['decide'], asked))
-      // The fold made the state of `initial` and `on`, and the log read the events by the catalog.
+      // The state comes from `initial` and `on`, and the log read the events by the catalog.
       return done as Executed<C, State>
     },
   }
@@ -117,12 +117,12 @@ function readRequest(key: string, decide: Request['decide'], asked: ExecuteOptio
   checkOptions(asked, 'execute', ['idempotencyKey', 'content', 'signal', 'metadata'])
   const { idempotencyKey, content, signal, metadata = {} } = asked
   checkKey(key)
-  if (typeof decide !== 'function') throw invalid('decide is not a function.')
-  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal is no AbortSignal.')
+  if (typeof decide !== 'function') throw invalid('decide must be a function.')
+  if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid('signal must be an AbortSignal.')
   if (typeof metadata !== 'object' || metadata === null || Array.isArray(metadata))
-    throw invalid('metadata is not an object.')
+    throw invalid('metadata must be an object.')
   if (idempotencyKey === undefined) {
-    if (content !== undefined) throw invalid('content says what an idempotencyKey stands for, and there is none.')
+    if (content !== undefined) throw invalid('content needs an idempotencyKey.')
     return { key, decide, command: undefined, signal, metadata }
   }
   const id = checkReadable(idempotencyKey, 'idempotencyKey', idLength)

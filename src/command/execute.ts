@@ -38,14 +38,14 @@ export interface Done {
   readonly events: readonly Event[]
 }
 
-/** One call, as far as it has come. */
+/** The state of one call. */
 interface Call extends Request {
   readonly stream: Stream
-  /** The ids of all events that it tried to append: what is found under one of them is its own doing. */
+  /** The ids of all events that it tried to append: an event with one of these ids is its own. */
   readonly sent: Set<string>
 }
 
-/** What was decided, and what it comes to if it is appended. */
+/** The decided events, and the result if they are appended. */
 interface Decided {
   readonly news: readonly NewEvent[]
   readonly events: readonly Event[]
@@ -53,8 +53,8 @@ interface Decided {
 }
 
 /**
- * `late`: somebody else appended first, and nothing was written. `in-doubt`: the store failed, and it may have been written, or may be
- * yet.
+ * `late`: another process appended first, and nothing was written. `in-doubt`: the store failed, and the events may have been
+ * written, or may still be.
  */
 type Tried =
   | { readonly tried: 'done'; readonly done: Done }
@@ -66,9 +66,9 @@ type Tried =
  *       ▲                  │ │ ▲
  *       └──── late: wait ──┘ └─┘ in doubt: wait
  *
- * The version that was read is the version that is expected, so of all that decide on one state only one can append. What is in doubt
- * is appended again, the same events under the same ids, until it is there or can't be any more: a decision that was made anew might be
- * another one, and the first might still arrive.
+ * The version that was read is the expected version, so of all decisions on one state only one can be appended. If an append is
+ * in doubt, the same events are appended again with the same ids, until they are in the log or can't be: a new decision might
+ * differ, and the first might still arrive.
  */
 export async function execute(executor: Executor, request: Request): Promise<Done> {
   const { log, fold, retry, timers, random } = executor
@@ -100,7 +100,7 @@ async function attempt(executor: Executor, call: Call): Promise<Tried> {
   return append(executor, call, decided)
 }
 
-/** Before they are written: events that its own fold can't take would stop every later command of the key. */
+/** Before they are written: events that the fold can't process would break every later command of the key. */
 async function foldAll({ catalog }: Executor, call: Call, news: readonly NewEvent[]): Promise<Decided> {
   const { key, stream } = call
   const events: Event[] = []
@@ -129,7 +129,7 @@ async function append({ store }: Executor, call: Call, decided: Decided): Promis
   }
 }
 
-/** Tells how it was, unless it turns out that all is well: whoever was first may have been the same command, asked for twice. */
+/** Throws, unless the process that was first executed the same command. */
 async function giveUp(
   { timers }: Executor,
   call: Call,
@@ -153,7 +153,7 @@ function doneBefore({ stream, sent }: Call, events: readonly Event[]): Done {
   return { outcome: isOwn ? 'executed' : 'repeated', version, position, state, events }
 }
 
-/** After these it isn't known whether what was asked for is done: a store may have tried more than once, and lost one answer. */
+/** After these errors the outcome is unknown: a store may have tried more than once and lost an answer. */
 function isPassing(error: unknown): error is StoreError {
   return error instanceof StoreError && (error.code === 'STORE_UNAVAILABLE' || error.code === 'STORE_BUSY')
 }
@@ -161,9 +161,9 @@ function isPassing(error: unknown): error is StoreError {
 function readDecision(decided: unknown): readonly Draft[] {
   if (decided === undefined) return []
   if (Array.isArray(decided)) return decided
-  const what = decided === null ? 'null' : `something of type ${typeof decided}`
+  const what = decided === null ? 'null' : `a value of type ${typeof decided}`
   throw new HoldfastError('OPTION_INVALID', `decide returned ${what}.`, {
-    hint: 'Return a list of events, or nothing.',
+    hint: 'Return an array of events, or nothing.',
   })
 }
 
@@ -175,10 +175,10 @@ async function admitAll(executor: Executor, call: Call, drafts: readonly Draft[]
 }
 
 function mark(draft: Draft, path: string, id: string, { command, metadata: shared }: Call): Draft {
-  // What is no event, the door refuses; and says why.
+  // The log refuses a value that is not an event, with the reason.
   if (typeof draft !== 'object' || draft === null) return draft
   if (draft.id !== undefined) {
-    throw new InvalidEventError('EVENT_FIELD_INVALID', `${path}.id`, `${path}.id is not for a command to give.`, {
+    throw new InvalidEventError('EVENT_FIELD_INVALID', `${path}.id`, `${path}.id can't be set by a command.`, {
       hint: 'Give execute an idempotencyKey to run a command once.',
     })
   }

@@ -2,10 +2,10 @@ import { HoldfastError } from '../errors.ts'
 import { className, isPlain, isPlainArray } from '../event/json.ts'
 
 /**
- * Makes a state that nobody can change in place. A command folds its own events before they are written, and decides again on the
- * same state when it was too late: a fold or a decision that changed it would leave behind what never happened.
+ * Freezes a state. A command folds its own events before they are written, and decides again on the same state after a conflict:
+ * a fold or a decision that changed the state in place would leave changes that never happened.
  *
- * What is frozen already isn't looked into again, so a fold that shares most of its state pays for the rest only.
+ * Frozen parts are not visited again, so a fold that shares most of its state only pays for the new part.
  */
 export function freezeState(value: unknown, path = 'state'): void {
   if (typeof value === 'function' || typeof value === 'symbol') throw badState(path, `a ${typeof value}`)
@@ -21,7 +21,7 @@ export function freezeState(value: unknown, path = 'state'): void {
 function badState(path: string, what: string): HoldfastError {
   const hint =
     what === 'an instance of Promise'
-      ? 'A fold must be synchronous: do the asking in decide, and put the answer in the event.'
-      : 'Use plain objects, lists and values: they can be frozen, so that a decision can be made anew.'
+      ? 'A fold must be synchronous: do asynchronous work in decide, and put the result in the event.'
+      : 'Use plain objects, arrays and values: they can be frozen, so that a decision can be repeated.'
   return new HoldfastError('FOLD_STATE', `The fold returned a state in which ${path} is ${what}.`, { hint })
 }

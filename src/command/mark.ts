@@ -4,28 +4,28 @@ import { dataLimits, encodeJson } from '../event/json.ts'
 import { parseJson } from '../event/parse.ts'
 import { sha256Hex } from '../event/sha256.ts'
 
-/** A command that is to run once for its key. */
+/** A command that runs once for its key. */
 export interface Command {
   readonly id: string
-  /** Of what the caller says the command is about. Without it, the id alone says which command it is. */
+  /** The hash of `content`. Without it, only the id identifies the command. */
   readonly fingerprint: string | undefined
 }
 
-// Whatever of ours travels with an event is under this one name, so that `command` and the like stay free for users.
+// All of our metadata is under this name, so that `command` and other names are free for users.
 const entry = 'holdfast'
 
-/** What an event tells of the command that wrote it. It is written with the event, so it is there exactly when the event is. */
+/** The record of a command in the metadata of its event. It is written with the event. */
 interface Mark {
   readonly id: string
   /**
-   * The id of the event itself. People hand metadata on from one event to the next; a mark that was copied along must not say that
-   * the command has run on another key.
+   * The id of the event itself. Users copy metadata from one event to the next; a copied mark must not mean that the command has
+   * run on another key.
    */
   readonly event: string
   readonly content?: string
 }
 
-/** The metadata of an event that a command writes. A mark that came along from another event makes way. */
+/** The metadata of an event that a command writes. Replaces a mark that was copied from another event. */
 export function markMetadata(
   metadata: Metadata,
   path: string,
@@ -34,8 +34,8 @@ export function markMetadata(
 ): Metadata {
   const { [entry]: ours, ...rest } = metadata
   if (ours !== undefined && !isMarked(ours)) {
-    throw new InvalidEventError('EVENT_FIELD_INVALID', `${path}.${entry}`, `${path}.${entry} is taken: it is ours.`, {
-      hint: 'Give it another name.',
+    throw new InvalidEventError('EVENT_FIELD_INVALID', `${path}.${entry}`, `${path}.${entry} is reserved.`, {
+      hint: 'Use another name.',
     })
   }
   if (!command) return rest
@@ -44,7 +44,7 @@ export function markMetadata(
   return { ...rest, [entry]: { command: mark } }
 }
 
-/** Whether this command wrote this event. Throws when it was one of the same id, but about something else. */
+/** Whether this command wrote this event. Throws if the id is the same but the content differs. */
 export function isWrittenBy(event: Event, command: Command): boolean {
   const ours = event.metadata[entry]
   if (!isMarked(ours)) return false
@@ -60,9 +60,9 @@ function isMarked(value: unknown): value is { readonly command: Mark } {
   return typeof command?.id === 'string' && typeof command.event === 'string'
 }
 
-/** Equal for equal JSON, in whatever order its keys were written. */
+/** Equal for equal JSON, regardless of the order of its keys. */
 export function fingerprintOf(content: unknown): string {
-  // Through its text, so that what is fingerprinted is what JSON makes of it, or a refusal.
+  // Through its text, so that the hash is of the JSON value, and other values are refused.
   return sha256Hex(canonical(parseJson(encodeJson(content, 'content', dataLimits))))
 }
 

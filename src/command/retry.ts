@@ -3,21 +3,21 @@ import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Random } from '../runtime/ports.ts'
 
-/** How often a command decides again when others append to its key, and how long it waits before. */
+/** How often a command decides again when other processes append to its key, and how long it waits. */
 export interface CommandRetry {
-  /** After the first time. 3 unless you say otherwise. */
+  /** Retries after the first attempt. Default: 3. */
   readonly times?: number
-  /** '50ms' unless you say otherwise. */
+  /** Default: '50ms'. */
   readonly initial?: Duration
-  /** 2 unless you say otherwise. */
+  /** Default: 2. */
   readonly factor?: number
-  /** '1s' unless you say otherwise. */
+  /** Default: '1s'. */
   readonly cap?: Duration
 }
 
 export interface Retry {
   readonly times: number
-  /** Before retry number `retry`, which begins at 1. */
+  /** Before retry number `retry`, starting at 1. */
   delayMs(retry: number, random: Random): number
 }
 
@@ -33,7 +33,8 @@ export function readRetry(given: CommandRetry | false): Retry {
     times,
     delayMs: (retry, random) => {
       const whole = Math.min(capMs, initialMs * factor ** (retry - 1))
-      // Those who met once must not meet again; but half of it is waited in any case, for whoever came first to be done.
+      // Jitter, so that commands that conflicted once don't conflict again. At least half of the delay, so that the other command
+      // can finish.
       return (whole * (1 + random.u32() / 2 ** 32)) / 2
     },
   }

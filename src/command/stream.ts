@@ -13,13 +13,13 @@ export interface Fold {
   readonly reducers: ReadonlyMap<string, Reducer>
 }
 
-// The stores answer without a turn of the loop; others must come to theirs while a long stream is folded.
+// The stores answer without yielding to the event loop; other work must run while a long stream is folded.
 const eventsPerTurn = 1_000
 
 /**
- * The events of one key, folded as far as they were read. `load` goes on from there, so that a command which was too late reads only
- * what is new. It holds one state and, of all events, only those that the command wrote itself: it stops behind them, and `version`,
- * `position` and `state` are then what that run came to.
+ * The events of one key, folded as far as they were read. `load` continues from there, so that a command reads only new events
+ * after a conflict. It keeps one state and the events that the command itself wrote: it stops after them, and `version`,
+ * `position` and `state` are then the result of that run.
  */
 export class Stream {
   readonly key: string
@@ -44,7 +44,7 @@ export class Stream {
     const reading = this.#log.readKey(this.key, { after: this.version, ...(signal && { signal }) })
     for await (const logged of reading) {
       const isFound = this.#isOurs(logged)
-      // They were appended as one, so they lie side by side.
+      // They were appended together, so they are adjacent.
       if (this.found && !isFound) return
       this.state = this.fold(this.state, logged)
       this.version = logged.version
@@ -62,7 +62,7 @@ export class Stream {
       after = reducer(state, event)
     } catch (cause) {
       const where = `version ${event.version} of ${JSON.stringify(this.key)}, a ${event.type}`
-      const why = cause instanceof Error ? cause.message : 'something that is no error'
+      const why = cause instanceof Error ? cause.message : 'a value that is not an Error'
       const hint = 'Nothing was written.'
       throw new HoldfastError('FOLD_FAILED', `The fold threw at ${where}: ${why}.`, { cause, hint })
     }
@@ -72,7 +72,7 @@ export class Stream {
   }
 }
 
-/** As consumers see it, without its place in the log: that is known of an event that was read, and not of one just written. */
+/** The event without its place in the log, which is known for an event that was read, and not for one that was just written. */
 export function eventOf({ id, type, key, version, data, metadata, time }: Event & Logged): Event {
   return { id, type, key, version, data, metadata, time }
 }

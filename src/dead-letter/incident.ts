@@ -2,33 +2,33 @@ import type { Failure, FailureClass } from '../failure/failure.ts'
 
 /**
  *     open       letters with this fingerprint are held
- *     regressed  all that were had come to an end, and now there are new ones
- *     resolved   none is held any more
+ *     regressed  all earlier letters had ended, and new ones are held
+ *     resolved   no letter is held any more
  */
 export type IncidentState = 'open' | 'regressed' | 'resolved'
 
-/** Letters of a subscription that failed alike. */
+/** Letters of a subscription with the same failure. */
 export interface Incident {
   readonly subscription: string
   readonly fingerprint: string
   readonly state: IncidentState
   readonly class: FailureClass
-  /** Of the newest of them. */
+  /** The failure of the newest letter. */
   readonly errorType: string
   readonly message: string
-  /** Milliseconds since 1970; also of letters that were purged. */
+  /** Milliseconds since 1970. Includes purged letters. */
   readonly firstSeen: number
   readonly lastSeen: number
-  /** How many were ever held, purged ones too, and how many of them still are. */
+  /** How many letters were ever held, including purged ones. `held`: how many are held now. */
   readonly letters: number
   readonly held: number
-  /** How many lanes they hold up now. */
+  /** How many lanes they hold now. */
   readonly lanes: number
-  /** The positions of the newest, for a look at one. */
+  /** The positions of the newest letters, as examples. */
   readonly samples: readonly number[]
 }
 
-/** By how many are held, since when the first of those is, and when the last was ended. */
+/** Computed from the number of held letters, the time since the first of them is held, and the time of the last end. */
 export function incidentState(
   held: number,
   heldSince: number | undefined,
@@ -38,7 +38,7 @@ export function incidentState(
   return lastEnded !== undefined && heldSince !== undefined && heldSince > lastEnded ? 'regressed' : 'open'
 }
 
-/** An incident as a query gives it. */
+/** An incident as a query returns it. */
 export interface IncidentRow {
   readonly fingerprint: string
   readonly letters: number
@@ -50,7 +50,7 @@ export interface IncidentRow {
   readonly heldSince: number | null
 }
 
-/** `newest`: the letters that failed last; `failure`: that of the first of them. */
+/** `newest`: the letters that failed last. `failure`: the failure of the first of them. */
 export function toIncident(
   subscription: string,
   { lastEnded, heldSince, ...row }: IncidentRow,

@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '../event/event.ts'
 import type { DeadLetter, HeldLane, LetterStatus, Revision } from './letter.ts'
 
-/** A held lane as a query gives it. */
+/** A held lane as a query returns it. */
 export interface LaneRow extends Omit<HeldLane, 'done' | 'dueAt' | 'tries' | 'breaker' | 'redrive'> {
   readonly done: number | null
   readonly dueAt: number | null
@@ -27,7 +27,7 @@ export function toLane(row: LaneRow): HeldLane {
   }
 }
 
-/** A letter as a query gives it, but for what databases have types of their own for. */
+/** A letter as a query returns it, without the columns whose type depends on the database. */
 export interface LetterRow {
   readonly subscription: string
   readonly partition: number

@@ -4,63 +4,63 @@ import type { PageLimits } from '../log/log-store.ts'
 import type { Incident } from './incident.ts'
 import type { DeadLetter, HeldLane, LetterStatus, Revision } from './letter.ts'
 
-/** Which letters; all conditions must hold. */
+/** Conditions on letters; all must match. */
 export interface LetterFilter {
   readonly lane?: string
   readonly partition?: number
   readonly position?: number
   readonly status?: LetterStatus
-  /** Of the event. */
+  /** The type of the event. */
   readonly type?: string
-  /** Of the last failure. */
+  /** The class of the last failure. */
   readonly class?: FailureClass
   readonly fingerprint?: string
-  /** Held at this time or later, and before that one, in milliseconds since 1970. */
+  /** Held at `since` or later, and before `until`, in milliseconds since 1970. */
   readonly since?: number
   readonly until?: number
   /**
-   * Occurs in the lane, in the id or the type of the event, or in the type, code or message of an error it failed with or of a cause of
-   * one, whatever the case of ASCII letters; see `searchedTexts`.
+   * Text in the lane, in the id or type of the event, or in the type, code or message of an error or its causes. The case of ASCII letters is
+   * ignored; see `searchedTexts`.
    */
   readonly text?: string
 }
 
 export interface LetterQuery extends LetterFilter {
   readonly subscription: string
-  /** Letters of events that stand behind this position. */
+  /** Letters with a position above this one. */
   readonly after?: number
   readonly limit?: number
 }
 
-/** The name of a letter. Only sources with partitions of their own have a position twice. */
+/** Identifies a letter. `partition` is needed only if the source has its own partitions, where a position can occur twice. */
 export interface LetterName {
   readonly subscription: string
   readonly position: number
   readonly partition?: number | undefined
 }
 
-/** Everything that was ever held and is still known, in numbers. */
+/** Counts of all held letters, and of ended letters that were not purged. */
 export interface LetterStats {
   readonly lanes: number
-  /** Held ones, and ended ones that were not purged. */
+  /** Held letters, and ended letters that were not purged. */
   readonly byStatus: Readonly<Partial<Record<LetterStatus, number>>>
   /** Heads of held lanes, by the class of their last failure. */
   readonly byClass: Readonly<Partial<Record<FailureClass, number>>>
-  /** When the lane was held that has been held longest. */
+  /** Since when the oldest held lane is held. */
   readonly oldest: number | undefined
 }
 
 export type ReviseOutcome =
   | { readonly outcome: 'revised'; readonly number: number }
   | { readonly outcome: 'unknown' }
-  /** It is resolved or discarded. */
+  /** The letter is resolved or discarded. */
   | { readonly outcome: 'ended' }
   /** Its lane is about to be tried: it has a redrive, or is neither parked nor waiting for a breaker. */
   | { readonly outcome: 'busy' }
-  /** There is nothing to take back. */
+  /** The letter has no revision to undo. */
   | { readonly outcome: 'unrevised' }
 
-/** What a page of a subscription holds, for people: the head of each lane, and how many letters stand behind it. */
+/** A held lane for display: its head and the number of its letters. */
 export interface LaneSummary extends HeldLane {
   readonly letters: number
 }
@@ -69,19 +69,25 @@ export interface HeldSummary {
   readonly lanes: number
   readonly letters: number
   readonly byStatus: Readonly<Partial<Record<LetterStatus, number>>>
-  /** The lanes held longest, first. */
+  /** The lanes that are held longest, oldest first. */
   readonly oldest: readonly LaneSummary[]
 }
 
-/** Reads letters and lanes. They are written only by `SubscriptionStore.commit`, together with the checkpoint. */
+/** The partition and position of a letter. */
+export interface LetterPlace {
+  readonly partition: number
+  readonly position: number
+}
+
+/** Reads letters and lanes. `SubscriptionStore.commit` writes them, together with the checkpoint. */
 export interface LetterStore {
   /** All held lanes of a partition. */
   heldLanes(subscription: string, partition: number): Promise<readonly HeldLane[]>
-  /** The last version that was finished in lanes whose row doesn't tell, because what was finished changed no row. */
+  /** The last processed version of lanes whose row does not have it, because the processed event did not change the row. */
   laneVersions(subscription: string, lanes: readonly string[]): Promise<ReadonlyMap<string, number>>
   /**
-   * The letters of held lanes in order, head first: for each lane, in the order given, its own queue. The limits are for all of them;
-   * the first lane gives at least one letter if it has one, and lanes that nothing is left for are left out.
+   * The letters of held lanes, one queue per lane, in the given order of lanes, head first. The limits apply to all lanes together. The first
+   * lane returns at least one letter if it has one; lanes beyond the limits are omitted.
    */
   queues(
     subscription: string,
@@ -89,41 +95,50 @@ export interface LetterStore {
     lanes: readonly string[],
     limits: QueueLimits,
   ): Promise<readonly LetterQueue[]>
-  /** Which of these are held already. */
+  /** The letters of this list that are already held. */
   present(subscription: string, letters: readonly LetterRef[]): Promise<readonly LetterRef[]>
   /** In order of the events' positions, over all partitions. */
   list(query: LetterQuery): Promise<readonly DeadLetter[]>
   summary(subscription: string, oldest: number): Promise<HeldSummary>
-  /** A lane as it stands; undefined when it is not held. */
+  /** Undefined if the lane is not held. */
   lane(subscription: string, lane: string): Promise<LaneSummary | undefined>
   stats(subscription: string): Promise<LetterStats>
-  /** Failures that look like the same bug, the one that was seen last first. */
+  /** Failures with the same fingerprint, most recent first. */
   incidents(query: {
     readonly subscription: string
     readonly fingerprint?: string
+    /** Only incidents with held letters. */
+    readonly open?: boolean
     readonly limit: number
   }): Promise<readonly Incident[]>
-  /** Replaces what is tried of a held letter whose lane is parked, or waits for a breaker. */
+  /** Replaces the data of a held letter whose lane is parked or waits for a breaker. */
   revise(letter: LetterName, body: string, deed: Deed): Promise<ReviseOutcome>
-  /** Takes the newest revision back: the one before it counts again, or the event as it came. */
+  /** Undoes the newest revision: the previous revision applies again, or the original event. */
   unrevise(letter: LetterName, deed: Deed): Promise<ReviseOutcome>
-  /** All that were ever made, those that were taken back too, in order. */
+  /** All revisions in order, including undone ones. */
   revisions(letter: LetterName): Promise<readonly (Revision & { readonly isTakenBack: boolean })[]>
-  /** How many resolved letters without a revision ended before a time. */
+  /** The number of resolved letters without a revision that ended before a time. */
   purgeable(subscription: string, endedBefore: number): Promise<number>
-  /** Takes those away, some at a time; how many. What is known of their incidents stays. */
+  /** These letters, ordered by position, then by partition; starting after `after`, or with the first. */
+  listPurgeable(
+    subscription: string,
+    endedBefore: number,
+    after: LetterPlace | undefined,
+    limit: number,
+  ): Promise<readonly LetterPlace[]>
+  /** Removes up to `most` of these letters and returns their number. Their incidents are kept. */
   purge(subscription: string, endedBefore: number, most: number, deed: Deed): Promise<number>
 }
 
 export interface QueueLimits extends PageLimits {
-  /** How many letters of one lane. */
+  /** The maximum number of letters per lane. */
   readonly perLane: number
 }
 
 export interface LetterQueue {
   readonly lane: string
   readonly letters: readonly DeadLetter[]
-  /** The first that the limits left out. */
+  /** The first letter beyond the limits. */
   readonly next: { readonly sequence: number; readonly position: number } | undefined
 }
 

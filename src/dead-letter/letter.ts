@@ -2,9 +2,8 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
 
 /**
- * A letter that is held is `parked` (needs a person), `waiting` (for a version that is missing, or for a breaker that is open),
- * `retrying` (due at a time) or `queued` (behind another letter of its lane). It ends as `resolved` (applied after all) or
- * `discarded` (by a named person, or by a policy that says so).
+ * A held letter is `parked` (needs an operator), `waiting` (for a missing version or an open breaker), `retrying` (due at a time) or
+ * `queued` (behind another letter of its lane). It ends as `resolved` (processed) or `discarded` (by an operator or a policy).
  */
 export type HeldStatus = 'parked' | 'waiting' | 'retrying' | 'queued'
 export type LetterStatus = HeldStatus | 'resolved' | 'discarded'
@@ -15,59 +14,58 @@ export interface Attempt {
   readonly failure: Failure
 }
 
-/** An event that is about to be held: the whole of it, its place in the lane, and why. */
+/** An event to hold: the complete event, its place in the lane, and its failure. */
 export interface NewLetter {
   readonly lane: string
-  /** The order within the lane: the version where versions count, else the position. */
+  /** The order within the lane: the version if the source has versions, otherwise the position. */
   readonly sequence: number
   /**
-   * `discarded` from the start is what a policy skips, or what a person discarded in another version: it is recorded, and holds up
-   * nobody. `resolved` is what went through at once in the form that a person had given it there.
+   * A new letter is `discarded` if a policy skips the event, or an operator discarded it in another version: it is recorded and does not hold
+   * its lane. It is `resolved` if the event was processed at once with a revision of another version.
    */
   readonly status: HeldStatus | 'discarded' | 'resolved'
-  /** Whether the store's log has it too, with the lane as its key and the sequence as its version. */
+  /** Whether the log of the store also has the event, with the lane as key and the sequence as version. */
   readonly logged: boolean
-  /** To the byte as it came. */
+  /** The original event, byte for byte. */
   readonly event: RecordedEvent
-  /** Undefined for a letter that only waits for another. */
+  /** Undefined for a letter that only waits for an earlier one. */
   readonly failure: Failure | undefined
-  /** Only of one that is discarded from the start. */
+  /** Only if the status is `discarded`. */
   readonly ending?: Ending
-  /** What is tried instead of the event's own data, where somebody had decided that before. */
+  /** The data to process instead of the event's own, if an operator revised it in another version. */
   readonly revision?: Revision | undefined
 }
 
-/** Who ended a letter, and why. */
+/** The author and the reason of an end. */
 export interface Ending {
   readonly by: string
   readonly reason: string
 }
 
 /**
- * An event held in a lane, named by its subscription and by where it stands in its source, with everything a person needs to
- * understand it.
+ * An event that is or was held in a lane, with all information about its failure. Identified by its subscription, partition and position.
  */
 export interface DeadLetter extends Omit<NewLetter, 'status' | 'ending' | 'revision'> {
   readonly subscription: string
   readonly partition: number
   readonly status: LetterStatus
-  /** The first and the newest, see `keptAttempts`. */
+  /** The first and the newest attempts, see `keptAttempts`. */
   readonly attempts: readonly Attempt[]
-  /** How many there were in all. */
+  /** The total number of attempts. */
   readonly attemptsTotal: number
   /** Milliseconds since 1970. */
   readonly heldAt: number
   readonly endedAt: number | undefined
-  /** Of one that is held: it is left out when its turn comes, because this person had left it out in another version. */
+  /** On a held letter: the operator who discarded the event in another version. It is discarded here too when its turn comes. */
   readonly endedBy: string | undefined
   readonly endedReason: string | undefined
-  /** What is tried instead of the event's own data; the newest that was not taken back. */
+  /** The newest revision that was not undone: processed instead of the event's own data. */
   readonly revision: Revision | undefined
 }
 
-/** What a person made of the data of a letter. The letter itself stays as it came. */
+/** Data that an operator set for a letter. The original event is kept. */
 export interface Revision {
-  /** 1, 2, 3, …, also over those that were taken back. */
+  /** 1, 2, 3, …, including undone revisions. */
   readonly number: number
   /** JSON. */
   readonly body: string
@@ -78,25 +76,24 @@ export interface Revision {
 }
 
 /**
- * A lane that is held, as its head has it. `waiting` means that version `done + 1` has not come yet, or that the breaker it names is
- * open.
+ * A held lane. `waiting` means that version `done + 1` has not arrived yet, or that `breaker` is open.
  */
 export interface HeldLane {
   readonly lane: string
   readonly status: 'parked' | 'waiting' | 'retrying'
   /** Milliseconds since 1970. */
   readonly since: number
-  /** The last version this subscription is done with, where versions count. */
+  /** The last version that the subscription has processed, if the source has versions. */
   readonly done: number | undefined
   /** The sequence of the first letter, and the position of its event. */
   readonly head: number
   readonly headPosition: number
-  /** When the head is tried again, in milliseconds since 1970; undefined for at once. Only of one that is `retrying`. */
+  /** When the head is tried again, in milliseconds since 1970. Undefined: at once. Only for `retrying`. */
   readonly dueAt?: number | undefined
-  /** How many attempts at the head count against its policy; none when undefined. */
+  /** How many attempts at the head count for the policy. Undefined: none. */
   readonly tries?: number | undefined
-  /** The one it waits for. */
+  /** The breaker that the lane waits for. */
   readonly breaker?: string | undefined
-  /** The redrive that is letting it go. */
+  /** The redrive that processes the lane. */
   readonly redrive?: string | undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The letters of a lane in their order, where some are in the log and some are not: each kind keeps its own order, by sequence, and of the
- * next of both kinds the one with the lower position comes first.
+ * Merges the letters of a lane that are in the log with those that are not. Each list keeps its order by sequence; of the two next letters, the
+ * one with the lower position comes first.
  */
 export function* mergeLetters<L>(
   one: Iterable<L>,

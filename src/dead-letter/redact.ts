@@ -1,160 +1,81 @@
-import type { Failure } from '../failure/failure.ts'
+import { describeFailure, type Failure } from '../failure/failure.ts'
+import { Haystack, type Sought } from './haystack.ts'
 import { framesOf } from './stack.ts'
+import { hideValues } from './values.ts'
 
 const gone = '***'
-// Nothing that a person wrote as a word is longer; a token or a body in base64 is.
-const longestWord = 40
-// Whole values up to this length are looked for as they are, longer ones by all their parts of this length: so a value that was cut off
-// is found as well. What is shorter than the first number only counts as a word, or the letter `a` would take all others with it.
-const shortest = 3
-const part = 8
-// Of a payload with more text than this, nothing of a message is shown at all.
-const mostText = 262_144
+// Sixteen times the maximum size of an event. For a payload with more text, messages are hidden completely.
+const mostText = 16_777_216
 
 /**
- * A text without what may be of a payload: quoted parts, words with a digit or an @ in them, and very long words. With the payload at
- * hand, also every one of its values, wherever they stand. One pass for each, so it takes as long as the text is long.
+ * Removes the values of a payload from a text and keeps everything else: names of tables and columns, status codes, paths.
+ * docs/reference/privacy.md defines which text counts as a value. Takes time in proportion to the text and the payload.
  */
-export function redact(text: string, payload?: unknown): string {
-  const values = valuesOf(payload)
-  if (values === undefined) return text === '' ? '' : gone
-  const mask = new Uint8Array(text.length)
-  maskQuoted(text, mask)
-  maskWords(text, mask)
-  maskValues(text, mask, values)
-  return masked(text, mask)
+export function redact(text: string, payload: unknown): string {
+  return hide([{ text, kind: 'message' }], payload)[0] ?? ''
 }
 
 /**
- * A failure without what may be of the payload of its event. What it is stays, but for values of the payload: the type of the error, its code,
- * the rule that classified it, and the frames, which are places in a program. The message stands no more at the head of the stack.
+ * Removes the payload's values from a failure. The rule that classified it, the file paths of its frames, and SQL and HTTP codes are kept. The
+ * stack does not start with the message any more.
  */
-export function redactFailure(failure: Failure, payload?: unknown): Failure {
-  const values = valuesOf(payload)
-  const name = (text: string) => {
-    if (values === undefined) return text
-    const mask = new Uint8Array(text.length)
-    maskValues(text, mask, values)
-    return masked(text, mask)
+export function redactFailure(failure: Failure, payload: unknown): Failure {
+  const { evidence, code, errorType, message, causes } = failure
+  const sought: Sought[] = []
+  const add = (text: string, kind: Sought['kind']) => sought.push({ text, kind }) - 1
+  const isProtocol = evidence != null && protocolEvidence.test(evidence)
+  const say = isProtocol && dataError.test(evidence) ? withoutQuoted : (text: string) => text
+  const shown = {
+    evidence: evidence == null || isProtocol ? undefined : add(evidence, 'name'),
+    code: code === null || (isProtocol && evidence.endsWith(` ${code}`)) ? undefined : add(code, 'name'),
+    errorType: add(errorType, 'name'),
+    message: add(say(message), 'message'),
+    causes: causes.map((cause) => [add(cause.errorType, 'name'), add(say(cause.message), 'message')] as const),
+    frames: framesOf(failure).map((frame) => {
+      // The name of the function can come from a payload; the place is a file.
+      const place = frame.lastIndexOf('(')
+      return place < 0 ? [add(frame, 'place')] : [add(frame.slice(0, place), 'name'), add(frame.slice(place), 'place')]
+    }),
   }
-  const frames = framesOf(failure).map((frame) => {
-    // What is called may have been named by a payload; where it stands is a file.
-    const place = frame.lastIndexOf('(')
-    return place < 0 ? frame : `${name(frame.slice(0, place))}${frame.slice(place)}`
-  })
+  const texts = hide(sought, payload)
+  const textOf = (at: number) => texts[at] ?? gone
+  const frames = shown.frames.map((parts) => `    ${parts.map(textOf).join('')}`)
   return {
     ...failure,
-    // A code is often the user's own, and made of what they had at hand.
-    ...(failure.evidence != null && { evidence: name(failure.evidence) }),
-    code: failure.code === null ? null : name(failure.code),
-    errorType: name(failure.errorType),
-    message: redact(failure.message, payload),
-    stack: frames.length === 0 ? null : frames.map((frame) => `    ${frame}`).join('\n'),
-    causes: failure.causes.map(({ errorType, message }) => ({
-      errorType: name(errorType),
-      message: redact(message, payload),
-    })),
+    ...(shown.evidence !== undefined && { evidence: textOf(shown.evidence) }),
+    ...(shown.code !== undefined && { code: textOf(shown.code) }),
+    errorType: textOf(shown.errorType),
+    message: textOf(shown.message),
+    stack: frames.length === 0 ? null : frames.join('\n'),
+    causes: shown.causes.map(([type, said]) => ({ errorType: textOf(type), message: textOf(said) })),
   }
 }
 
-interface Values {
-  /** In lower case. */
-  readonly words: ReadonlySet<string>
-  /** Of each length that there is. */
-  readonly parts: ReadonlyMap<number, ReadonlySet<string>>
+const protocolEvidence = /^(?:HTTP \d{3}|SQLSTATE [0-9A-Z]{5}|SQLITE_[A-Z]+)$/
+/** `invalid input syntax for type integer: "…"`: the quoted value can be derived from a payload without being in it. */
+const dataError = /^SQLSTATE 22/
+
+function withoutQuoted(text: string): string {
+  return text.replaceAll(/(?<!encoding )"[^"]*("|$)/g, `"${gone}"`)
 }
 
-/** Undefined when there is too much. */
-function valuesOf(payload: unknown): Values | undefined {
-  const words = new Set<string>()
-  const parts = new Map<number, Set<string>>()
-  let left = mostText
-  const add = (value: string) => {
-    for (const word of value.split(/[^\p{L}\p{N}]+/u)) if (word) words.add(word)
-    if (value.length < shortest) return
-    const length = Math.min(value.length, part)
-    const known = parts.get(length) ?? new Set()
-    parts.set(length, known)
-    for (let i = 0; i + length <= value.length; i++) known.add(value.slice(i, i + length))
-  }
-  for (const value of leavesOf(payload)) {
-    left -= value.length
-    if (left < 0) return undefined
-    add(lower(value.trim()))
-  }
-  return { words, parts }
-}
-
-/** Texts and numbers, however deep. A loop and no recursion: a payload may be nested deeper than the stack. */
-function* leavesOf(payload: unknown): Generator<string> {
-  const left = [payload]
-  const seen = new Set<object>()
-  while (left.length > 0) {
-    const value = left.pop()
-    if (typeof value === 'string') yield value
-    else if (typeof value === 'number' || typeof value === 'bigint') yield String(value)
-    else if (typeof value === 'object' && value !== null && !seen.has(value)) {
-      seen.add(value)
-      for (const child of Object.values(value)) left.push(child)
-    }
+/** Never throws: it runs while a failure is recorded, with any value that code can throw. */
+function hide(sought: readonly Sought[], payload: unknown): string[] {
+  try {
+    const haystack = new Haystack(sought)
+    const isAll = hideValues(haystack, payload, mostText)
+    const texts = haystack.texts()
+    return isAll ? texts : texts.map((text, i) => (text !== '' && sought[i]?.kind === 'message' ? gone : text))
+  } catch {
+    return sought.map(() => gone)
   }
 }
 
-/** Of ASCII letters alone, so that every character stays where it is. */
-function lower(text: string): string {
-  return text.replaceAll(/[A-Z]+/g, (letters) => letters.toLowerCase())
-}
-
-/** A quote that is never closed reaches to the end. The one in "can't" is none. */
-function maskQuoted(text: string, mask: Uint8Array): void {
-  let quote = ''
-  for (let i = 0; i < text.length; i++) {
-    const char = text.charAt(i)
-    if (quote) {
-      if (char === quote && (quote !== "'" || !isLetter(text, i + 1))) quote = ''
-      else mask[i] = 1
-    } else if (char === '"' || char === '`' || (char === "'" && !isLetter(text, i - 1))) quote = char
-  }
-}
-
-function isLetter(text: string, at: number): boolean {
-  return /[\p{L}\p{N}]/u.test(text.charAt(at))
-}
-
-const wordEnd = /[\s()[\]{}<>,;:=!?|"'`]/
-
-function maskWords(text: string, mask: Uint8Array): void {
-  let from = 0
-  for (let i = 0; i <= text.length; i++) {
-    if (i < text.length && !wordEnd.test(text.charAt(i))) continue
-    const word = text.slice(from, i)
-    // The full stop of a sentence is no part of its last word.
-    const end = word.endsWith('.') ? i - 1 : i
-    if (word.length > longestWord || /[\p{N}@]/u.test(word)) mask.fill(1, from, end)
-    from = i + 1
-  }
-}
-
-function maskValues(text: string, mask: Uint8Array, { words, parts }: Values): void {
-  if (words.size === 0 && parts.size === 0) return
-  const sought = lower(text)
-  for (const { 0: word, index } of sought.matchAll(/[\p{L}\p{N}]+/gu))
-    if (words.has(word)) mask.fill(1, index, index + word.length)
-  for (const [length, known] of parts) {
-    for (let i = 0; i + length <= sought.length; i++)
-      if (known.has(sought.slice(i, i + length))) mask.fill(1, i, i + length)
-  }
-}
-
-function masked(text: string, mask: Uint8Array): string {
-  let out = ''
-  let from = 0
-  while (from < text.length) {
-    const isGone = mask[from] === 1
-    let to = from
-    while (to < text.length && (mask[to] === 1) === isGone) to++
-    out += isGone ? gone : text.slice(from, to)
-    from = to
-  }
-  return out
+/** An error for a log, without the payload's values: its type, code, message and stack. */
+export function redactError(error: unknown, payload: unknown): Error {
+  const { errorType, code, message, stack } = redactFailure(describeFailure(error, 'unknown', ''), payload)
+  const shown = Object.assign(new Error(message), code !== null && { code })
+  if (errorType !== 'Error') Object.defineProperty(shown, 'name', { value: errorType, configurable: true })
+  shown.stack = `${errorType}: ${message}${stack === null ? '' : `\n${stack}`}`
+  return shown
 }

@@ -1,10 +1,10 @@
 import type { DeadLetter } from './letter.ts'
 
-/** What is searched of a failure, and of each of its causes: what people see of an error. Not its stack, where every word occurs. */
+/** The searched fields of a failure and of each of its causes. The stack is excluded: it contains too many words. */
 export const searchedOfFailure = ['errorType', 'code', 'message'] as const
 export const searchedOfCause = ['errorType', 'message'] as const
 
-/** The texts of a letter in which `LetterFilter.text` is looked for; each by itself. */
+/** The texts of a letter that `LetterFilter.text` searches, each separately. */
 export function searchedTexts({ lane, event, attempts }: Pick<DeadLetter, 'lane' | 'event' | 'attempts'>): string[] {
   const texts: (string | null)[] = [lane, event.id, event.type]
   for (const { failure } of attempts) {
@@ -14,7 +14,7 @@ export function searchedTexts({ lane, event, attempts }: Pick<DeadLetter, 'lane'
   return texts.filter((text) => text !== null)
 }
 
-/** Whether a letter has a text, whatever the case of its ASCII letters: that is what all databases agree on. */
+/** Whether a letter contains a text. Only the case of ASCII letters is ignored, because all databases support that. */
 export function hasText(letter: Pick<DeadLetter, 'lane' | 'event' | 'attempts'>, text: string): boolean {
   const wanted = lowerAscii(text)
   return searchedTexts(letter).some((one) => lowerAscii(one).includes(wanted))

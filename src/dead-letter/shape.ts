@@ -1,16 +1,34 @@
 import type { Json } from '../event/json.ts'
 
-// A key that is a word of a program says what is there. One that is not (an address, a number) is often a value itself.
-const wordKey = /^[A-Za-z_][A-Za-z_-]{0,39}$/
+// A key that looks like an identifier is a field name. Any other key (an address, a number) is often a value.
+const wordKey = /^[A-Za-z_][A-Za-z_-]{0,39}\d{0,2}$/
 const mostKeys = 40
 const mostDepth = 12
 
+/** The key if it is safe to show, otherwise `…`. */
+export function keyShape(key: string): string {
+  return wordKey.test(key) && key !== '__proto__' ? key : '…'
+}
+
 /**
- * What a payload looks like: its keys, and the types of what they have, without a single value. `{ amount: 5, to: 'Ada' }` is
+ * The keys of a payload with the types of their values, without any value: `{ amount: 5, to: 'Ada' }` becomes
  * `{ amount: 'number', to: 'string' }`. A list shows each kind of item once.
  */
 export function shapeOf(value: unknown): Json {
   return shape(value, 0)
+}
+
+/** A path of `diffJson` without keys that can be values: `totals["ada@example.com"].amount` becomes `totals[…].amount`. */
+export function shapePath(path: string): string {
+  return path
+    .replaceAll(/\["(?:[^"\\]|\\.)*"\]/g, '[…]')
+    .split('.')
+    .map((part) => {
+      const at = part.indexOf('[')
+      const key = at === -1 ? part : part.slice(0, at)
+      return key === '' || wordKey.test(key) ? part : `…${at === -1 ? '' : part.slice(at)}`
+    })
+    .join('.')
 }
 
 function shape(value: unknown, depth: number): Json {
@@ -33,8 +51,8 @@ function listShape(list: readonly unknown[], depth: number): Json {
 function objectShape(object: object, depth: number): Json {
   const shown = new Map<string, Json>()
   for (const [key, child] of Object.entries(object)) {
-    const name = wordKey.test(key) && key !== '__proto__' ? key : '…'
-    // Many keys that are values are told as one.
+    const name = keyShape(key)
+    // All hidden keys are shown as one.
     if (!shown.has(name)) shown.set(name, shown.size < mostKeys ? shape(child, depth) : '…')
     if (shown.size > mostKeys) break
   }

@@ -16,15 +16,15 @@ export interface AttendanceParts {
 }
 
 /**
- * Says at intervals that this process is there, hears what the others do, and hands that to the runners. The leases are not
- * renewed here but by the workers themselves: a process whose work hangs must lose them, however well this loop goes on.
+ * Sends the heartbeat of this process, reads what other processes do, and passes that to the runners. It does not renew leases; the
+ * workers do. A process whose work hangs must lose its leases even if this loop still runs.
  */
 export class Attendance {
   readonly #parts: AttendanceParts
   readonly #nap: Nap
   readonly #backoff: Nap
   readonly #stopping = new AbortController()
-  /** Callers of `heard`, in the order in which they asked. */
+  /** Callers of `heard`, in call order. */
   readonly #waiting: (() => void)[] = []
   #isFailing = false
   #isOver = false
@@ -35,14 +35,14 @@ export class Attendance {
     this.#backoff = new Nap(parts.runtime.timers)
   }
 
-  /** Looks now rather than at the next beat. */
+  /** Reads the store now instead of at the next beat. */
   look(): void {
     this.#nap.wake()
   }
 
   /**
-   * Resolves when the runners have been told what the store had at some moment after this call: who owns what, what is paused, what
-   * redrives want. Until then they may answer with what was true before an operator's act. Resolves also when it stops.
+   * Resolves when the runners know the state of the store (owners, pauses, redrives) as of some moment after this call. Until then they
+   * may answer with the state before an operator's act. Also resolves when the loop stops.
    */
   async heard(): Promise<void> {
     if (this.#isOver) return
@@ -58,10 +58,10 @@ export class Attendance {
     this.#backoff.wake()
   }
 
-  /** Resolves when it was stopped. Never rejects. `unregistered` are those whose registration the store could not take yet. */
+  /** Resolves when it is stopped. Never rejects. `unregistered` are the runners that the store could not register yet. */
   async run(unregistered: readonly Runner[]): Promise<void> {
     const { store, logger } = this.#parts
-    // A store that calls is there, whatever it was before.
+    // A notification proves that the store is reachable again.
     const forget = store.subscriptions.onRelease(() => {
       this.look()
       this.#backoff.wake()
@@ -71,7 +71,7 @@ export class Attendance {
       for (const runner of this.#parts.runners) if (!waiting.has(runner)) runner.start()
       await Promise.all([this.#beat(), ...unregistered.map((runner) => this.#register(runner))])
     } catch (error) {
-      logger.error({ error }, 'this process is not attending any more')
+      logger.error({ error }, 'the heartbeat of this process stopped')
     } finally {
       forget()
       this.#isOver = true
@@ -84,8 +84,8 @@ export class Attendance {
     try {
       await store.subscriptions.leave(settings.owner)
     } catch (error) {
-      // It is missed soon enough.
-      logger.warn({ error }, 'this process could not take its leave')
+      // Other processes notice when the lease runs out.
+      logger.warn({ error }, 'this process could not be deregistered; its leases run out')
     }
   }
 
@@ -104,7 +104,7 @@ export class Attendance {
     const { store, settings } = this.#parts
     const { owner, leaseMs, beatMs } = settings
     while (!this.#stopping.signal.aborted) {
-      // Those who ask from here on need an answer to a later question.
+      // Later callers need a later read.
       const asked = this.#waiting.length
       const attending = this.#parts.runners.filter((runner) => runner.isRunning)
       const subscriptions = attending.map(({ subscription }) => subscription.name)
@@ -145,7 +145,7 @@ export class Attendance {
             continue
           const { name: subscription } = runner.subscription
           if (attempts === 1)
-            logger.warn({ subscription, error }, 'the subscription is blocked; it waits and tries again')
+            logger.warn({ subscription, error }, 'the store failed; the subscription is blocked and retries')
           emitter.emit('store.failed', { subscription, error, attempt: attempts, retryInMs: waitMs })
         }
       },

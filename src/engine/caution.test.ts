@@ -10,13 +10,14 @@ function cautious(trials: readonly Trial[], { isInherited = true, suspects = 2 }
     state: { trials } as unknown as PartitionState,
     isInherited,
     settings: { instance: 'me' },
+    subscription: { name: 'sums' },
     solitude,
     wake: () => void calls.woken++,
   }
-  return { caution: new Caution(parts, 3, suspects), solitude, calls }
+  return { caution: new Caution(parts, 4, suspects), solitude, calls }
 }
 
-const trial = (position: number, instance = 'dead') => ({ position, instance })
+const trial = (position: number, instance = position === 0 ? 'watched' : 'dead') => ({ position, instance })
 const stranger = { wake: () => undefined }
 
 describe('where nobody died', () => {
@@ -69,7 +70,7 @@ describe('after a death', () => {
     second.committed({ trial: trial(5, 'me') })
     second.committed({ endedTrials: [5] })
     expect(second.isOnTrial).toBe(false)
-    const { caution: third } = cautious([trial(0), trial(5)], { suspects: 9 })
+    const { caution: third } = cautious([trial(0), trial(5), trial(5, 'second')], { suspects: 9 })
     // It is to blame, and not tried.
     expect([third.trialOf(5), third.isOnTrial]).toEqual([undefined, false])
   })
@@ -169,7 +170,7 @@ describe('after deaths over what was recorded', () => {
   })
 
   it('refuses the one that is to blame, and no other, until it has that outcome', () => {
-    const { caution } = cautious([trial(0), trial(5)])
+    const { caution } = cautious([trial(0), trial(5), trial(5, 'second')])
     expect(caution.refusalOf(5)).toMatchObject({ code: 'EVENT_DEADLY' })
     expect(caution.refusalOf(6)).toBeUndefined()
     caution.blame(5)

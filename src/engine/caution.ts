@@ -7,24 +7,28 @@ export interface CautionParts {
   readonly state: PartitionState
   readonly isInherited: boolean
   readonly settings: { readonly instance: string }
+  readonly subscription: { readonly name: string }
   readonly solitude: Solitude
   readonly wake: () => void
 }
 
 /**
- * How carefully a projection goes on after a death. Whoever died had a page at hand, so as many events as that can have are suspects:
- * as a whole at first, and after another death each by itself. Who comes next may take fewer at a time, and letters first.
+ * How carefully a projection continues after a process died. The dead process had a page in progress, so as many events as a page can
+ * have are suspects: all together at first, and after another death one by one. The next owner may take smaller pages, and letters first.
  */
 export class Caution {
   readonly #suspicion: Suspicion
+  readonly #subscription: string
   readonly #solitude: Solitude
   readonly #asking: Asking
   #suspects: number
   #isBeside = false
-  /** The store was asked to have an event on trial, and has not said that it does. */
+  /** A trial was sent to the store and is not confirmed yet. */
   #isAsking = false
 
-  constructor({ state, isInherited, settings, solitude, wake }: CautionParts, maxDeaths: number, suspects: number) {
+  constructor(parts: CautionParts, maxDeaths: number, suspects: number) {
+    const { state, isInherited, settings, subscription, solitude, wake } = parts
+    this.#subscription = subscription.name
     this.#suspicion = new Suspicion(state.trials, isInherited, settings.instance, maxDeaths)
     this.#solitude = solitude
     this.#asking = { wake }
@@ -44,14 +48,14 @@ export class Caution {
     return this.#suspicion.mayHaveTrials
   }
 
-  /** Whether the user's code may run now, until `dismiss`. One that is still on trial after that stays alone. */
+  /** Whether the user's code may run now, until `dismiss`. An event that is still on trial afterwards stays alone. */
   admit(): boolean {
     if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
     this.#isBeside = this.#solitude.begin(this.#asking)
     return this.#isBeside
   }
 
-  /** The user's code runs no more. With `isNext` there is more to try, and where that is quick it goes on at once. */
+  /** The user's code has ended. With `isNext` there is more to try; if that is quick, it continues immediately. */
   dismiss(isNext = false): void {
     if (this.#isBeside) this.#solitude.end()
     this.#isBeside = false
@@ -60,53 +64,53 @@ export class Caution {
     else this.#solitude.leave(this.#asking)
   }
 
-  /** Whether the store has an event on trial, or may have. Until that is over a death would be laid at its door, so it is alone. */
+  /** Whether the store has, or may have, a trial. Until it ends, a death would be blamed on that event, so it runs alone. */
   get isOnTrial(): boolean {
     return this.#suspicion.trying !== undefined || this.#isAsking
   }
 
-  /** It is on trial no more, or never was. */
+  /** The trial has ended, or was never stored. */
   acquitted(): void {
     this.#isAsking = false
     this.#suspicion.acquitted()
   }
 
-  /** It does not go on, or not soon: nobody waits for it. */
+  /** It does not continue soon; others need not wait for it. */
   release(): void {
     this.dismiss()
     this.#solitude.leave(this.#asking)
   }
 
-  /** Why an event is not to be tried any more, if it isn't. */
+  /** The failure of an event that must not be tried again; undefined if it may. */
   refusalOf(position: number): Failure | undefined {
     const deaths = this.#suspicion.deathsOver(position)
-    return deaths === undefined ? undefined : deadly(deaths)
+    return deaths === undefined ? undefined : deadly(deaths, this.#subscription, position)
   }
 
-  /** What the store has of trials by now, before an event is refused. */
+  /** Takes the current trials of the store, before an event is refused. */
   recall(position: number, trials: readonly Trial[]): void {
     this.#suspicion.recall(position, trials)
   }
 
-  /** It has that refusal as its outcome. */
+  /** The refusal is committed as the outcome of the event. */
   blame(position: number): void {
     this.#suspicion.blame(position)
   }
 
-  /** What has to be in the store before an event, or the page that it begins, may be tried. */
+  /** The trial that must be stored before an event, or the page that starts with it, may be tried. */
   trialOf(position: number): Trial | undefined {
     const trial = this.#suspicion.trialOf(position)
     this.#isAsking = trial !== undefined && this.#suspicion.isAlone
     return trial
   }
 
-  /** The trials that are over with a commit that has the outcome of an event, or of so many that it begins. */
+  /** The trials that end with a commit of this event's outcome, or of `events` events that start with it. */
   endedWith(position: number, events = 1): readonly number[] {
     if (this.#suspicion.isOver) return []
     return this.#suspects > events ? this.#suspicion.over(position) : this.#suspicion.trials
   }
 
-  /** The trials that are there although nothing is left to be tried. */
+  /** Trials that are still stored although nothing is left to try. */
   get leftOver(): readonly number[] {
     return this.#suspicion.isOver || !this.#suspicion.hasTrials ? [] : this.#suspicion.trials
   }

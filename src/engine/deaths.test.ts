@@ -18,16 +18,19 @@ import {
   type Store,
   StoreError,
 } from '../index.ts'
+import { createIds } from '../event/identity.ts'
+import { isIn } from '../source/share.ts'
+import { deedOf } from '../testing/contracts/fixtures.ts'
 
 describe('an event that kills its process', () => {
-  it('is parked after three deaths, and none of its neighbours is', async () => {
+  it('is parked after four deaths, and none of its neighbours is', async () => {
     await using world = await createWorld()
     await fill(world, ['a', 'bad', 'b', 'c'], 5)
     const { untilOneLives, callsOf } = livesOf(world, ({ key, amount }, life) =>
       key === 'bad' && amount === 3 ? die(life) : undefined,
     )
     const { engine, deaths } = await untilOneLives()
-    expect(deaths).toBe(3)
+    expect(deaths).toBe(4)
     expect((await heldOf(engine, 'notify')).map(({ lane, sequence, status }) => [lane, sequence, status])).toEqual([
       ['bad', 3, 'parked'],
       ['bad', 4, 'queued'],
@@ -37,7 +40,7 @@ describe('an event that kills its process', () => {
       { class: 'permanent', rule: 'crash', code: 'EVENT_DEADLY' },
     ])
     expect(await countsOf(engine, 'notify')).toMatchObject({ applied: 17, held: 3 })
-    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
+    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(4)
     expect(await engine.verify('notify')).toMatchObject({ ok: true })
   })
 
@@ -53,18 +56,18 @@ describe('an event that kills its process', () => {
       await world.runtime.advance(leaseMs)
       const before = await epoch()
       // Who is told to wait tries nothing.
-      await world.store.subscriptions.pause('notify', { at: 0, reason: 'a look' })
+      await world.store.subscriptions.pause('notify', { at: 0, reason: 'a look' }, deedOf('pause'))
       const visitor = begin()
       await visitor.engine.start()
       await world.runtime.advance(leaseMs)
       await visitor.engine.stop()
-      await world.store.subscriptions.resume('notify')
+      await world.store.subscriptions.resume('notify', deedOf('resume'))
       expect(visitor.isDead).toBe(false)
       expect(await epoch()).toBeGreaterThan(before)
       expect(deaths).toBeLessThan(6)
     }
-    expect(deaths).toBe(3)
-    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(3)
+    expect(deaths).toBe(4)
+    expect(callsOf('bad').filter((amount) => amount === 3)).toHaveLength(4)
   })
 })
 
@@ -85,7 +88,7 @@ describe('an event that kills its process, and has to wait for its breaker each 
       expect(deaths).toBeLessThan(6)
       await breaker.isolate('a test', 'it waits')
     }
-    expect(callsOf('bad').filter((amount) => amount === deadly)).toHaveLength(3)
+    expect(callsOf('bad').filter((amount) => amount === deadly)).toHaveLength(4)
     const [parked] = await heldOf(lives.at(-1)?.life.engine as Engine, 'notify')
     expect([parked?.lane, parked?.sequence, parked?.status]).toEqual(['bad', deadly, 'parked'])
   })
@@ -137,7 +140,7 @@ describe('an event that kills its process, seen from elsewhere in it', () => {
       await life.engine.start()
       await world.runtime.advance(leaseMs + 30_000)
       if (life.isDead && deaths < 6) continue
-      expect(deaths).toBe(3)
+      expect(deaths).toBe(4)
       expect((await heldOf(life.engine, 'archive')).map(({ event }) => [event.key, event.version])).toEqual([])
       expect(
         (await heldOf(life.engine, 'notify')).map(({ event, status }) => [event.key, event.version, status]),
@@ -158,18 +161,15 @@ describe('after deaths that were nobody’s fault', () => {
     await log.append('a', [credited(1)])
     const { subscriptions } = world.store
     const did: string[] = []
-    let own: string | undefined
+    const random = { u32: () => 7 }
+    const own = createIds(world.runtime.clock, random)()
     const store: Store = {
       ...world.store,
       subscriptions: {
         ...subscriptions,
-        claim: (request) => {
-          own = request.owner.replace('engine-', '')
-          return subscriptions.claim(request)
-        },
         load: async (...whose) => {
           const state = await subscriptions.load(...whose)
-          const left = did.includes('acquitted') ? [] : [{ position: 1, instance: own as string }]
+          const left = did.includes('acquitted') ? [] : [{ position: 1, instance: own }]
           return state && { ...state, trials: [...state.trials, ...left] }
         },
         acquit: async (...whose) => {
@@ -178,7 +178,7 @@ describe('after deaths that were nobody’s fault', () => {
         },
       },
     }
-    const { live } = livesOf(world, () => did.push('called'), plain, { store })
+    const { live } = livesOf(world, () => did.push('called'), plain, { store, random })
     await live(1_000)
     expect(did).toEqual(['acquitted', 'called'])
   })
@@ -343,7 +343,8 @@ describe('two partitions of a process that each have an event to blame', () => {
   it('do not ask the store about them without end', async () => {
     await using world = await createWorld()
     const keys = Array.from({ length: 8 }, (_, i) => `key-${i}`)
-    await fill(world, keys, 1)
+    const ofEach = [0, 1].flatMap((partition) => keys.find((key) => isIn({ partition, of: 2 }, key)) ?? [])
+    await fill(world, ofEach, 1)
     const { subscriptions } = world.store
     let [asked, at] = [0, 0]
     const begin = async (isDying: boolean) => {
@@ -371,18 +372,19 @@ describe('two partitions of a process that each have an event to blame', () => {
       await life.engine.start()
       return life
     }
-    // Two processes, with one partition each, die over what they try: before, on record, and each over an event alone.
-    for (let deaths = 0; deaths < 3; deaths++) {
+    // Two processes, with one partition each, die over what they try: before, on record, and each twice over an event alone, soon after it began.
+    for (let deaths = 0; deaths < 4; deaths++) {
       const pair = [await begin(true), await begin(true)]
-      await world.runtime.advance(3 * leaseMs)
+      // What one died over alone waits for half a lease.
+      await world.runtime.advance(deaths < 3 ? leaseMs + 1_000 : leaseMs + 6_000)
       for (const life of pair) life.die()
     }
     const trials = (await subscriptions.partitions('notify')).map((one) =>
       one.trials.map(({ position }) => position > 0),
     )
     expect(trials).toEqual([
-      [false, true],
-      [false, true],
+      [false, true, true],
+      [false, true, true],
     ])
     // Something that runs already when they are to be tried: both wait until it ends.
     const last = await begin(false)

@@ -85,7 +85,8 @@ describe('createEngine', () => {
       await engine.stop()
     }
     const owners = (asked['claim'] ?? []).map(([claim]) => (claim as { owner: string }).owner)
-    expect(owners).toEqual(['ada', expect.stringMatching(/^engine-./), expect.stringMatching(/^engine-./)])
+    const ofProcess = expect.stringContaining(`:${process.pid}`) as string
+    expect(owners).toEqual(['ada', ofProcess, ofProcess])
     expect(new Set(owners).size).toBe(3)
   })
 })
@@ -243,7 +244,7 @@ describe('a drain', () => {
     await run(world, engine, 100)
     const drained = engine.drain().catch((error: unknown) => error)
     if (how === 'is stopped') void engine.stop({ timeout: '1s' })
-    if (how === 'is paused') await engine.pause('notify', 'a test')
+    if (how === 'is paused') await world.operator().pause('notify', 'a test')
     if (how === 'fails') isClosed = true
     await world.runtime.advance(20_000)
     expect(await drained).toMatchObject({ code })
@@ -251,24 +252,6 @@ describe('a drain', () => {
 })
 
 describe('the other doors of an engine', () => {
-  it('want a reason for a pause', async () => {
-    await using world = await createWorld()
-    const engine = world.engine()
-    await world.settle(engine)
-    for (const reason of ['', '  ', undefined, 5] as string[])
-      await expect(engine.pause('balances', reason)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    expect((await engine.status()).subscriptions[0]?.stored?.pause).toBeUndefined()
-  })
-
-  it('say how much a reset begins anew', async () => {
-    await using world = await createWorld()
-    const log = createLog({ store: world.store, events: bank })
-    for (const key of ['a', 'b', 'c']) await log.append(key, [credited(1), credited(1)])
-    const engine = world.engine()
-    await world.settle(engine)
-    expect(await engine.reset('balances')).toEqual({ events: 6 })
-  })
-
   it('give letters from a position on, a hundred unless asked for more', async () => {
     await using world = await createWorld()
     const log = createLog({ store: world.store, events: bank })
@@ -287,11 +270,11 @@ describe('the other doors of an engine', () => {
 
   it('name what there is when asked for something else', async () => {
     await using world = await createWorld()
-    await expect(world.engine().resume('nobody')).rejects.toMatchObject({
+    await expect(world.engine().letters({ subscription: 'nobody' })).rejects.toMatchObject({
       code: 'SUBSCRIPTION_UNKNOWN',
-      hint: 'It has balances.',
+      hint: 'Known: balances.',
     })
-    await expect(world.engine([]).verify('nobody')).rejects.toMatchObject({ hint: 'It has none.' })
+    await expect(world.engine([]).verify('nobody')).rejects.toMatchObject({ hint: 'Known: none.' })
   })
 })
 

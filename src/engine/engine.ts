@@ -2,123 +2,127 @@ import type { BreakerState } from '../breaker/breaker.ts'
 import { createBreakers } from '../breaker/breakers.ts'
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterQuery } from '../dead-letter/letter-store.ts'
+import { letterQuery } from '../dead-letter/query.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
 import { createIds } from '../event/identity.ts'
 import type { Projection } from '../projection/projection.ts'
 import { type Reader, read } from '../projection/read.ts'
+import { checkDialect } from '../projection/sql-projection.ts'
 import { refuseOtherVersion } from '../rebuild/live.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions, checkStore } from '../runtime/options.ts'
 import type { Runtime, Watchdog } from '../runtime/ports.ts'
-import { systemChannel, systemRuntime } from '../runtime/system.ts'
+import { engineName, systemChannel, systemRuntime } from '../runtime/system.ts'
 import type { Store } from '../store.ts'
-import { emptierOf } from '../subscription/begin-anew.ts'
+import { type Announcement, onAnnouncement } from '../subscription/announce.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import { Attendance } from './attendance.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from './events.ts'
+import { refuseImported } from './imported.ts'
 import { Lookout } from './lookout.ts'
 import { Runner } from './runner.ts'
 import { Solitude } from './solitude.ts'
-import { type EngineStatus, readStatus } from './status.ts'
+import { type EngineStatus, engineStatus } from './status.ts'
 import { type Retention, Sweeper } from './sweeper.ts'
 import { Timetable } from './timetable.ts'
 import { type Verification, type VerifyOptions, verifySubscription } from './verify.ts'
 import type { WorkerSettings } from './worker.ts'
 
-export interface EngineOptions extends Partial<Runtime> {
-  readonly store: Store
-  /** Projections and handlers, or subscriptions made with `defineSubscription`. */
-  readonly subscriptions: readonly (Consumer | Subscription)[]
-  /** Who this process is in leases and in status; made up unless you say. */
+export interface EngineOptions<Dialect extends string = string> extends Partial<Runtime> {
+  readonly store: Store & { readonly dialect: Dialect }
+  /** Projections and handlers, or subscriptions made with `defineSubscription`. SQL projections must be written for the store. */
+  readonly subscriptions: readonly (Consumer<NoInfer<Dialect>> | Subscription<NoInfer<Dialect>>)[]
+  /** The name of this process in leases and status. Default: host and process id, such as `web-1:4182`, plus a number if the process has several engines. */
   readonly name?: string
-  /** How long a process that went silent keeps its partitions. '10s' unless you say otherwise. */
+  /** The lease time: a process that stops renewing its leases loses its partitions after this time. Default: '10s'. */
   readonly lease?: Duration
-  /** How often to look for events that nobody announced. '100ms' unless you say otherwise. */
+  /** How often to poll for events that no notification announced. Default: '100ms'. */
   readonly poll?: Duration
-  /** How often to look what other processes do, and what people ask for. '250ms' unless you say otherwise, and a third of the lease at the most. */
+  /** The heartbeat interval, at which this process also reads operators' acts. Default: '250ms'; at most a third of the lease. */
   readonly beat?: Duration
-  /** How much is taken at a time. 1,000 events and 4 MiB unless you say otherwise. */
+  /** The size of a page. Default: 1,000 events and 4 MiB. */
   readonly page?: { readonly events?: number; readonly bytes?: number }
-  /** How much memory the rows kept between pages may take. 32 MiB unless you say otherwise; 0 keeps none. */
+  /** The memory for rows that are cached between pages. Default: 32 MiB; 0 disables the cache. */
   readonly cacheBytes?: number
   /**
-   * How long letters are kept that the engine has resolved. '30d' unless you say otherwise; what a person has resolved, discarded or edited
-   * is kept in any case.
+   * How long letters are kept that the engine has resolved. Default: '30d'. Letters that an operator has resolved, discarded or edited are
+   * always kept.
    */
   readonly retention?: Duration | 'forever'
   readonly logger?: Logger
-  /** Is told what runs, for the case that it never ends: `startWatchdog()` of `holdfast/watchdog`. It is yours to stop. */
+  /** Reports code that blocks the thread: `startWatchdog()` of `holdfast/watchdog`. You must stop it yourself. */
   readonly watchdog?: Watchdog
   /**
-   * `'letters'`: claims partitions, works off what is held and what redrives want, and reads nothing from the sources. For a command that
-   * does this while no engine runs.
+   * `'letters'`: claims partitions and processes due lanes and redrives, but reads nothing from the sources. For a command that redrives
+   * while no engine runs.
    */
   readonly only?: 'letters'
+  /**
+   * Also runs on a store with imported letters, which `start` refuses otherwise (`STORE_IMPORTED`): handlers repeat the side effects that
+   * they had in the original store. Default: false.
+   */
+  readonly allowEffects?: boolean
 }
 
+/** The lifecycle of an engine, and reads. Operators' acts, such as a pause, are methods of `createOperator` and are audited. */
 export interface Engine extends AsyncDisposable {
   /**
-   * Makes in the store what the subscriptions need, and nothing else: for a step of a deployment that may change the schema,
-   * where the engines themselves may not.
+   * Creates the tables that the subscriptions need, and does nothing else: for a deployment step with the right to change the schema,
+   * if the engines do not have it.
    */
   prepare(): Promise<void>
-  /** Resolves when the subscriptions are set up and running. Rejects when a definition doesn't fit what is in the store. */
+  /** Resolves when the subscriptions are set up and running. Rejects if a definition doesn't match the stored one. */
   start(): Promise<void>
-  /** Finishes the pages at hand and hands the leases back; after the timeout ('10s') it gives up waiting. */
+  /** Finishes the work in progress and releases the leases. After the timeout (default: '10s') it stops by force. */
   stop(options?: { readonly timeout?: Duration }): Promise<{ readonly forced: boolean }>
   /**
-   * Resolves when everything that is in the sources now has its outcome, and everything that operators have asked for up to now is done.
-   * Waits as long as that takes. Rejects where only an operator can continue: when a subscription is paused, failed, or blocked by a parked
-   * event (`SUBSCRIPTION_PAUSED`, `SUBSCRIPTION_FAILED`, `SUBSCRIPTION_BLOCKED`). That an event blocks a partition is known of those that this
-   * process owns; for a blocked partition of another process it waits.
+   * Resolves when all events that are in the sources now have their outcome and all operators' acts up to now are done. It has no timeout.
+   * If a subscription needs an operator, because it is paused, failed or blocked by a parked event, `drain` drains the other subscriptions
+   * and then rejects with all that it could not drain (`SUBSCRIPTION_PAUSED`, `SUBSCRIPTION_FAILED`, `SUBSCRIPTION_BLOCKED`). It knows of
+   * blocked partitions only if this process owns them; for a blocked partition of another process it waits.
    */
   drain(options?: { readonly signal?: AbortSignal }): Promise<void>
-  /** Lasting, and for all processes, until somebody resumes it. */
-  pause(subscription: string, reason: string): Promise<void>
-  resume(subscription: string): Promise<void>
-  /**
-   * Empties a projection and begins it anew: its rows (or what the `reset` of its SQL empties), its checkpoints, its held lanes and
-   * their letters go in one transaction, and everything is applied again. Readers see it half-built meanwhile, for as long as it takes
-   * to apply `events` again; `rebuild` does the same beside the live one. A rebuild that is under way is dropped.
-   */
-  reset(subscription: string): Promise<{ readonly events: number }>
+  /** The result of `Operator.status`, plus the state of this process. */
   status(): Promise<EngineStatus>
-  /** Recomputes every outcome and every row from the log and compares. */
+  /** Replays the log and compares every outcome and row with the store. */
   verify(subscription: string, options?: VerifyOptions): Promise<Verification>
   letters(query: LetterQuery): Promise<readonly DeadLetter[]>
   read<Row, Columns>(projection: Projection<Row, Columns>): Reader<Row, Columns>
-  /** Returns what ends the listening. */
+  /** Returns a function that removes the listener. */
   on<Name extends EngineEventName>(name: Name, listener: Listener<Name>): () => void
 }
 
-const optionNames = [
-  'store',
-  'subscriptions',
-  'name',
-  'lease',
-  'poll',
-  'beat',
-  'page',
-  'cacheBytes',
-  'retention',
-  'logger',
-  'watchdog',
-  'only',
-  'clock',
-  'timers',
-  'random',
-]
+/** The type ensures that the list is complete. `defineConfig` uses it too. */
+const optionNames: Record<keyof EngineOptions, true> = {
+  store: true,
+  subscriptions: true,
+  name: true,
+  lease: true,
+  poll: true,
+  beat: true,
+  page: true,
+  cacheBytes: true,
+  retention: true,
+  logger: true,
+  watchdog: true,
+  only: true,
+  allowEffects: true,
+  clock: true,
+  timers: true,
+  random: true,
+}
+export const engineOptionNames: readonly string[] = Object.keys(optionNames)
 
 /**
  *     new ──start──► running ──stop──► stopped
  *
- * An engine runs once: to run again, make a new one.
+ * An engine runs once. To run again, create a new one.
  */
-export function createEngine(options: EngineOptions): Engine {
-  checkOptions(options, 'createEngine', optionNames)
+export function createEngine<const Dialect extends string>(options: EngineOptions<Dialect>): Engine {
+  checkOptions(options, 'createEngine', engineOptionNames)
   checkStore(options.store, 'createEngine')
   if (!Array.isArray(options.subscriptions))
-    throw new HoldfastError('OPTION_INVALID', 'createEngine needs a list of subscriptions.')
+    throw new HoldfastError('OPTION_INVALID', 'createEngine: subscriptions must be an array.')
   const { store, logger = warningLogger, watchdog } = options
   const runtime: Runtime = { ...systemRuntime, ...definedParts(options) }
   const settings = readSettings(options, runtime)
@@ -129,18 +133,36 @@ export function createEngine(options: EngineOptions): Engine {
     processId: settings.instance,
     onChange: (name, _from, to) => tellBreaker(emitter, name, to),
     onStoreError: (breaker, error) =>
-      logger.warn({ breaker, error }, 'a breaker works by itself: the store can not be used'),
+      logger.warn({ breaker, error }, 'the store cannot be used; the breaker uses only the state of this process'),
   })
   const solitude = new Solitude(runtime.clock)
+  let isChecked = false
+  const checkImported = async () => {
+    if (!isChecked) await refuseImported(store)
+    isChecked = true
+  }
   const runners = new Map<string, Runner>()
   for (const declared of options.subscriptions) {
     const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
     if (runners.has(subscription.name))
-      throw new HoldfastError('OPTION_INVALID', `Two subscriptions are called ${subscription.name}.`)
+      throw new HoldfastError('OPTION_INVALID', `Two subscriptions have the name ${subscription.name}.`)
+    if (subscription.consumer.kind === 'sql') checkDialect(subscription.consumer, store)
     const look = () => attendance.look()
     runners.set(
       subscription.name,
-      new Runner({ store, subscription, runtime, settings, emitter, logger, breakers, solitude, watchdog, look }),
+      new Runner({
+        store,
+        subscription,
+        runtime,
+        settings,
+        emitter,
+        logger,
+        breakers,
+        solitude,
+        watchdog,
+        refuseImported: checkImported,
+        look,
+      }),
     )
   }
   const all = [...runners.values()]
@@ -150,50 +172,26 @@ export function createEngine(options: EngineOptions): Engine {
   const retention = retentionOf(options, all)
   const sweeper = retention || all.some(remembers) ? new Sweeper(store, retention, runtime, logger) : undefined
   let running: Promise<unknown> | undefined
+  let deafen: (() => void) | undefined
   let phase: 'new' | 'starting' | 'running' | 'stopped' = 'new'
 
   return {
     prepare: async () => {
-      for (const runner of all) await runner.register()
+      for (const runner of all) await runner.register({ isToRun: false })
     },
     start,
     stop,
     drain,
-    pause: async (name, reason) => {
-      const runner = runnerOf(name)
-      if (typeof reason !== 'string' || reason.trim() === '') {
-        throw new HoldfastError('OPTION_INVALID', 'A pause needs a reason.', {
-          hint: 'Say why, for whoever finds it paused.',
-        })
-      }
-      const pause = { reason, at: runtime.clock.now() }
-      await store.subscriptions.pause(name, pause)
-      runner.setPause(pause)
-    },
-    resume: async (name) => {
-      const runner = runnerOf(name)
-      await store.subscriptions.resume(name)
-      runner.setPause(undefined)
-    },
-    reset: async (name) => {
-      const { subscription } = runnerOf(name)
-      const empty = emptierOf(subscription)
-      await refuseOtherVersion(store, subscription)
-      await store.subscriptions.reset(name, empty)
-      attendance.look()
-      return { events: await eventsBehind(name) }
-    },
-    status: () => readStatus(store, all, runtime.clock),
+    status: () => engineStatus(store, all, runtime.clock),
     verify: async (name, verifying) => {
       const { subscription } = runnerOf(name)
       await refuseOtherVersion(store, subscription)
       return verifySubscription(store, subscription, runtime, verifying)
     },
     letters: async (query) => {
-      const { subscription, after = 0, limit = 100 } = query
-      runnerOf(subscription)
-      if (!Number.isSafeInteger(after)) throw new HoldfastError('OPTION_INVALID', `after is ${after}; give a position.`)
-      return store.letters.list({ ...query, after, limit: positive(limit, 'limit') })
+      const checked = letterQuery(query)
+      runnerOf(checked.subscription)
+      return store.letters.list(checked)
     },
     read: (projection) => read(store, projection),
     on: (name, listener) => emitter.on(name, listener),
@@ -204,13 +202,17 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function start(): Promise<void> {
     if (phase !== 'new') {
-      const message = phase === 'stopped' ? 'This engine was stopped.' : 'This engine is running already.'
-      throw new HoldfastError('ENGINE_STATE', message, { hint: 'An engine runs once: make a new one.' })
+      const message = phase === 'stopped' ? 'This engine was stopped.' : 'This engine is already running.'
+      throw new HoldfastError('ENGINE_STATE', message, { hint: 'An engine runs once: create a new one.' })
     }
     if (namesOn(store).has(settings.owner)) {
-      throw new HoldfastError('OPTION_INVALID', `An engine called ${settings.owner} runs on this store already.`, {
-        hint: 'Give each its own name, or none.',
-      })
+      throw new HoldfastError(
+        'OPTION_INVALID',
+        `An engine with the name ${settings.owner} already runs on this store.`,
+        {
+          hint: 'Give each engine its own name, or omit the name.',
+        },
+      )
     }
     phase = 'starting'
     const unregistered: Runner[] = []
@@ -222,38 +224,50 @@ export function createEngine(options: EngineOptions): Engine {
     }
     phase = phase === 'starting' ? 'running' : phase
     if (phase === 'running') namesOn(store).add(settings.owner)
-    if (phase === 'running') running = run(unregistered)
+    if (phase === 'running') {
+      deafen = onAnnouncement(store, heed)
+      running = run(unregistered)
+    }
   }
 
-  /** Resolves when all of it was stopped. */
+  /** Resolves when all loops are stopped. */
   function run(unregistered: readonly Runner[]): Promise<unknown> {
     const isReading = settings.only !== 'letters'
     const beside = isReading ? [lookout.run(), timetable.run(), sweeper?.run()] : []
     return Promise.all([attendance.run(unregistered), ...beside])
   }
 
-  async function eventsBehind(name: string): Promise<number> {
-    const states = await store.subscriptions.partitions(name)
-    const lags = await Promise.all(
-      states.map(({ partition, checkpoint }) => store.log.lag(checkpoint.start, { partition, of: states.length })),
-    )
-    return lags.reduce((sum, { events }) => sum + events, 0)
+  /** An operator's act in this process takes effect here before the act returns. */
+  function heed(announcement: Announcement): void {
+    const runner = runners.get(announcement.subscription)
+    if (!runner) return
+    switch (announcement.act) {
+      case 'pause':
+        return runner.setPause(announcement.pause)
+      case 'resume':
+        return runner.setPause(undefined)
+      case 'reset':
+        return attendance.look()
+      default:
+        announcement satisfies never
+    }
   }
 
-  /** False when the store or the source could not be asked; it will be asked again. */
+  /** False if the store or the source failed; the caller retries. */
   async function register(runner: Runner): Promise<boolean> {
     try {
       await runner.register()
       return true
     } catch (error) {
       if (!(error instanceof HoldfastError)) return false
-      if (error instanceof StoreError && error.code !== 'STORE_REFUSED') return false
+      if (error instanceof StoreError && !isOwnMistake(error)) return false
       throw error
     }
   }
 
   async function stop({ timeout = '10s' }: { readonly timeout?: Duration } = {}): Promise<{ forced: boolean }> {
     phase = 'stopped'
+    deafen?.()
     attendance.stop()
     lookout.stop()
     timetable.stop()
@@ -283,33 +297,42 @@ export function createEngine(options: EngineOptions): Engine {
 
   async function drain({ signal }: { readonly signal?: AbortSignal } = {}): Promise<void> {
     if (signal !== undefined && !(signal instanceof AbortSignal))
-      throw new HoldfastError('OPTION_INVALID', 'signal is no AbortSignal.')
+      throw new HoldfastError('OPTION_INVALID', 'signal must be an AbortSignal.')
     if (phase !== 'running')
       throw new HoldfastError('ENGINE_STATE', 'Only a running engine can be drained.', { hint: 'Call start() first.' })
     const isReading = settings.only !== 'letters'
     const heard = attendance.heard()
-    await Promise.all(all.map((runner) => reachHead(runner, heard, isReading, signal)))
+    const ends = await Promise.allSettled(all.map((runner) => reachHead(runner, heard, isReading, signal)))
+    const errors = ends.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : []))
+    if (errors.length === 0) return
+    signal?.throwIfAborted()
+    throw undrained(errors)
   }
 
   function runnerOf(name: string): Runner {
     const runner = runners.get(name)
     if (runner) return runner
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `This engine has no subscription ${JSON.stringify(name)}.`, {
-      hint: `It has ${[...runners.keys()].join(', ') || 'none'}.`,
+      hint: `Known: ${[...runners.keys()].join(', ') || 'none'}.`,
     })
   }
 }
 
+/** Whether a store error lasts until the user changes something. `start` rejects with such an error immediately. */
+function isOwnMistake({ code }: StoreError): boolean {
+  return code === 'STORE_REFUSED' || code === 'STORE_MISCONFIGURED'
+}
+
 const names = new WeakMap<object, Set<string>>()
 
-/** Who runs on a store. Two of one name would take their partitions from each other for ever. */
+/** The names of the engines on a store. Two engines with one name would keep taking partitions from each other. */
 function namesOn({ subscriptions }: Store): Set<string> {
   const known = names.get(subscriptions) ?? new Set()
   names.set(subscriptions, known)
   return known
 }
 
-/** `heard`: from then on the runner knows what operators did before the call, such as a reset or a resume. */
+/** `heard`: resolves when the runner knows of operators' acts before the call, such as a reset or a resume. */
 async function reachHead(
   runner: Runner,
   heard: Promise<void>,
@@ -333,7 +356,7 @@ async function reachHead(
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_FAILED', 'it failed', state.error)))
       else if (hasHeard && pause)
         end(() => reject(cannotDrain(runner, 'SUBSCRIPTION_PAUSED', `it is paused: ${pause.reason}`)))
-      // It says by itself which event that is, and what to do.
+      // The error names the event and the next step.
       else if (stuck) end(() => reject(stuck))
       else if (state.state === 'stopped') end(() => reject(cannotDrain(runner, 'ENGINE_STATE', 'it was stopped')))
     }
@@ -348,6 +371,14 @@ async function reachHead(
     runner.wake()
     look()
   })
+}
+
+/** A single error is thrown as it is. Several are combined under the code of the first. */
+function undrained(errors: readonly unknown[]): unknown {
+  const [first] = errors
+  if (errors.length === 1 || !(first instanceof HoldfastError)) return first
+  const told = errors.map((error) => (error instanceof Error ? error.message : String(error)))
+  return new HoldfastError(first.code, told.join(' '), { cause: new AggregateError(errors) })
 }
 
 function cannotDrain(
@@ -369,7 +400,7 @@ function retentionOf({ retention = '30d' }: EngineOptions, all: readonly Runner[
   return { keptMs, subscriptions: all.map(({ subscription }) => subscription.name) }
 }
 
-/** Whether a subscription leaves marks in the store whose time can be over. */
+/** Whether a subscription has inbox marks that expire. */
 function remembers({ subscription: { consumer } }: Runner): boolean {
   return consumer.kind === 'handler' && consumer.dedupe?.store === 'store' && Number.isFinite(consumer.dedupe.windowMs)
 }
@@ -394,15 +425,30 @@ function definedParts({ clock, timers, random }: Partial<Runtime>): Partial<Runt
 }
 
 function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings {
-  const { name, lease = '10s', poll = '100ms', beat = '250ms', page = {}, cacheBytes = 33_554_432, only } = options
+  const {
+    name,
+    lease = '10s',
+    poll = '100ms',
+    beat = '250ms',
+    page = {},
+    cacheBytes = 33_554_432,
+    only,
+    allowEffects = false,
+  } = options
   checkOptions(page, 'page', ['events', 'bytes'])
   if (name !== undefined && (typeof name !== 'string' || name === ''))
-    throw new HoldfastError('OPTION_INVALID', 'name is no text.')
+    throw new HoldfastError('OPTION_INVALID', 'name must be a string.')
   if (only !== undefined && only !== 'letters')
-    throw new HoldfastError('OPTION_INVALID', `only is ${JSON.stringify(only)}.`, { hint: "It can be 'letters'." })
+    throw new HoldfastError('OPTION_INVALID', `only is ${JSON.stringify(only)}.`, {
+      hint: "The only value is 'letters'.",
+    })
+  if (typeof allowEffects !== 'boolean')
+    throw new HoldfastError('OPTION_INVALID', `allowEffects is ${String(allowEffects)}.`, {
+      hint: 'Give true or false.',
+    })
   const instance = createIds(runtime.clock, runtime.random)()
   return {
-    owner: name ?? `engine-${instance}`,
+    owner: name ?? engineName(),
     instance,
     leaseMs: positive(toMs(lease, 'lease'), 'lease'),
     pollMs: positive(toMs(poll, 'poll'), 'poll'),
@@ -411,10 +457,11 @@ function readSettings(options: EngineOptions, runtime: Runtime): WorkerSettings 
     pageBytes: positive(page.bytes ?? 4_194_304, 'page.bytes'),
     cacheBytes: cacheBytes === 0 ? 0 : positive(cacheBytes, 'cacheBytes'),
     only,
+    allowEffects,
   }
 }
 
 function positive(value: number, what: string): number {
   if (Number.isSafeInteger(value) && value >= 1) return value
-  throw new HoldfastError('OPTION_INVALID', `${what} is ${value}; it must be a whole number from 1.`)
+  throw new HoldfastError('OPTION_INVALID', `${what} must be a whole number, 1 or larger, got ${value}.`)
 }

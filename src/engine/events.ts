@@ -5,7 +5,7 @@ import type { Counts } from '../subscription/checkpoint.ts'
 import type { StandstillReason } from './handling/flow.ts'
 import type { SubscriptionState } from './state.ts'
 
-/** What every trace of an event tells. Never what is in it. */
+/** The fields of every event trace. They never contain the payload. */
 export interface Traced {
   readonly subscription: string
   readonly partition: number
@@ -18,24 +18,25 @@ export interface Traced {
 }
 
 /**
- * Everything an engine tells about itself. `engine.on(name, listener)` types the listener from here; the same is published on the channel
- * `holdfast:<name>` of `node:diagnostics_channel`.
+ * All notifications of an engine. `engine.on(name, listener)` takes the type of the listener from here. Each one is also published on the
+ * channel `holdfast:<name>` of `node:diagnostics_channel`. A failure comes without the values of its event, because listeners turn it into
+ * spans, metrics and log lines. A handler's `onError` gets the original error.
  */
 export interface EngineEvents {
-  /** A subscription went from one state to another. */
+  /** A subscription changed its state. */
   'subscription.state': {
     readonly subscription: string
     readonly from: SubscriptionState
     readonly to: SubscriptionState
   }
-  /** This process owns a partition now. */
+  /** This process now owns a partition. */
   'partition.claimed': {
     readonly subscription: string
     readonly partition: number
     readonly epoch: number
     readonly position: number
   }
-  /** Found at a commit or at a renewal: another process owns the partition. Nothing was written. */
+  /** A commit or a renewal found that another process owns the partition. Nothing was written. */
   'partition.fenced': {
     readonly subscription: string
     readonly partition: number
@@ -43,7 +44,7 @@ export interface EngineEvents {
     readonly newEpoch: number | undefined
     readonly owner: string | undefined
   }
-  /** The outcome of these events, and the checkpoint behind them, is in the store. */
+  /** The outcomes of these events and the new checkpoint are committed. */
   'page.committed': {
     readonly subscription: string
     readonly partition: number
@@ -52,7 +53,7 @@ export interface EngineEvents {
     readonly counts: Counts
     readonly durationMs: number
   }
-  /** A lane is held from this event on. The others go on. */
+  /** A lane is held from this event on. Other lanes are not affected. */
   'lane.held': {
     readonly subscription: string
     readonly lane: string
@@ -62,39 +63,39 @@ export interface EngineEvents {
     readonly position: number
     readonly failure: Failure | undefined
   }
-  /** Everything that was held in a lane is applied; it flows again. */
+  /** All letters of a lane are processed; the lane is no longer held. */
   'lane.released': { readonly subscription: string; readonly lane: string }
-  /** A redrive came further with a lane: so many of its letters came to an end, and where it stands now. */
+  /** Progress of a redrive in a lane: the number of letters processed, and the state of the lane. */
   'lane.redriven': { readonly subscription: string; readonly lane: string } & Pick<
     RedriveProgress,
     'redrive' | 'letters' | 'state'
   >
-  /** The first event, in this process, of a type that the catalog doesn't know. */
+  /** The first event in this process of a type that the catalog doesn't have. */
   'event.unknown': {
     readonly subscription: string
     readonly type: string
     readonly eventId: string
     readonly position: number
   }
-  /** An attempt at an event begins. `attempt` is 1 at first. */
+  /** An attempt at an event starts. The first `attempt` is 1. */
   'handler.started': Traced & { readonly attempt: number }
   'handler.completed': Traced & { readonly attempt: number; readonly durationMs: number }
   'handler.failed': Traced & { readonly attempt: number; readonly durationMs: number; readonly failure: Failure }
-  /** It was not tried, or not any more: a duplicate, or what its policy passes over. */
+  /** The event was skipped: it is a duplicate, or its policy skips it. */
   'handler.skipped': Traced & {
     readonly reason: string
-    /** Of a duplicate: what the handler gave the first time, in JSON; null where that was not kept. */
+    /** For a duplicate: the JSON of the handler's first result; null if it was not stored. */
     readonly result: string | null | undefined
   }
-  /** That an event was handled is in the store. */
+  /** The outcome of a handled event is committed. */
   'message.acked': Traced
-  /** It will be tried again. */
+  /** The attempt failed. The next one starts in `retryInMs`. */
   'message.nacked': Traced & { readonly failure: Failure; readonly retryInMs: number }
-  /** It is parked until a person lets it go. */
+  /** The event is parked until an operator redrives, discards or resolves it. */
   'message.dlq': Traced & { readonly failure: Failure }
-  /** A person paused it, in any process. */
+  /** An operator paused the subscription, in any process. */
   'subscription.paused': { readonly subscription: string; readonly reason: string }
-  /** A partition stands still: several lanes fail alike, or its policy or its breaker says so. It tries one event from time to time. */
+  /** A partition is blocked: several lanes fail alike, or its policy or breaker blocks it. It tries one event from time to time. */
   'subscription.blocked': {
     readonly subscription: string
     readonly partition: number
@@ -102,11 +103,11 @@ export interface EngineEvents {
     readonly failure: Failure | undefined
   }
   'subscription.resumed': { readonly subscription: string; readonly partition: number | undefined }
-  /** In whichever process: they share their breakers. */
+  /** A breaker opened, in any process: processes share breakers. */
   'breaker.opened': { readonly breaker: string; readonly retryAt: number }
   'breaker.half_open': { readonly breaker: string }
   'breaker.closed': { readonly breaker: string }
-  /** The store could not be used. The subscription waits and tries again. */
+  /** The store failed. The subscription waits and retries. */
   'store.failed': {
     readonly subscription: string
     readonly error: unknown
@@ -118,21 +119,28 @@ export interface EngineEvents {
 export type EngineEventName = keyof EngineEvents
 export type Listener<Name extends EngineEventName> = (event: EngineEvents[Name]) => void
 
-/** Where the engine's log lines go. pino fits. */
+/** The logger of the engine. A pino logger fits. */
 export interface Logger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
 }
 
-/** Nobody asked for lines, but what needs a person should be seen. */
+/** The log fields of a failure. The caller has redacted the values of its event. */
+export function failureFields(failure: Failure | undefined): object {
+  if (!failure) return {}
+  const { class: of, code, errorType, message } = failure
+  return { class: of, errorType, ...(code !== null && { code }), error: message }
+}
+
+/** The default logger: it prints only what needs attention. */
 export const warningLogger: Logger = {
   info: () => undefined,
   warn: (fields, message) => console.warn(`holdfast: ${message}`, fields),
   error: (fields, message) => console.error(`holdfast: ${message}`, fields),
 }
 
-/** Tells listeners of this engine, and whoever in the process listens to the channel `holdfast:<name>`. */
+/** Notifies the listeners of this engine and the subscribers of the channel `holdfast:<name>`. */
 export class EngineEmitter {
   readonly #listeners = new Map<EngineEventName, Set<Listener<never>>>()
   readonly #channels = new Map<EngineEventName, Channel>()
@@ -170,7 +178,7 @@ export class EngineEmitter {
     return channel
   }
 
-  /** Who watches must not be able to stop what is watched. */
+  /** A listener that throws must not stop the engine. */
   #guard(name: EngineEventName, tell: () => void): void {
     try {
       tell()

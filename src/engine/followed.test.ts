@@ -62,7 +62,7 @@ describe('an event that fails first, and kills when it is tried again', () => {
       definePolicy({ permanent: retry({ attempts: 100, backoff: fixed('1s') }).then(park), outage: false }),
     )
     const { engine, deaths } = await untilOneLives()
-    expect(deaths).toBe(3)
+    expect(deaths).toBe(4)
     expect((await heldOf(engine, 'notify')).map(({ sequence, status }) => [sequence, status])).toEqual([
       [1, 'parked'],
       [2, 'queued'],
@@ -309,7 +309,7 @@ describe('an event that was parked for deaths, while another lane waits for its 
     const breaker = createBreaker({ store: world.store, name: 'notify:waits', ...settings, ...world.runtime })
     await breaker.isolate('a test', 'it waits')
     const { engine: first, deaths } = await untilOneLives()
-    expect(deaths).toBe(3)
+    expect(deaths).toBe(4)
     await first.stop()
     isMended = true
     const { engine } = await live(leaseMs + 5_000)

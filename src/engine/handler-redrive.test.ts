@@ -537,7 +537,7 @@ describe('a redrive of a handler', () => {
       await life.engine.start()
       await world.runtime.advance(20_000)
     } while (life.isDead && deaths < 8)
-    expect(deaths).toBe(3)
+    expect(deaths).toBe(4)
     expect(await found(world.store, id)).toMatchObject({
       status: 'done',
       letters: 22,

@@ -4,10 +4,11 @@ import { readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
 import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
 import type { HandlerFunction } from '../handler/handler.ts'
-import type { Effect, Reducer } from '../projection/projection.ts'
+import type { Reducer } from '../projection/projection.ts'
+import type { Effect } from '../projection/sql-projection.ts'
 import type { Consumer, Subscription } from '../subscription/subscription.ts'
 
-/** What an event is to a subscription, before any of its data is looked at. `outside`: so are all others of its key. */
+/** What an event means to a subscription, decided without its data. `outside`: all other events of its key are outside too. */
 export type Relevance = 'outside' | 'filtered' | 'unknown' | Reducer | Effect | HandlerFunction
 
 export function relevanceOf(subscription: Subscription, record: RecordedEvent): Relevance {
@@ -32,19 +33,19 @@ function functionsOf(consumer: Consumer): ReadonlyMap<string, Reducer | Effect |
   }
 }
 
-/** What is to be tried of a letter: the event as it came, or with the data that a person made of it. */
+/** The event to process for a letter: the original, or with the data of an operator's edit. */
 export function recordOf({ event, revision }: Pick<DeadLetter, 'event' | 'revision'>): RecordedEvent {
   return revision ? { ...event, body: revision.body } : event
 }
 
-/** The event as its fold will see it, and the lane it is in; or why it can't be read. */
+/** The event as the fold gets it, and its lane; or the failure if it can't be read. */
 export type Reading =
   | { readonly lane: string; readonly event: Event; readonly failure?: undefined }
   | { readonly lane: string; readonly event?: undefined; readonly failure: Failure }
 
 /**
- * Reads the body, brings it up to the newest schema and checks it. The failure of an event that doesn't pass is `permanent`: it
- * would fail again. The answer is a promise only when the event's schema is asynchronous.
+ * Parses the body, upcasts it to the newest schema and validates it. An invalid event has a `permanent` failure, because it would
+ * fail again. The result is a promise only if the event's schema is asynchronous.
  */
 export function readEvent(subscription: Subscription, record: RecordedEvent): Reading | Promise<Reading> {
   try {
@@ -79,8 +80,8 @@ function withData(subscription: Subscription, record: RecordedEvent, data: unkno
 }
 
 /**
- * The lane of an event that can't be read, in a projection with a key of its own. Which row it changes is not known, so every later
- * event of the partition may be about the same row and has to wait for it. No key is empty: no other lane has this name.
+ * The lane of an unreadable event in a projection with a key function. Its row is unknown, so every later event of the partition may
+ * affect the same row and must wait for it. Keys are never empty, so no other lane has this name.
  */
 export const unknownRow = ''
 

@@ -2,29 +2,31 @@ import type { LetterQueue, QueueLimits } from '../dead-letter/letter-store.ts'
 import type { RedriveTask } from '../redrive/redrive.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
 import type { Partition } from './partition.ts'
-import { endsHead } from './redriving.ts'
+import { endsHead, type WholeTask } from './redriving.ts'
 import { functionOf, type Item, noRefusals, type Outcome, type Performing, type Refusals, Work } from './work.ts'
 
-/** Held lanes whose turn it is, to be taken with one commit. */
+/** Held lanes to process in one commit. */
 export interface LaneBatch {
   readonly lanes: readonly string[]
-  /** What people want of some of them, by lane. */
+  /** The redrive tasks of some of them, by lane. */
   readonly tasks: ReadonlyMap<string, RedriveTask>
-  /** Those that are not as they were when somebody wanted them to be let go. */
+  /** Lanes whose queued letters are all ended, by lane, also if another batch or a previous owner started them. */
+  readonly wholes?: ReadonlyMap<string, WholeTask>
+  /** Tasks whose lane has changed since the redrive was requested. */
   readonly passed: readonly RedriveTask[]
   readonly limits: QueueLimits
-  /** Lanes of which one letter is taken and no more, so that it is clear which of them is to blame for something. */
+  /** Lanes of which only one letter is taken, so that a failure can be attributed to it. */
   readonly singles: ReadonlySet<string>
 }
 
-/** The letters of a lane, read, and the first of those that are for another time. */
+/** The loaded letters of a lane, and the first letter that was not loaded. */
 export interface LoadedLane {
   readonly lane: string
   readonly items: readonly Item[]
   readonly next: LetterQueue['next']
 }
 
-/** Loads what a batch needs: as many of its lanes as the limits leave room for, and the rows of all of them at once. */
+/** Loads as many lanes of a batch as the limits allow, and the rows of all of them in one query. */
 export async function loadLanes(partition: Partition, batch: LaneBatch): Promise<LoadedLane[]> {
   const { store, subscription, share, rows } = partition
   if (batch.lanes.length === 0) return []
@@ -56,13 +58,13 @@ export async function loadLanes(partition: Partition, batch: LaneBatch): Promise
 }
 
 /**
- * Takes the letters of held lanes, in order, as far as they go. A lane stops at the first that fails, which is parked, or whose
- * predecessor is missing, which waits; the rest stay behind it, and the other lanes go on. SQL of the user's own runs inside the
- * transaction that will commit it, boldly or carefully, see `performPage`.
+ * Processes the letters of held lanes in order. A lane stops at the first letter that fails (it is parked) or whose predecessor is
+ * missing (it waits); later letters of the lane stay queued, and other lanes are not affected. The user's SQL runs inside the committing
+ * transaction, with or without savepoints, see `performPage`.
  */
 export async function processLanes(
   partition: Partition,
-  { tasks, passed }: Pick<LaneBatch, 'tasks' | 'passed'>,
+  { tasks, wholes, passed }: Pick<LaneBatch, 'tasks' | 'wholes' | 'passed'>,
   loaded: readonly LoadedLane[],
   performing?: Performing,
   refusals: Refusals = noRefusals,
@@ -76,8 +78,10 @@ export async function processLanes(
     const isLeftOut = task !== undefined && head !== undefined && endsHead(task)
     if (isLeftOut) work.leaveOut(head, task, task.act)
     let isThrough = true
+    const whole = wholes?.get(lane)
     for (const item of isLeftOut ? behind : items) {
-      if (item.ending) work.leaveOut(item, item.ending)
+      if (whole && item.record.position <= whole.until) isThrough = work.leaveOutNext(item, whole)
+      else if (item.ending) work.leaveOut(item, item.ending)
       else isThrough = await work.release(item, performing)
       if (!isThrough) break
     }
@@ -86,7 +90,7 @@ export async function processLanes(
   return work.outcome()
 }
 
-/** A lane that a person lets go, before anything of it is tried, and those that can't be. */
+/** Records that a redrive starts a lane, before its letters are tried, and which tasks no longer apply. */
 export function beginLane(partition: Partition, task: RedriveTask, passed: readonly RedriveTask[]): Outcome {
   const work = new Work(partition, noRefusals)
   for (const other of passed) work.pass(other)

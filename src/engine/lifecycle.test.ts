@@ -48,7 +48,7 @@ describe('the life of an engine', () => {
       expect(attended - before).toBe(looks)
     }
     await using world = await createWorld()
-    expect(() => world.engine([balances], { beat: 0 })).toThrow('beat is 0')
+    expect(() => world.engine([balances], { beat: 0 })).toThrow('beat must be a whole number, 1 or larger, got 0.')
   })
 
   it('runs in real time, and stops when its scope ends', async () => {
@@ -211,7 +211,6 @@ describe('the life of an engine', () => {
     expect(() => world.engine([balances], { page: { events: 0 } })).toThrow(
       expect.objectContaining({ code: 'OPTION_INVALID' }),
     )
-    await expect(world.engine().pause('nobody', 'x')).rejects.toMatchObject({ code: 'SUBSCRIPTION_UNKNOWN' })
     await expect(world.engine().letters({ subscription: 'nobody' })).rejects.toMatchObject({
       code: 'SUBSCRIPTION_UNKNOWN',
     })
@@ -265,7 +264,8 @@ describe('a pause', () => {
     const log = createLog({ store: world.store, events: bank })
     const first = world.engine()
     await world.settle(first)
-    await first.pause('balances', 'wrong rates')
+    const operator = world.operator()
+    await operator.pause('balances', 'wrong rates')
     await log.append('a', [credited(1)])
     await world.runtime.advance(1_000)
     expect((await first.status()).subscriptions[0]?.state).toMatchObject({ state: 'paused', reason: 'wrong rates' })
@@ -278,17 +278,18 @@ describe('a pause', () => {
       state: { state: 'paused' },
       stored: { lag: { events: 1 } },
     })
-    await second.resume('balances')
+    await operator.resume('balances', 'the rates are right')
     await second.drain()
     expect(await rowOf(second, 'a')).toMatchObject({ version: 1 })
-    await expect(second.pause('balances', ' ')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+    for (const reason of ['', '  ', undefined, 5] as string[])
+      await expect(operator.pause('balances', reason)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
 
   it('reaches the process that does the work, whoever asks for it', async () => {
     await using world = await createWorld()
     const worker = world.engine([balances], { name: 'worker' })
     await world.settle(worker)
-    const operator = world.engine([balances], { name: 'operator' })
+    const operator = world.operator()
     await operator.pause('balances', 'look at this')
     await createLog({ store: world.store, events: bank }).append('a', [credited(1)])
     await world.runtime.advance(1_000)
@@ -296,7 +297,7 @@ describe('a pause', () => {
     expect(await rowOf(worker, 'a')).toBeUndefined()
     expect((await operator.status()).subscriptions[0]?.stored?.pause).toMatchObject({ reason: 'look at this' })
     expect((await worker.status()).subscriptions[0]?.state).toMatchObject({ state: 'paused', reason: 'look at this' })
-    await operator.resume('balances')
+    await operator.resume('balances', 'seen')
     await world.runtime.advance(1_000)
     expect(await rowOf(worker, 'a')).toMatchObject({ version: 1 })
     expect((await worker.status()).subscriptions[0]?.state).toMatchObject({ state: 'live' })
@@ -304,7 +305,7 @@ describe('a pause', () => {
 })
 
 describe('where a subscription begins', () => {
-  const start = async (from: Parameters<typeof defineSubscription>[1]) => {
+  const start = async (from: Parameters<typeof defineSubscription<typeof balances>>[1]) => {
     const world = await createWorld()
     const log = createLog({ store: world.store, events: bank })
     for (let i = 0; i < 4; i++) await log.append('a', [credited(10 ** i)])

@@ -4,8 +4,8 @@ import { Nap } from './nap.ts'
 import type { Runner } from './runner.ts'
 
 /**
- * Looks at the end of the log at intervals, once for all workers of the process: for what nobody announced. Workers with nothing to do
- * then need not ask each for themselves.
+ * Polls the head of the log once for all workers of the process, to find events that no notification announced. Idle workers then need
+ * not poll the log themselves.
  */
 export class Lookout {
   readonly #log: LogStore
@@ -26,14 +26,14 @@ export class Lookout {
     this.#nap.wake()
   }
 
-  /** Resolves when it was stopped. Never rejects. */
+  /** Resolves when it is stopped. Never rejects. */
   async run(): Promise<void> {
     if (this.#runners.length === 0) return
     for (;;) {
       await this.#nap.take(this.#pollMs)
       if (this.#stopping.signal.aborted) return
       const head = await this.#log.head().catch(() => undefined)
-      // If the log can't be asked, the workers should find out, and tell.
+      // If the log can't be read, the workers wake up, find out and report it.
       for (const runner of this.#runners) runner.wakeBelow(head ?? Number.POSITIVE_INFINITY)
     }
   }

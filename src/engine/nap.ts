@@ -1,9 +1,9 @@
 import type { Timers } from '../runtime/ports.ts'
 
-/** Given, or every wake would make an error with a stack of its own. */
+/** A shared abort reason. Without it every wake would create an error with a stack. */
 const woken = 'woken'
 
-/** A sleep that others can end. A wake that comes between two naps ends the next one at once, so none is lost. */
+/** A sleep that can be ended from outside. A wake between two naps ends the next one immediately, so no wake is lost. */
 export class Nap {
   readonly #timers: Timers
   #sleeper: AbortController | undefined

@@ -1,7 +1,7 @@
-/** So much of a second may be used at once, so that a slow poll still gets what it may have. */
+/** The burst size in seconds of the rate, so that slow polling still reaches the full rate. */
 const burstSeconds = 0.25
 
-/** A token bucket: how many letters of a redrive may be tried now. Times are of the monotonic clock, in milliseconds. */
+/** A token bucket: how many letters of a redrive may be tried now. Times are milliseconds of the monotonic clock. */
 export class Pace {
   readonly #perMs: number
   readonly #most: number
@@ -11,12 +11,12 @@ export class Pace {
   constructor(perSecond: number, now: number) {
     this.#perMs = perSecond / 1_000
     this.#most = Math.max(1, perSecond * burstSeconds)
-    // A redrive begins with one, not with what it might have saved.
+    // A redrive starts with one token, not with a full bucket.
     this.#tokens = 1
     this.#at = now
   }
 
-  /** At the most at once. */
+  /** The size of the bucket. */
   get most(): number {
     return this.#most
   }
@@ -24,7 +24,7 @@ export class Pace {
   available(now: number): number {
     this.#tokens = Math.min(this.#most, this.#tokens + Math.max(0, now - this.#at) * this.#perMs)
     this.#at = Math.max(this.#at, now)
-    // Fractions add up to a little less than one.
+    // Rounding errors may leave a whole token slightly below one.
     return Math.floor(this.#tokens + 1e-9)
   }
 
@@ -32,7 +32,7 @@ export class Pace {
     this.#tokens -= count
   }
 
-  /** How long until there is one. */
+  /** The time until the next token. */
   waitMs(now: number): number {
     if (this.available(now) >= 1) return 0
     return Math.max(1, Math.ceil((1 - this.#tokens) / this.#perMs))

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import { balances, bank, createWorld } from '../../test/fixtures.ts'
 import type { HeldLane } from '../dead-letter/letter.ts'
 import { defineEvents, defineProjection, defineSubscription, type Projection, type SqlProjection } from '../index.ts'
+import { defineSqlProjection } from '../sqlite/index.ts'
 import type { Decision } from '../rebuild/rebuild-store.ts'
 import { whole } from '../source/share.ts'
 import { noCounts } from '../subscription/checkpoint.ts'
@@ -269,7 +270,7 @@ describe('what people decided in the live version', () => {
 describe('a page in SQL', () => {
   it('is performed event by event, in order, and stops at none', async () => {
     const seen: string[] = []
-    const journal = defineProjection('journal', {
+    const journal = defineSqlProjection('journal', {
       events: bank,
       on: {
         Credited: ({ id }) => {

@@ -14,9 +14,9 @@ import {
 } from './work.ts'
 
 /**
- * Takes the next events of the source to their outcomes. Each gets exactly one, so the counts add up to the number of events that were
- * taken: all of them, or those up to the first that holds up the partition. Nothing is written here; until the commit it is all in
- * memory, and a failed commit throws it away.
+ * Processes the next events of the source. Each event gets exactly one outcome, so the counts add up to the number of events taken:
+ * all of them, or those up to the first that blocks the partition. Nothing is written here: the result stays in memory until the commit,
+ * and a failed commit discards it.
  */
 export async function processPage(
   partition: Partition,
@@ -32,9 +32,9 @@ export async function processPage(
 }
 
 /**
- * The same in the user's own SQL, inside the transaction that will commit it. Boldly, without savepoints: the first event that
- * fails ends it, as a `GuiltyEvent`, and everything is taken back. Or carefully, each event behind a savepoint of its own, so that
- * only its lane is held and a bystander is never blamed.
+ * The same for a SQL projection, inside the committing transaction. Without savepoints, the first event that fails throws a
+ * `GuiltyEvent` and the transaction rolls back. With savepoints, one per event, only the lane of the failed event is held, and no
+ * other event is blamed.
  */
 export async function performPage(
   partition: Partition,
@@ -75,15 +75,15 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
     const lane = reading?.lane ?? record.key
     const apply = found === 'none' ? undefined : found
     items.push({ record, lane, apply, reading, folding: rows.get(lane), revision })
-    // It may be about any row, so nothing behind it may be taken.
+    // The event may affect any row, so no later event may be taken.
     if (reading?.failure && holdsUp(subscription, lane)) break
   }
   return items
 }
 
 /**
- * The rows that an event may be applied to. Not those of lanes in which everything will queue. And before the first event of a key in
- * our own log there is no row to ask for; should somebody have written one all the same, the commit refuses to write over it.
+ * Loads the rows that the events may change, except for lanes in which everything will queue. The first event of a key in our own log
+ * has no row yet; if another writer created one, the commit refuses to overwrite it.
  */
 async function loadMissing(partition: Partition, items: readonly Item[]): Promise<void> {
   const { rows, held, subscription } = partition
@@ -96,7 +96,7 @@ async function loadMissing(partition: Partition, items: readonly Item[]): Promis
   await rows.load([...missing])
 }
 
-/** Which of the events that might be queued are queued already. Our own log never repeats. */
+/** Which of the events to queue are already queued. Our own log never repeats events. */
 async function lettersPresent(partition: Partition, items: readonly Item[]): Promise<Set<string>> {
   const { store, subscription, held } = partition
   if (!subscription.source) return new Set()

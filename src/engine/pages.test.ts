@@ -13,10 +13,11 @@ import {
   type SqlProjection,
   type Store,
 } from '../index.ts'
+import { defineSqlProjection } from '../sqlite/index.ts'
 import { isIn, type Share } from '../source/share.ts'
 import { logSource } from '../source/source.ts'
 import type { Commit, CommitOutcome } from '../subscription/subscription-store.ts'
-import { at, claimed, commitOf, letter } from '../testing/contracts/fixtures.ts'
+import { at, claimed, commitOf, deedOf, letter } from '../testing/contracts/fixtures.ts'
 import { createScriptedSource } from '../testing/source.ts'
 import { PageLoop, type PageLoopParts, suspectsOf } from './pages.ts'
 import type { Partition } from './partition.ts'
@@ -293,7 +294,7 @@ describe('a page', () => {
     expect(setup.seen.reads).toEqual([0, 2, 4, 5])
     // While it is performed, in SQL.
     const reads: number[] = []
-    const own = defineProjection('own', {
+    const own = defineSqlProjection('own', {
       events: bank,
       on: { Credited: () => void reads.push(sql.seen.reads.length) },
     })
@@ -703,7 +704,7 @@ describe('a row that the database refuses', () => {
 describe('in SQL of the user’s own', () => {
   it('what an earlier run held is not held, and a bystander is not blamed', async () => {
     const seen: string[] = []
-    const own = defineProjection('own', {
+    const own = defineSqlProjection('own', {
       events: bank,
       on: {
         Credited: ({ id, key, data }) => {
@@ -729,7 +730,7 @@ describe('in SQL of the user’s own', () => {
 
   it('is not tried a second time for what no second time could mend', async () => {
     let runs = 0
-    const own = defineProjection('own', { events: bank, on: { Credited: () => void runs++ } })
+    const own = defineSqlProjection('own', { events: bank, on: { Credited: () => void runs++ } })
     await using setup = await looping({ consumer: own })
     await setup.log.append('a', many(1))
     const perform = async () => {
@@ -742,7 +743,7 @@ describe('in SQL of the user’s own', () => {
   })
 
   it('comes to nothing when nobody waits any longer', async () => {
-    const own = defineProjection('own', { events: bank, on: { Credited: () => setup.forced.abort() } })
+    const own = defineSqlProjection('own', { events: bank, on: { Credited: () => setup.forced.abort() } })
     await using setup = await looping({ consumer: own })
     await setup.log.append('a', many(1))
     await expect(setup.loop.step()).rejects.toThrow(/aborted/)
@@ -891,10 +892,10 @@ describe('held lanes and pages', () => {
     limitSums(world.store.file, 'sums')
     await setup.log.append('a', [credited(60)])
     expect(await loop.step()).toBe('refused')
-    await world.store.subscriptions.pause('sums', { reason: 'the rule is wrong', at: 0 })
+    await world.store.subscriptions.pause('sums', { reason: 'the rule is wrong', at: 0 }, deedOf('pause'))
     expect(await loop.step()).toBe('paused')
     unlimitSums(world.store.file)
-    await world.store.subscriptions.resume('sums')
+    await world.store.subscriptions.resume('sums', deedOf('resume'))
     loop.abandon()
     await setup.settle(loop)
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 1, held: 0 })
@@ -937,7 +938,7 @@ describe('held lanes and pages', () => {
   it('are let go in SQL as well', async () => {
     let isBad = true
     const seen: number[] = []
-    const own = defineProjection('own', {
+    const own = defineSqlProjection('own', {
       events: bank,
       on: {
         Credited: ({ data }) => {
@@ -1109,7 +1110,7 @@ describe('after a death', () => {
     await using setup = await looping({ isInherited: true })
     await setup.log.append('a', many(2))
     await setup.log.append('b', many(1))
-    const loop = await died(setup, 0, 3)
+    const loop = await died(setup, 0, 3, 3)
     const asked = countCalls(setup, 'load')
     await loop.step()
     await loop.step()
@@ -1121,7 +1122,7 @@ describe('after a death', () => {
   it('blames nobody any more who was about to be blamed, when those live whom it was taken to have killed', async () => {
     await using setup = await looping({ isInherited: true })
     await setup.log.append('a', many(2))
-    const loop = await died(setup, 0, 1)
+    const loop = await died(setup, 0, 1, 1)
     setup.next.commit = () => {
       throw away()
     }
@@ -1133,11 +1134,11 @@ describe('after a death', () => {
     expect((await setup.stored()).checkpoint.counts).toMatchObject({ applied: 2, held: 0 })
   })
 
-  it('parks what the third one was over, and tries it when a person wants that', async () => {
+  it('parks what the last two were over, and tries it when a person wants that', async () => {
     await using setup = await looping({ isInherited: true })
     await setup.log.append('a', many(2))
     await setup.log.append('b', many(1))
-    const loop = await died(setup, 0, 1)
+    const loop = await died(setup, 0, 1, 1)
     await loop.step()
     expect(await setup.held()).toEqual(['a parked 1'])
     const [first] = await setup.world.store.letters.list({ subscription: 'balances' })
@@ -1205,7 +1206,7 @@ describe('after a death', () => {
   it('stays alone while it is on trial, until it is paused or gives up', async () => {
     const ends = {
       paused: async ({ world }: Setup, loop: PageLoop) => {
-        await world.store.subscriptions.pause('balances', { reason: 'x', at: 1 })
+        await world.store.subscriptions.pause('balances', { reason: 'x', at: 1 }, deedOf('pause'))
         await loop.step()
       },
       abandoned: async (_setup: Setup, loop: PageLoop) => loop.abandon(),

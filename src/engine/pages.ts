@@ -2,7 +2,8 @@ import type { HeldLane } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
-import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Projection } from '../projection/projection.ts'
+import type { SqlProjection } from '../projection/sql-projection.ts'
 import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
@@ -25,7 +26,7 @@ export interface PageLoopParts extends WorkerParts {
   readonly tenure: Tenure
   readonly stopping: AbortSignal
   readonly forced: AbortSignal
-  /** Undefined when the partition is lost. */
+  /** Undefined if the partition is lost. */
   readonly load: () => Promise<Partition | undefined>
   readonly working: (isBehind: boolean) => void
   readonly state: PartitionState
@@ -36,20 +37,20 @@ export interface PageLoopParts extends WorkerParts {
 }
 
 const lettersPerCommit = 1_000
-/** A checkpoint that only passed events of other partitions is worth a commit now and then, not for every page. */
+/** A checkpoint that only passed events of other partitions is committed at this interval, not for every page. */
 const quietCommitMs = 1_000
-/** One at a time takes its time: suspecting everything for ever would be worse than one death more. */
+/** Events one at a time are slow: suspecting everything forever would be worse than one more death. */
 const mostInTurn = 1_000
 
 /**
- * Takes a projection through its source, a page at a time:
+ * Processes the source of a projection page by page:
  *
- *     let some held lanes go ──► commit ──► read a page ──► process ──► commit ──► …
+ *     process some held lanes ──► commit ──► read a page ──► process ──► commit ──► …
  *
- * One batch of lanes, one page: neither a redrive of a hundred thousand lanes nor a backlog keeps the other waiting.
+ * Batches of lanes and pages alternate, so neither a redrive of a hundred thousand lanes nor a backlog delays the other.
  *
- * What is in memory (checkpoint, held lanes, rows) is what this owner last read or committed under its epoch. Whenever that is in
- * doubt, because a call threw or a commit was refused, all of it is dropped and read again.
+ * The state in memory (checkpoint, held lanes, rows) is what this owner last read or committed under its epoch. If it is in doubt,
+ * because a call threw or a commit was refused, all of it is dropped and read again.
  */
 export class PageLoop implements Loop {
   readonly #parts: PageLoopParts
@@ -58,18 +59,17 @@ export class PageLoop implements Loop {
   readonly #caution: Caution
   #partition: Partition | undefined
   readonly #releases: Releases
-  /** Whose turn it is. */
   #turn: 'lanes' | 'page' = 'lanes'
   #busy = false
-  /** Where that begins whose outcome the next commit has. */
+  /** The position of the first event or letter in the next commit. */
   #trying: number | undefined
-  /** Somebody elsewhere in the process wants to be alone. */
+  /** Another partition of the process must run alone. */
   #isWaiting = false
-  /** What the database refused, and what processes died over. */
+  /** Events that the database refused or that processes died over, by position. */
   readonly #refusals = new Map<number, Failure>()
-  /** What was refused may be held by now, and a person may have let it go or changed it since. */
+  /** A refused event may be held by now, and an operator may have redriven or edited it since. */
   #isInDoubt = false
-  /** Something of a page was refused: events are taken so that it is clear which of them is to blame. */
+  /** A page was refused: events are taken so that the failing one can be identified. */
   #isCareful = false
 
   constructor(parts: PageLoopParts, { maxDeaths }: Projection | SqlProjection, loaded: Partition) {
@@ -98,12 +98,17 @@ export class PageLoop implements Loop {
     return !this.#caution.isOver
   }
 
+  /** Whether a step is in progress. It owns the state in memory. */
+  get isBusy(): boolean {
+    return this.#partition === undefined
+  }
+
   get hasUnwritten(): boolean {
     return false
   }
 
   appended(): void {
-    // It reads with every step.
+    // Every step reads the source.
   }
 
   redriven(): void {
@@ -123,11 +128,11 @@ export class PageLoop implements Loop {
   restMs(): number {
     const { settings, subscription } = this.#parts
     this.#busy = false
-    // Who may not begin is woken when it may: a lane that is due would make it spin until then.
+    // A loop that may not start is woken later; without this check a due lane would make it spin until then.
     const canBegin = !this.#tenure.pause && !this.#isWaiting
     const nextAt = canBegin && this.#partition ? this.#releases.nextAt(this.#partition.held) : undefined
     const untilLanesMs = nextAt === undefined ? settings.leaseMs : nextAt - this.#parts.runtime.clock.mono()
-    // For the log somebody else is on the lookout; but the lease must be kept, and a checkpoint that was passed over be written.
+    // `Lookout` polls the log; but the lease must be renewed, and a quiet checkpoint committed.
     if (subscription.source !== undefined) return Math.max(0, Math.min(settings.pollMs, untilLanesMs))
     const isBehind = this.#tenure.seen !== this.#tenure.checkpoint?.position
     return Math.max(0, Math.min(settings.leaseMs / 3, isBehind ? quietCommitMs : settings.leaseMs, untilLanesMs))
@@ -143,14 +148,14 @@ export class PageLoop implements Loop {
   }
 
   async #step(): Promise<Step> {
-    // First of all, and whatever else can't be had: everybody waits for it.
+    // This comes first: the whole process waits for the end of a trial.
     if (this.#caution.isOnTrial) await this.#standDown()
-    // What was in memory when a step threw is worth nothing: it may have been committed, or not.
+    // After a step threw, the state in memory is unknown: it may have been committed or not.
     const known = this.#partition ?? (await this.#reload())
     this.#partition = undefined
     if (!known || !this.#tenure.lease) return 'lost'
     const done = await this.#take(known)
-    // A page that was refused is in memory all the same, and must go.
+    // A refused page has changed the state in memory, so that is dropped.
     if (done !== 'refused') this.#partition = known
     return done
   }
@@ -180,8 +185,8 @@ export class PageLoop implements Loop {
   }
 
   /**
-   * Of what is held everything is found out again. What is still to come is known to be refused: where many are, and the store fails now and
-   * then, to begin anew each time would never end.
+   * Forgets refusals of held events; they are found again when tried. Refusals of events still to come are kept: if many are refused and
+   * the store fails now and then, starting over each time would never end.
    */
   #forgetHeld(): void {
     const { position } = this.#tenure.checkpoint as Checkpoint
@@ -193,7 +198,7 @@ export class PageLoop implements Loop {
     await this.#tenure.keep()
     if (!this.#tenure.lease) return 'lost'
     if (this.#tenure.pause) {
-      // Who paused it may well mend what was refused.
+      // The operator who paused it may fix what was refused.
       this.#trust()
       this.#caution.release()
       return 'paused'
@@ -204,20 +209,20 @@ export class PageLoop implements Loop {
       const batch = this.#turn === 'lanes' ? await this.#nextLanes(partition) : undefined
       const done = await (batch ? this.#takeLanes(partition, batch) : this.#takePage(partition))
       if (this.#isWaiting) return done
-      // Whatever was refused is tried again before anything else, or what is known about it would be lost.
+      // A refused step is repeated first, so that the knowledge about its refusal is used.
       if (done !== 'refused') this.#turn = batch ? 'page' : 'lanes'
       isNext = done === 'worked' || (done === 'idle' && this.#releases.isDueNow(partition.held))
       return isNext ? 'worked' : done
     } finally {
       this.#trying = undefined
-      // Who is turned away keeps its place.
+      // A loop that was turned away keeps its place.
       if (!this.#isWaiting) this.#caution.dismiss(isNext)
     }
   }
 
   /**
-   * Nothing is tried now: the step before was refused, or threw. The store has to know, or everybody else would wait. What others have
-   * died over stays on record.
+   * Ends the trial in the store after a step was refused or threw; until then the rest of the process waits. Trials of other processes
+   * stay.
    */
   async #standDown(): Promise<void> {
     const { store, subscription, share, settings } = this.#parts
@@ -226,7 +231,7 @@ export class PageLoop implements Loop {
     this.#caution.release()
   }
 
-  /** Asked when what is next is at hand: while a source does not answer, nobody may have to wait for that. */
+  /** Called when the next page is loaded: the rest of the process must not wait for a slow source. */
   #isAdmitted(): boolean {
     this.#isWaiting = !this.#caution.admit()
     return !this.#isWaiting
@@ -263,8 +268,8 @@ export class PageLoop implements Loop {
   }
 
   /**
-   * Who lets a lane go has mended what was deadly about its head, and what was before does not count any more. That is in the store before it
-   * is tried: whoever comes after another death could not tell the one from the other.
+   * An operator who redrives a lane has fixed its head, so earlier deaths over the head no longer count. The store records that before
+   * the head is tried; otherwise the next owner could not distinguish a new death from the old ones.
    */
   async #letGo(partition: Partition, { tasks, passed }: LaneBatch): Promise<Step | undefined> {
     const [task] = tasks.values()
@@ -277,7 +282,7 @@ export class PageLoop implements Loop {
     return 'worked'
   }
 
-  /** Takes lanes to their outcome and to the store, as a page is. */
+  /** Processes and commits lanes, as `#apply` does for a page. */
   async #release(partition: Partition, batch: LaneBatch): Promise<[Outcome, CommitOutcome]> {
     const loaded = await loadLanes(partition, batch)
     if (partition.subscription.consumer.kind === 'sql') {
@@ -309,14 +314,14 @@ export class PageLoop implements Loop {
     const [outcome, result, taken] = await this.#apply(partition, page)
     if (result.outcome === 'rejected') return this.#blame(records, result)
     const done = await this.#settle(partition, outcome, result, begun, taken)
-    // Two pages without a rest between them: it is behind.
+    // Two pages without a rest between them: the subscription is behind.
     if (done === 'worked') this.#parts.working(this.#busy)
     this.#busy = true
     this.#fitPage(records.length, clock.mono() - begun)
     return done === 'worked' && taken.isEnd ? 'idle' : done
   }
 
-  /** What is built beside a live version must come to what people decided there. */
+  /** Operators' decisions on the live version. A version that is built beside it must follow them. */
   async #decisionsOn({ events, through }: SourcePage): Promise<ReadonlyMap<number, Decision> | undefined> {
     const { store, subscription, share } = this.#parts
     const [first] = events
@@ -327,8 +332,8 @@ export class PageLoop implements Loop {
   }
 
   /**
-   * About to run the user's code on an event, or on what it begins. After a death that is said in the store first; and an event that
-   * was to blame for too many of them is not tried any more.
+   * Called before the user's code runs on an event, or on the batch that starts with it. After a death the store records the trial first;
+   * an event that was blamed for too many deaths is not tried again.
    */
   async #tryFrom(position: number): Promise<Step | undefined> {
     this.#trying = position
@@ -340,7 +345,7 @@ export class PageLoop implements Loop {
     return trial && this.#write({ trial })
   }
 
-  /** Nobody is blamed for what one tried who lives, and has said so since. */
+  /** Reads the trials again before it blames an event: a process that is alive may have withdrawn its trials. */
   async #refusalOf(position: number): Promise<Failure | undefined> {
     if (!this.#caution.refusalOf(position)) return undefined
     const { store, subscription, share } = this.#parts
@@ -349,7 +354,7 @@ export class PageLoop implements Loop {
     return this.#caution.refusalOf(position)
   }
 
-  /** A commit in which nothing was tried. Gives how the step ends if there is none. */
+  /** A commit without tried events. Returns how the step ends if the commit fails. */
   async #write(
     aside: Pick<Commit, 'trial' | 'endedTrials' | 'redriven'>,
     outcome = emptyOutcome,
@@ -362,28 +367,28 @@ export class PageLoop implements Loop {
     return undefined
   }
 
-  /** It is not in the store: somebody paused it, or changed a letter. */
+  /** The commit was refused: the subscription was paused, or a letter was changed. */
   #refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
     this.#isInDoubt = true
     return this.#tenure.refuse(result)
   }
 
   /**
-   * Whether all was read that whoever died could have read. In the log it is still there: who can't see it waits at a gap that the other had
-   * passed. What another source once had may never come.
+   * Whether everything was read that the dead process could have read. The log still has it: a reader that can't see it waits at a gap
+   * that the other had passed. Another source may never deliver it again.
    */
   #isRead(through: number): boolean {
     return this.#parts.subscription.source !== undefined || through >= this.#parts.end
   }
 
-  /** How many events, or letters, come to something with a commit. With the last that there is, nobody is left to suspect. */
+  /** The number of events or letters with an outcome in a commit. After the last one there is no suspect left. */
   #triedIn({ letters }: Outcome, page: SourcePage | undefined): number {
     const isLast = page && (page.isEnd || this.#parts.subscription.source === undefined) && this.#isRead(page.through)
     if (isLast && !this.#releases.isDue) return Number.POSITIVE_INFINITY
     return page?.events.length ?? Math.max(1, letters.filter(({ change }) => change !== 'status').length)
   }
 
-  /** There is nothing that anybody could have died over. */
+  /** Ends the suspicion: there is nothing left that a process could have died over. */
   async #relax(): Promise<Step | undefined> {
     const { leftOver } = this.#caution
     const ended = leftOver.length > 0 ? await this.#write({ endedTrials: leftOver }) : undefined
@@ -391,7 +396,7 @@ export class PageLoop implements Loop {
     return ended
   }
 
-  /** For the case that the user's code never ends. */
+  /** Tells the watchdog what runs, in case the user's code never returns. */
   #announce(what: string): void {
     this.#parts.watchdog?.began(`${this.#parts.subscription.name}, ${what}`)
   }
@@ -402,8 +407,8 @@ export class PageLoop implements Loop {
   }
 
   /**
-   * Takes a page to its outcome and to the store: a fold in memory and then at once, SQL inside the transaction. Gives also the page as
-   * far as it was taken: it ends at an event that holds up the partition.
+   * Processes and commits a page: a fold in memory with one commit at the end, SQL inside the transaction. Also returns the page as far
+   * as it was taken: it ends at an event that blocks the partition.
    */
   async #apply(partition: Partition, page: SourcePage): Promise<[Outcome, CommitOutcome, SourcePage]> {
     if (partition.subscription.consumer.kind === 'sql') {
@@ -429,7 +434,7 @@ export class PageLoop implements Loop {
     let outcome = emptyOutcome
     const perform = (way: Performing['way']) =>
       store.subscriptions.perform(this.#tenure.lease as Lease, async (tx) => {
-        // It may run again; what an earlier run held, it held in a transaction that is no more.
+        // The transaction may be retried; lanes held by an earlier try were rolled back.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
         outcome = await take({ tx, way })
@@ -437,14 +442,14 @@ export class PageLoop implements Loop {
         return this.#commitOf(outcome, page)
       })
     const result = await perform('bold').catch((error: unknown) => {
-      // What is no event's fault, and what no second run could mend, is thrown as ours. Anything else is the user's, found at the end.
+      // Our own errors are not the fault of an event. Any other error comes from the user's SQL, reported at the commit.
       if (error instanceof HoldfastError) throw error
       return perform('careful')
     })
     return [outcome, result]
   }
 
-  /** Nothing for us up to here. */
+  /** A page without events for this partition. */
   async #pass(partition: Partition, { through, isEnd = false }: SourcePage): Promise<Step> {
     const tenure = this.#tenure
     const isFurther = through > (tenure.seen as number)
@@ -465,7 +470,7 @@ export class PageLoop implements Loop {
     return 'worked'
   }
 
-  /** Moves the checkpoint over what belongs to others. */
+  /** Moves the checkpoint over events of other partitions. */
   async #commitQuietly(partition: Partition): Promise<Step> {
     const tenure = this.#tenure
     const before = tenure.checkpoint as Checkpoint
@@ -480,8 +485,8 @@ export class PageLoop implements Loop {
   }
 
   /**
-   * Keeps a page well within the lease. Two processes whose pages take longer than that would take the partition from each other
-   * for ever, each refused with its page in its hands.
+   * Keeps a page well within the lease. Two processes whose pages take longer would take the partition from each other forever, each
+   * with its commit refused.
    */
   #fitPage(events: number, tookMs: number): void {
     const { leaseMs, pageEvents } = this.#parts.settings
@@ -544,7 +549,7 @@ export class PageLoop implements Loop {
     partition.rows.trim()
   }
 
-  /** Nothing is known of what was refused. If it is tried again, that is found out again. */
+  /** Forgets all refusals. They are found again when the events are tried. */
   #trust(): void {
     this.#refusals.clear()
     this.#reading.endBefore(undefined)
@@ -552,8 +557,8 @@ export class PageLoop implements Loop {
   }
 
   /**
-   * The database refused a row, and with it the page. If the row has one event in this page, that is the one to hold. If it has
-   * several, the page is cut so that it has one.
+   * The database refused a row and so the whole page. If one event of the page changed the row, that event is held. If several did, the
+   * page is cut so that one is left.
    */
   async #blame(
     records: readonly RecordedEvent[],
@@ -570,15 +575,19 @@ export class PageLoop implements Loop {
     this.#isCareful = true
     if (second !== undefined) this.#reading.endBefore(second)
     else if (first !== undefined) this.#refusals.set(first, describeFailure(error, 'permanent', 'row'))
-    else throw new HoldfastError('INTERNAL', `The row ${JSON.stringify(key)} was refused, and no event is its own.`)
+    else
+      throw new HoldfastError(
+        'INTERNAL',
+        `The row ${JSON.stringify(key)} was refused, but no event of the page changes it.`,
+      )
     this.#reading.forget()
     return 'refused'
   }
 }
 
 /**
- * Whoever died had a page at hand, or as many letters. Before these come up again every lane that is held may have its turn, and a page
- * after each.
+ * The number of suspects. The dead process had a page, or as many letters, in progress. Before those come up again every held lane may
+ * have its turn, with a page after each.
  */
 export function suspectsOf(pageEvents: number, heldLanes: number): number {
   if (heldLanes === 0) return pageEvents
@@ -597,7 +606,7 @@ export const emptyOutcome: Outcome = {
   redriven: [],
 }
 
-/** The first events of a page, and no further. */
+/** The first events of a page. */
 function cut(page: SourcePage, events: number): SourcePage {
   const last = page.events[events - 1]
   return last && events < page.events.length ? { events: page.events.slice(0, events), through: last.position } : page

@@ -7,38 +7,38 @@ import type { Subscription } from '../subscription/subscription.ts'
 import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { RowCache } from './rows.ts'
 
-/** What an owner knows of its partition. All of it can be read again from the store. */
+/** The owner's state of its partition. All of it can be read again from the store. */
 export interface Partition {
   readonly store: Store
   readonly subscription: Subscription
   readonly share: Share
-  /** Whether versions can be missing, late or repeated, and so must be watched. */
+  /** Whether versions can be missing, late or repeated, so that gaps must be detected. */
   readonly watchesGaps: boolean
-  /** The version before the first: 0, or undefined when the subscription began in the middle, where any can be the first. */
+  /** The version before the first: 0, or undefined if the subscription started in the middle, where any version can be the first. */
   readonly doneBefore: number | undefined
-  /** Whether what is held can also be found in the store's log, by its lane. */
+  /** Whether held events can also be found in the store's log by their lane. */
   readonly logged: boolean
-  /** As of the last commit, and then as the work at hand makes it. */
+  /** The held lanes as of the last commit, plus changes of the work in progress. */
   readonly held: Map<string, HeldLane>
   readonly rows: RowCache
-  /** What people decided about the events at hand, by position, where another version is the live one. */
+  /** Operators' decisions on the live version about the current events, by position. */
   decided?: ReadonlyMap<number, Decision> | undefined
   /** Milliseconds since 1970. */
   readonly now: () => number
 }
 
 /**
- * What is to be done with an event, by the state of its lane:
+ * What to do with an event, by the state of its lane:
  *
  *     lane      event                                   placement
- *     any       its version was done before             duplicate
+ *     any       its version was processed before        duplicate
  *     flows     the next version                        apply
  *     flows     a later version: one is missing         wait     (the lane is held, waiting)
- *     waiting   the missing version                     apply    (and what waited for it is due)
+ *     waiting   the missing version                     apply    (and the waiting events are due)
  *     held      anything later                          queue
  *
- * Without versions to watch, a lane flows or it doesn't, and the position tells what was done before. SQL of the user's own has no
- * row to tell it; there the checkpoint alone does.
+ * Without versions, a lane flows or is held, and the position of the row tells what was processed before. A SQL projection has no such
+ * row; there the checkpoint alone tells.
  */
 export type Placement = 'duplicate' | 'apply' | 'wait' | 'queue'
 
@@ -57,19 +57,19 @@ export function place(
   }
   const done = doneIn(partition, hold, folding)
   if (done !== undefined && version <= done) return 'duplicate'
-  // Begun in the middle, and held at its first: what lies before that was never its concern.
+  // The subscription started in the middle and is held at its first event; earlier versions are not part of it.
   if (done === undefined && hold && version < hold.head) return 'duplicate'
   const fits = done === undefined || version === done + 1
   if (hold) return fits && hold.status === 'waiting' ? 'apply' : 'queue'
   return fits ? 'apply' : 'wait'
 }
 
-/** The version of an event, where versions say something about its lane: not when lanes are cut by a key of the projection's own. */
+/** The version of an event in its lane; undefined if the projection's key function defines the lanes. */
 export function versionIn({ subscription }: Partition, record: RecordedEvent): number | undefined {
   return subscription.consumer.keyOf ? undefined : record.version
 }
 
-/** The last version that was finished in a lane. */
+/** The last processed version of a lane. */
 export function doneIn(
   { doneBefore }: Partition,
   hold: HeldLane | undefined,
@@ -78,7 +78,7 @@ export function doneIn(
   return (hold ? hold.done : folding?.done) ?? doneBefore
 }
 
-/** The place of an event in the order of its lane. */
+/** The sequence number of an event in its lane. */
 export function sequenceIn(partition: Partition, record: RecordedEvent): number {
   return versionIn(partition, record) ?? record.position
 }

@@ -5,7 +5,7 @@ export interface Persistence {
   readonly signal: AbortSignal
   readonly random: Random
   readonly nap: Nap
-  /** Whether an error can't be mended by waiting; it is then thrown. */
+  /** Whether waiting can't fix an error; such an error is thrown. */
   readonly isFinal: (error: unknown) => boolean
   readonly failed: (error: unknown, attempts: number, waitMs: number) => void
 }
@@ -13,7 +13,7 @@ export interface Persistence {
 const firstWaitMs = 100
 const longestWaitMs = 10_000
 
-/** Runs something until it works: for ever, with growing pauses. Undefined when the signal aborts first. */
+/** Retries forever with growing pauses. Undefined if the signal aborts first. */
 export async function persist<T>(run: () => Promise<T>, how: Persistence): Promise<T | undefined> {
   for (let attempts = 1; !how.signal.aborted; attempts++) {
     try {
@@ -29,7 +29,7 @@ export async function persist<T>(run: () => Promise<T>, how: Persistence): Promi
   return undefined
 }
 
-/** Doubles up to ten seconds, between half and all of it, so that processes that failed together don't come back together. */
+/** Doubles up to ten seconds, with jitter from half to all of it, so that processes that failed together don't retry together. */
 function pauseMs(attempts: number, random: Random): number {
   const full = Math.min(firstWaitMs * 2 ** Math.min(attempts - 1, 20), longestWaitMs)
   return Math.ceil(full / 2 + (full / 2) * (random.u32() / 2 ** 32))

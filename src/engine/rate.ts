@@ -1,10 +1,10 @@
 const windowMs = 5_000
 
-/** Events per second over the last seconds. Falls to nothing when nothing happens, so a stall can't hide behind old speed. */
+/** Events per second over the last seconds. It falls to 0 when nothing happens, so old speed does not hide a stall. */
 export class Rate {
   readonly #samples: { readonly from: number; readonly to: number; readonly count: number }[] = []
 
-  /** So many events were finished between two moments of the monotonic clock, in milliseconds. */
+  /** Adds `count` events that were processed between two times of the monotonic clock, in milliseconds. */
   add(from: number, to: number, count: number): void {
     this.#samples.push({ from, to, count })
     this.#forget(to)

@@ -2,12 +2,12 @@ import type { PageLimits } from '../log/log-store.ts'
 import type { Share } from '../source/share.ts'
 import { checkPage, type Source, type SourcePage } from '../source/source.ts'
 
-/** Reads the pages of one share of a source, one of them ahead. */
+/** Reads the pages of one partition of a source, and prefetches one. */
 export class Reading {
   readonly #source: Source
   readonly #share: Share
   readonly #signal: AbortSignal
-  /** Our own log keeps its promises; anybody else's source is checked. */
+  /** Pages of other sources than our own log are checked. */
   readonly #isForeign: boolean
   #ahead: { readonly after: number; readonly page: Promise<SourcePage | undefined> } | undefined
   #end: number | undefined
@@ -31,30 +31,30 @@ export class Reading {
   }
 
   /**
-   * Asks for the page after a full one while that is committed: the source need not wait for the store. Not behind the end: what is
-   * announced later would not be in it, and whoever was woken for that would take it for what there is now.
+   * Prefetches the next page while a full one is committed, so that the source need not wait for the store. Not at the end of the source:
+   * a page read there would miss events that are announced later.
    */
   readAhead({ events, through, isEnd }: SourcePage, limits: PageLimits): void {
     if (isEnd || events.length * 2 < limits.events || this.#end !== undefined) return
     const page = this.#source
       .read(through, limits, this.#signal, this.#share)
-      // Asked again, in its own turn, if this failed.
+      // A failed prefetch is repeated as a normal read.
       .catch(() => undefined)
     this.#ahead = { after: through, page }
   }
 
-  /** A page that could not be taken yet. It is the end no more: what is announced meanwhile is not in it. */
+  /** Returns a page that could not be processed yet. It no longer counts as the end: newer events may have been announced since. */
   putBack(after: number, { events, through }: SourcePage): void {
     this.#ahead = { after, page: Promise.resolve({ events, through }) }
   }
 
-  /** Where the next page must end, so that it is clear which of its events is to blame for something. */
+  /** Ends the next page before a position, so that a failure can be attributed to one event. */
   endBefore(position: number | undefined): void {
     this.#end = position
     this.#ahead = undefined
   }
 
-  /** Everything that was read ahead may be wrong. */
+  /** Drops the prefetched page. */
   forget(): void {
     this.#ahead = undefined
   }

@@ -59,6 +59,7 @@ describe('what is let go', () => {
     expect(await next()).toEqual({
       lanes: ['a', 'd'],
       tasks: new Map(),
+      wholes: new Map(),
       passed: [],
       limits: { events: 1_000, bytes: 5_000, perLane: 500 },
       singles: new Set(),

@@ -3,11 +3,11 @@ import type { RedriveTask } from '../redrive/redrive.ts'
 import type { LaneBatch } from './lanes.ts'
 import type { Pace } from './pace.ts'
 import type { Partition } from './partition.ts'
-import { fits, lanesAtOnce, Redriving } from './redriving.ts'
+import { fits, lanesAtOnce, Redriving, type WholeTask } from './redriving.ts'
 import type { Outcome } from './work.ts'
 import type { WorkerParts } from './worker.ts'
 
-/** As many letters of a lane as there should be room for in a batch. */
+/** The number of letters per lane that a batch should have room for. */
 const leastPerLane = 10
 
 export interface BatchLimits {
@@ -17,8 +17,8 @@ export interface BatchLimits {
 }
 
 /**
- * Which held lanes of a projection are let go next: those that are due by themselves or were begun by a redrive, and then those that
- * a redrive is to begin. All that go at the same pace go together. A lane that has more than its part of a batch goes behind the others.
+ * Chooses the held lanes of a projection to process next: first lanes that are due or were started by a redrive, then lanes that a
+ * redrive is about to start. Lanes with the same rate limit go together. A lane with more than its share of a batch goes to the end.
  */
 export class Releases {
   readonly redriving: Redriving
@@ -26,7 +26,7 @@ export class Releases {
   readonly #due = new Set<string>()
   /** Lanes whose row the database has refused. */
   readonly #careful = new Set<string>()
-  /** Fewer than usual where rows are refused: each refusal costs the whole batch. */
+  /** Smaller after refused rows, because each refusal costs the whole batch. */
   #most = lanesAtOnce
   #pace: Pace | undefined
 
@@ -35,17 +35,17 @@ export class Releases {
     this.#mono = () => parts.runtime.clock.mono()
   }
 
-  /** Whether there is something to let go, now or later. */
+  /** Whether there are lanes to process, now or later. */
   get isDue(): boolean {
     return this.#due.size > 0 || this.redriving.isTold
   }
 
-  /** Whether there may be something to let go now. */
+  /** Whether there may be lanes to process now. */
   isDueNow(held: ReadonlyMap<string, HeldLane>): boolean {
     return (this.nextAt(held) ?? Number.POSITIVE_INFINITY) <= this.#mono()
   }
 
-  /** When there may be something to let go; undefined: not before something happens. */
+  /** When there may be lanes to process; undefined: not before a notification. */
   nextAt(held: ReadonlyMap<string, HeldLane>): number | undefined {
     const now = this.#mono()
     let next = this.redriving.nextAt()
@@ -63,40 +63,45 @@ export class Releases {
     this.redriving.forget()
   }
 
-  /** Undefined when there is nothing, or nothing may go yet. */
+  /** Undefined if no lane can be processed yet. */
   async next({ held }: Pick<Partition, 'held'>, limits: BatchLimits): Promise<LaneBatch | undefined> {
     await this.redriving.learn(held.values())
-    const most = Math.min(limits.lanes, this.#most)
+    const mostLanes = Math.min(limits.lanes, this.#most)
     const lanes = new Set<string>()
     this.#pace = undefined
     for (const lane of this.#due) {
-      if (lanes.size >= most) break
+      if (lanes.size >= mostLanes) break
       if (this.#admits(this.#paceOf(held, lane), lanes.size === 0)) lanes.add(lane)
     }
-    const { tasks, passed } = await this.#begin(held, lanes, most)
+    const { tasks, passed } = await this.#begin(held, lanes, mostLanes)
     if (lanes.size === 0 && passed.length === 0) return undefined
     const events = Math.max(1, Math.min(limits.events, this.#allowance()))
-    // A lane costs more than a letter: a few of them with some letters each, rather than many with one.
+    // A lane costs more than a letter, so it takes few lanes with several letters each.
     const some = [...lanes].slice(0, Math.ceil(events / leastPerLane))
     const perLane = Math.ceil(events / Math.max(1, some.length))
-    return { lanes: some, tasks, passed, limits: { events, bytes: limits.bytes, perLane }, singles: this.#careful }
+    const wholes = new Map<string, WholeTask>()
+    for (const lane of some) {
+      const whole = this.redriving.wholeOf(lane, tasks.get(lane)?.redrive ?? held.get(lane)?.redrive)
+      if (whole) wholes.set(lane, whole)
+    }
+    const most = { events, bytes: limits.bytes, perLane }
+    return { lanes: some, tasks, wholes, passed, limits: most, singles: this.#careful }
   }
 
-  /** It is in the store. Of a page, too: it may have made lanes due. */
+  /** A batch or a page was committed. A page may have made lanes due. */
   accept({ lanes, counts, stopped, redriven }: Outcome, isBatch: boolean): void {
     for (const { lane, hold } of lanes) {
       this.#due.delete(lane)
       if (hold?.status === 'retrying') this.#due.add(lane)
       else this.#careful.delete(lane)
     }
-    // The last of its lanes may have ended it, or let more of them begin.
-    if (redriven.some(({ state }) => state !== 'running')) this.redriving.hear()
+    this.redriving.told(redriven)
     if (!isBatch) return
     this.#pace?.take(stopped.length - counts.held)
     this.#most = Math.min(this.#most * 2, lanesAtOnce)
   }
 
-  /** The database refused a row, and with it the batch. Gives the lane whose head is to blame, when that is clear. */
+  /** The database refused a row and so the whole batch. Returns the lane whose head caused it, if that is clear. */
   reject({ lanes }: LaneBatch, key: string): string | undefined {
     const [first, second] = lanes
     const lane = lanes.includes(key) ? key : first
@@ -107,7 +112,7 @@ export class Releases {
     return isClear ? lane : undefined
   }
 
-  /** Adds lanes that a redrive is to begin, as far as there is room for them. */
+  /** Adds lanes that a redrive is about to start, as far as there is room. */
   async #begin(held: ReadonlyMap<string, HeldLane>, lanes: Set<string>, most: number) {
     const tasks = new Map<string, RedriveTask>()
     const passed: RedriveTask[] = []
@@ -128,7 +133,7 @@ export class Releases {
     return { tasks, passed }
   }
 
-  /** Whether a lane may go with the others of a batch. The first one says how fast they go. */
+  /** Whether a lane fits into the batch. The first lane determines its rate limit. */
   #admits(pace: Pace | undefined, isFirst: boolean): boolean {
     if (!isFirst) return pace === this.#pace
     if (pace && pace.available(this.#mono()) < 1) return false
@@ -136,7 +141,7 @@ export class Releases {
     return true
   }
 
-  /** How many letters may be tried with the batch at hand. */
+  /** The number of letters that the current batch may try. */
   #allowance(): number {
     return this.#pace?.available(this.#mono()) ?? Number.POSITIVE_INFINITY
   }

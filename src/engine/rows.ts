@@ -5,12 +5,12 @@ import type { Store } from '../store.ts'
 import type { Consumer } from '../subscription/subscription.ts'
 
 /**
- * The rows of the keys at hand, kept from page to page: the owner of a partition is the only one who writes them, so what it
- * wrote last is what the store has. That stops being true when a commit fails or the lease is lost; then it is thrown away as a whole, and a new one begins.
+ * A cache of rows across pages. Only the owner of a partition writes its rows, so the cache equals the store. After a failed commit or a
+ * lost lease that no longer holds; then the whole cache is dropped.
  */
 export class RowCache {
   readonly #store: Store
-  /** Undefined where the user's own SQL keeps the rows: then there is nothing to keep here. */
+  /** Undefined for a SQL projection, which has no rows to cache. */
   readonly #projection: Projection | undefined
   readonly #watchesGaps: boolean
   readonly #mostBytes: number
@@ -32,7 +32,7 @@ export class RowCache {
   async load(keys: readonly string[]): Promise<void> {
     if (keys.length === 0 || !this.#projection) return
     const stored = await this.#store.rows.load(this.#projection.table, keys)
-    // A lane can be further than its row, where an event changed nothing. Only who watches for gaps needs to know.
+    // A lane can be ahead of its row if an event changed nothing. Only gap detection needs to know.
     const done = this.#watchesGaps ? await this.#store.letters.laneVersions(this.#projection.name, keys) : undefined
     for (const key of keys) {
       const folding = beginFold(this.#projection, key, stored.get(key))
@@ -42,12 +42,12 @@ export class RowCache {
     }
   }
 
-  /** Of a row that can't be in the store. */
+  /** Starts a row that can't be in the store. */
   begin(key: string): void {
     if (this.#projection) this.#keep(beginFold(this.#projection, key, undefined))
   }
 
-  /** The row as it goes to the store. */
+  /** The row as it is written to the store. */
   write(folding: Folding): RowWrite {
     const before = folding.size
     const row = rowWrite(this.#projection as Projection, folding)
@@ -56,7 +56,7 @@ export class RowCache {
     return row
   }
 
-  /** Makes room, between two pages: no row is in use then. What came first goes first. */
+  /** Evicts the oldest rows. Called between two pages, when no row is in use. */
   trim(): void {
     if (this.#bytes <= this.#mostBytes) return
     for (const [key, folding] of this.#rows) {

@@ -24,14 +24,15 @@ export interface RunnerParts {
   readonly breakers: Breakers
   readonly solitude: Solitude
   readonly watchdog: Watchdog | undefined
-  /** Asks to hear what the other processes do, now rather than later. */
+  /** Throws if letters were imported into the store. Reads the audit once for all subscriptions. */
+  readonly refuseImported: () => Promise<void>
+  /** Triggers a read of what other processes do. */
   readonly look: () => void
 }
 
 /**
- * One subscription in this process: a worker for every partition that is this process's to do. `settle` is told what all
- * processes do and brings the number of workers to this one's fair share; the claim decides, so two processes that look at
- * the same moment can't both have a partition.
+ * One subscription in this process, with a worker for every partition that this process owns. `settle` gets the state of all processes
+ * and adjusts the number of workers to the fair share. The claim in the store decides, so two processes can't own the same partition.
  */
 export class Runner {
   readonly subscription: Subscription
@@ -43,13 +44,14 @@ export class Runner {
   readonly #workers = new Map<number, Worker>()
   readonly #fit: { events: number }
   readonly #running = new Map<Worker, Promise<void>>()
-  /** Those that give their partition back. */
+  /** Workers that are releasing their partition. */
   readonly #leaving = new Set<Worker>()
   #view: SubscriptionView | undefined
   #forget: (() => void) | undefined
   #phase: 'new' | 'running' | 'stopping' | 'stopped' = 'new'
   #failure: { readonly error: unknown } | undefined
   #trouble: NextState | undefined
+  #outage: Extract<SubscriptionState, { readonly state: 'blocked' }> | undefined
   #pause: Pause | undefined
   #state: SubscriptionState
   #fenced = 0
@@ -84,7 +86,7 @@ export class Runner {
     return this.#phase === 'running'
   }
 
-  /** Whether everything up to a position has its outcome and nothing is due, by this process or by those that own the rest. */
+  /** Whether all events up to a position have their outcome and nothing is due, in this and in other processes. */
   reached(position: number): boolean {
     const view = this.#view
     if (!view || this.#failure) return false
@@ -96,7 +98,7 @@ export class Runner {
     })
   }
 
-  /** Why a partition of this process comes to a position only when an operator acts; undefined where none is like that. */
+  /** The error if a partition of this process needs an operator before it can reach a position; else undefined. */
   stuckBefore(position: number): unknown {
     for (const worker of this.#workers.values()) {
       const { state } = worker
@@ -105,12 +107,12 @@ export class Runner {
     return undefined
   }
 
-  /** Whether a partition is this process's. */
+  /** Whether this process owns a partition. */
   owns(partition: number): boolean {
     return this.#workers.get(partition)?.isOwner === true
   }
 
-  /** Calls back after every commit and every change of state. */
+  /** Calls the listener after every commit and every change of state. */
   watch(listener: () => void): () => void {
     this.#watchers.add(listener)
     return () => void this.#watchers.delete(listener)
@@ -120,15 +122,16 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.wake()
   }
 
-  /** Wakes the workers that have not seen the source up to here. */
+  /** Wakes the workers that have not read the source up to a position. */
   wakeBelow(position: number): void {
     for (const worker of this.#workers.values()) if (!worker.hasSeen(position)) worker.wake()
   }
 
-  /** Makes the subscription in the store. A definition that doesn't fit is an error for whoever starts the engine. */
-  async register(): Promise<void> {
+  /** Registers the subscription in the store. Throws if the definition doesn't match the stored one. */
+  async register({ isToRun = true }: { readonly isToRun?: boolean } = {}): Promise<void> {
+    const { settings } = this.#parts
     const { name, consumer, from, partitions } = this.subscription
-    // Who reads nothing makes nothing new.
+    // An engine for letters only creates no new subscription.
     const isNew = from !== 'checkpoint' && this.#parts.settings.only !== 'letters'
     const start = isNew ? await this.#startOf(from) : 'existing'
     await this.#parts.store.subscriptions.register({
@@ -140,6 +143,7 @@ export class Runner {
       version: versionOf(this.subscription),
       order: orderOf(this.subscription),
     })
+    if (isToRun && !settings.allowEffects) await this.#parts.refuseImported()
   }
 
   async #startOf(from: Exclude<Subscription['from'], 'checkpoint'>): Promise<number> {
@@ -148,11 +152,11 @@ export class Runner {
     if (from === 'end' || from.position <= head) return from === 'end' ? head : from.position
     throw new HoldfastError(
       'OPTION_INVALID',
-      `${this.subscription.name} begins after position ${from.position}, but its source ends at ${head}.`,
+      `${this.subscription.name} starts after position ${from.position}, but its source ends at ${head}.`,
     )
   }
 
-  /** From now on `settle` gives it work. */
+  /** From now on `settle` starts workers. */
   start(): void {
     if (this.#phase !== 'new') return
     this.#phase = 'running'
@@ -163,7 +167,7 @@ export class Runner {
     }
   }
 
-  /** What all processes do, as the store has it. */
+  /** Takes the state of all processes from the store and adjusts the workers. */
   settle(view: SubscriptionView): void {
     this.#view = view
     const isOther = view.version !== (versionOf(this.subscription) ?? view.version)
@@ -171,11 +175,11 @@ export class Runner {
     if (this.#phase !== 'running') return
     const order = orderOf(this.subscription)
     const recorded = view.partitions[0]?.order
-    // Nothing but a restart makes it another one, and until then it has no share in the work.
+    // Only a restart changes the order; until then this process takes no partition.
     if (order !== undefined && recorded !== undefined && recorded !== order)
       return this.fail(orderReplaced(view.name, recorded, order))
     this.setPause(view.partitions[0]?.pause)
-    // What was taken from us is not ours to give back, and must be told as what it is.
+    // A lost partition is reported as lost and is not released.
     const lost = new Set<Worker>()
     for (const { partition, epoch, isRedriven } of view.partitions) {
       const worker = this.#workers.get(partition)
@@ -187,30 +191,32 @@ export class Runner {
     for (const worker of working.slice(share)) this.#giveBack(worker)
     for (const { partition, isFree, isMine } of view.partitions) {
       if (this.#workers.size >= share) break
-      // One that is ours without a worker is a claim whose answer was lost.
+      // A partition of ours without a worker is a claim whose answer was lost.
       if ((isFree || isMine) && !this.#workers.has(partition)) this.#take(partition, view.partitions.length)
     }
     this.#refresh()
   }
 
-  /** Another version is live. Its table is not this code's to write; but a switch may come at any time. */
+  /** Another version is live, so this code must not write its table. A switch may come at any time. */
   #waitFor({ name, version }: SubscriptionView): NextState {
     const { logger, runtime } = this.#parts
     const own = versionOf(this.subscription) ?? 1
     const error = new HoldfastError(
       'PROJECTION_VERSION',
-      `${name} is live at version ${version}, and this program has version ${own}.`,
-      { hint: 'It waits. Rebuild the version you want and switch to it; whoever has that one takes over by itself.' },
+      `${name} is live at version ${version}, but this code has version ${own}.`,
+      {
+        hint: 'The subscription waits. Rebuild the version you want and switch to it; processes with that version then take over.',
+      },
     )
     if (this.#trouble?.state !== 'blocked' || this.#trouble.by !== 'version')
       logger.warn(
         { subscription: name, live: version, own },
-        'another version is live; it waits for a switch to its own',
+        'another version is live; the subscription waits for a switch to its own version',
       )
     return { state: 'blocked', by: 'version', error, attempts: 0, retryAt: runtime.clock.now() }
   }
 
-  /** The store can't be asked what the others do. False if it has workers, who will find out by themselves. */
+  /** The store can't be read. False if there are workers, which find out by themselves. */
   block(state: NextState): boolean {
     if (this.#workers.size > 0) return false
     this.#trouble = state
@@ -218,7 +224,7 @@ export class Runner {
     return true
   }
 
-  /** A partition that fails takes the subscription with it: what it ran into, the others will. */
+  /** A failed partition fails the whole subscription: the other partitions would hit the same error. */
   fail(error: unknown): void {
     const { subscription, logger } = this.#parts
     this.#failure = { error }
@@ -226,11 +232,14 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.stop()
     this.#forget?.()
     this.#forget = undefined
-    logger.error({ subscription: subscription.name, error }, 'the subscription failed; the others go on')
+    logger.error(
+      { subscription: subscription.name, error },
+      'the subscription failed; other subscriptions are not affected',
+    )
     this.#refresh()
   }
 
-  /** The store answers again: it need not be waited for any longer. */
+  /** The store answers again. */
   heal(): void {
     for (const worker of this.#workers.values()) worker.heal()
   }
@@ -244,15 +253,15 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.setPause(pause)
   }
 
-  /** Finishes the pages at hand and gives the leases back. */
+  /** Finishes the work in progress and releases the leases. */
   async stop(): Promise<void> {
     this.#phase = this.#phase === 'stopped' ? 'stopped' : 'stopping'
-    for (const worker of this.#workers.values()) worker.stop()
+    for (const worker of this.#workers.values()) worker.leave()
     await Promise.all(this.#running.values())
     this.#end()
   }
 
-  /** From now on it commits nothing, even if a page that hangs comes back. */
+  /** From now on nothing is committed, even if a hanging page returns. */
   force(): void {
     for (const worker of this.#workers.values()) worker.force()
     this.#end()
@@ -290,7 +299,7 @@ export class Runner {
 
   #ended(ended: WorkerEnd): void {
     if (ended.end === 'failed' && this.#phase === 'running') this.fail(ended.error)
-    // One that never had its partition was too late; it looks again at the next beat, and not in a circle.
+    // A refused claim waits for the next beat instead of retrying in a loop.
     else if (ended.end !== 'refused' && this.#phase === 'running') this.#parts.look()
     this.#refresh()
   }
@@ -311,16 +320,29 @@ export class Runner {
     if (!same) {
       const { name: subscription } = this.subscription
       this.#parts.emitter.emit('subscription.state', { subscription, from, to: this.#state })
+      this.#tellRecovery(this.#state)
     }
     for (const watcher of this.#watchers) watcher()
   }
 
-  /** Of several partitions, the one that most needs a person's eye speaks for all. */
+  /** Logged at the level of the outage, so that every reader of the outage also sees its end. */
+  #tellRecovery(to: SubscriptionState): void {
+    if (to.state === 'blocked') this.#outage = to.by === 'version' ? undefined : to
+    // It may have to claim its partitions first.
+    if (to.state === 'blocked' || (to.state === 'starting' && to.owner === undefined)) return
+    const outage = this.#outage
+    this.#outage = undefined
+    if (!outage || (to.state !== 'live' && to.state !== 'catching-up')) return
+    const fields = { subscription: this.subscription.name, by: outage.by, blockedMs: to.since - outage.since }
+    this.#parts.logger.warn(fields, 'recovered; the subscription continues')
+  }
+
+  /** The state of the partition that most needs attention is the state of the subscription. */
   #nextState(): NextState {
     if (this.#failure) return { state: 'failed', error: this.#failure.error }
     if (this.#phase === 'stopped') return { state: 'stopped' }
     const states = Array.from(this.#workers.values(), (worker) => worker.state)
-    // The last worker has gone, and the end is near: that is no new beginning.
+    // While stopping, the state without workers is not `starting`.
     if (this.#phase === 'stopping' && states.length === 0) return this.#state
     for (const state of ['blocked', 'paused', 'catching-up', 'live'] as const) {
       const found = states.find((one) => one.state === state)

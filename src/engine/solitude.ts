@@ -1,25 +1,25 @@
 import type { Clock } from '../runtime/ports.ts'
 
-/** As long as this one may be alone with one event after the other: a hundred quick ones fit, and nobody else notices. */
+/** How long one loop may run alone with one event after the other: time for a hundred quick events, without a visible delay for others. */
 const sliceMs = 250
-/** Who is expected and does not come for as long has lost its place: its store or its source keeps it waiting, and nobody waits for that. */
+/** A loop that does not return within this time loses its place: others must not wait for its store or source. */
 const graceMs = 5_000
 
 /**
- * Whoever is tried alone must be alone in the whole process, not only in its partition: anything else that runs might be what kills
- * it, and the one on trial would be blamed. So everything that runs the user's code asks here first:
+ * An event on trial must run alone in the whole process, not only in its partition: other code might kill the process, and the event
+ * would be blamed. So every loop asks here before it runs the user's code:
  *
- *     many ──somebody wants to be alone──► none begins, those that run end ──► one ──► many
+ *     many ──one must run alone──► none starts, the running ones end ──► one ──► many
  *
- * It asks, is turned away and is woken; nobody waits in here, because leases have to be kept meanwhile. But it has a place, in the order
- * in which they came: of several that are tried alone again and again, one would always be there to go before all others.
+ * A loop that may not run is turned away and woken later. It does not wait here, because it must renew its lease meanwhile. It keeps its
+ * place in a queue; without the queue, loops that run alone again and again could starve the others.
  */
 export class Solitude {
   readonly #clock: Clock
   readonly #waiting = new Map<Asking, Place>()
   #running = 0
   #holder: Holder | undefined
-  /** Until then the others run: where one hangs they would begin one thing each, and wait for the next that hangs. */
+  /** Until then no loop runs alone. Without this pause, a loop that hangs again and again would leave the others almost no time. */
   #freeUntil = Number.NEGATIVE_INFINITY
 
   constructor(clock: Clock) {
@@ -27,7 +27,7 @@ export class Solitude {
   }
 
   /**
-   * Runs beside others from now until `end`, and is alone no more if it was. False: not now. Whoever had to wait for its turn begins as
+   * Runs beside others from now until `end`; it no longer runs alone. False: not now. A loop that had to wait for its turn may start as
    * much as it can until it leaves.
    */
   begin(asking: Asking): boolean {
@@ -42,7 +42,7 @@ export class Solitude {
     this.#call()
   }
 
-  /** Is alone from now until it leaves. False: not yet, but nobody begins any more who comes after it. */
+  /** Runs alone from now until it leaves. False: not yet; from now on no loop that comes later may start. */
   enter(asking: Asking): boolean {
     if (this.#holder?.asking === asking) return this.#hold(asking, this.#holder.since)
     const isTaken = this.#isHeld() || this.#running > 0 || this.#isFree
@@ -51,19 +51,19 @@ export class Solitude {
     return this.#hold(asking, this.#clock.mono())
   }
 
-  /** Whether it is alone, and may go on with the next at once. */
+  /** Whether it runs alone and has time for another event. */
   hasTime(asking: Asking): boolean {
     return this.#holder?.asking === asking && this.#clock.mono() - this.#holder.since < sliceMs
   }
 
-  /** Goes for its next, if it has time for that: the others wait until it enters again, but not without end. */
+  /** Fetches its next event if it has time for that: the others wait until it enters again, at most for the grace period. */
   stepOut(asking: Asking): void {
     const holder = this.#holder
     if (holder && this.hasTime(asking)) this.#holder = { ...holder, outSince: this.#clock.mono() }
     else this.leave(asking)
   }
 
-  /** It is not alone any more, and waits for nothing. */
+  /** Ends running alone and gives up its place. */
   leave(asking: Asking): void {
     const holder = this.#holder?.asking === asking ? this.#holder : undefined
     if (!this.#waiting.delete(asking) && !holder) return
@@ -76,7 +76,7 @@ export class Solitude {
     return true
   }
 
-  /** Whether somebody is alone, or comes back to be. */
+  /** Whether a loop runs alone, or is expected back. */
   #isHeld(): boolean {
     if (!this.#holder) return false
     const now = this.#clock.mono()
@@ -89,7 +89,7 @@ export class Solitude {
     return this.#clock.mono() < this.#freeUntil
   }
 
-  /** Where somebody waits for that, nobody is alone for as long as the last one was. */
+  /** If others wait, no loop runs alone for as long as the last one did. */
   #free(since: number): void {
     this.#holder = undefined
     const now = this.#clock.mono()
@@ -97,13 +97,13 @@ export class Solitude {
     if (isWaitedFor) this.#freeUntil = now + now - since
   }
 
-  /** Who is there already keeps its place. */
+  /** A loop that is already queued keeps its place. */
   #turnAway(asking: Asking, until: Place['until']): false {
     this.#waiting.set(asking, { until, calledAt: undefined })
     return false
   }
 
-  /** Whether somebody waits before it, of those that wait for this. */
+  /** Whether a loop that waits for the same is queued before it. */
   #isBehind(asking: Asking, what?: 'alone'): boolean {
     if (this.#waiting.size === 0) return false
     const now = this.#clock.mono()
@@ -123,7 +123,7 @@ export class Solitude {
     return firstAlone === -1 ? waiting : waiting.slice(0, firstAlone)
   }
 
-  /** Wakes those whose turn it is. */
+  /** Wakes the loops whose turn it is. */
   #call(): void {
     if (this.#holder || this.#waiting.size === 0) return
     for (const [asking, { until, calledAt }] of this.#next()) {
@@ -134,7 +134,7 @@ export class Solitude {
   }
 }
 
-/** Who asks, and how it is told to ask again. */
+/** A loop that asks, and the callback that wakes it. */
 export interface Asking {
   readonly wake: () => void
 }
@@ -142,12 +142,12 @@ export interface Asking {
 interface Holder {
   readonly asking: Asking
   readonly since: number
-  /** When it went for its next, if it did. */
+  /** When it left to fetch its next event, if it did. */
   readonly outSince: number | undefined
 }
 
 interface Place {
   readonly until: 'beside' | 'alone'
-  /** When it was woken because it is its turn. */
+  /** When it was woken for its turn. */
   readonly calledAt: number | undefined
 }

@@ -3,14 +3,15 @@ import { describe, expect, it } from 'vitest'
 import { balances, bank, countsOf, createWorld, credited, debited, heldOf, type World } from '../../test/fixtures.ts'
 import { away } from '../../test/noting.ts'
 import { redrive } from '../../test/redrive/asking.ts'
-import { createLog, defineProjection, defineSubscription, type SqlProjection, type Store } from '../index.ts'
+import { createLog, defineSubscription, type SqlProjection, type Store } from '../index.ts'
+import { defineSqlProjection } from '../sqlite/index.ts'
 import type { Transaction } from '../subscription/subscription-store.ts'
 import { createScriptedSource } from '../testing/source.ts'
 
 // SQL of the user's own in our transaction, as the engine runs it. What the stores owe to it is in the contract suite.
 
 /** One line for every event that was applied, in the order in which it was; a debit of 13 breaks a rule of the table. */
-const journal = defineProjection('journal', {
+const journal = defineSqlProjection('journal', {
   events: bank,
   on: {
     Credited: async ({ key, data }, tx: DatabaseSync) => {
@@ -139,7 +140,7 @@ describe('a projection in SQL', () => {
   it('can not end the transaction it is in', async () => {
     await using world = await createWorld()
     const lines = await withLines(world)
-    const rogue = defineProjection('journal', {
+    const rogue = defineSqlProjection('journal', {
       events: bank,
       on: {
         Credited: ({ key, data }, tx: DatabaseSync) => {
@@ -163,7 +164,7 @@ describe('a projection in SQL', () => {
     await withLines(world)
     const log = createLog({ store: world.store, events: bank })
     const relay = (tx: 'with' | 'without'): SqlProjection =>
-      defineProjection(`relay-${tx}`, {
+      defineSqlProjection(`relay-${tx}`, {
         events: bank,
         on: {
           Credited: async ({ key, data }, db: DatabaseSync) => {
@@ -185,7 +186,7 @@ describe('a projection in SQL', () => {
     await using world = await createWorld()
     const lines = await withLines(world)
     let isBroken = true
-    const mended = defineProjection('journal', {
+    const mended = defineSqlProjection('journal', {
       events: bank,
       on: {
         Credited: ({ key, data }, tx: DatabaseSync) => {

@@ -1,9 +1,9 @@
 import type { StandstillReason } from './handling/flow.ts'
 
 /**
- * What a subscription is doing. `starting` until this process owns it (`owner` says who does), then `catching-up` until it
- * reaches the head of its source, then `live`. `paused` by an operator, `blocked` by the store, by what its handler needs, or by
- * an event that everything behind it has to wait for, for as long as that lasts, `failed` by something that waiting can't fix.
+ * The state of a subscription. `starting` until this process owns a partition (`owner` names the current owner), then `catching-up`
+ * until it reaches the head of its source, then `live`. `paused` by an operator. `blocked` while the store fails, while a service that
+ * its handler needs fails, or while a parked event blocks the partition. `failed` if waiting can't fix the error.
  *
  *     starting ──► catching-up ◄──► live        any of these ──► paused ──► catching-up
  *         ▲             │                        any of these ──► blocked ──► catching-up
@@ -17,14 +17,14 @@ export type SubscriptionState =
   | {
       readonly state: 'blocked'
       readonly since: number
-      /** The store, a live version that is not this process's, or why a handler's partition stands still. */
+      /** The store, another live version, or the reason why a handler's partition is blocked. */
       readonly by: 'store' | 'version' | StandstillReason
       readonly error: unknown
-      /** How often it was tried meanwhile; nothing of that counts against any event. */
+      /** The number of tries since then. They do not count against any event. */
       readonly attempts: number
-      /** In milliseconds since 1970; undefined where it goes on only when an operator acts. */
+      /** In milliseconds since 1970; undefined if only an operator can continue it. */
       readonly retryAt: number | undefined
-      /** How many lanes failed alike, where that is why. */
+      /** The number of lanes that failed alike, if that is the reason. */
       readonly lanes?: number | undefined
     }
   | { readonly state: 'stopped'; readonly since: number }

@@ -6,7 +6,7 @@ import { noCounts } from '../subscription/checkpoint.ts'
 import { at, claimed, commitOf, hold, letter } from '../testing/contracts/fixtures.ts'
 import { Rate } from './rate.ts'
 import type { Runner } from './runner.ts'
-import { readStatus } from './status.ts'
+import { engineStatus } from './status.ts'
 
 describe('status', () => {
   it('tells the lag in events and in seconds, also while nothing moves', async () => {
@@ -14,7 +14,7 @@ describe('status', () => {
     const log = createLog({ store: world.store, events: bank, ...world.runtime })
     const engine = world.engine()
     await world.settle(engine)
-    await engine.pause('balances', 'test')
+    await world.operator().pause('balances', 'test')
     await world.runtime.advance(500)
     await log.append('a', [credited(1)])
     await world.runtime.advance(7_000)
@@ -23,7 +23,7 @@ describe('status', () => {
     expect(await lag()).toEqual({ events: 2, seconds: 7 })
     await world.runtime.advance(60_000)
     expect(await lag()).toEqual({ events: 2, seconds: 67 })
-    await engine.resume('balances')
+    await world.operator().resume('balances', 'test')
     await world.runtime.advance(200)
     expect(await lag()).toEqual({ events: 0, seconds: 0 })
   })
@@ -85,7 +85,8 @@ describe('what is read of the store', () => {
       rate: { perSecond: () => perSecond },
       source: { lag: async (_after: number, { partition }: { partition: number }) => lags[partition] },
     } as unknown as Runner
-    const status = async (instead: Partial<Store> = {}) => readStatus({ ...store, ...instead }, [runner], runtime.clock)
+    const status = async (instead: Partial<Store> = {}) =>
+      engineStatus({ ...store, ...instead }, [runner], runtime.clock)
     return { world, status, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() }
   }
 

@@ -2,20 +2,27 @@ import type { BreakerState } from '../breaker/breaker.ts'
 import type { HeldSummary, LaneSummary } from '../dead-letter/letter-store.ts'
 import type { Gap } from '../log/log-store.ts'
 import type { Clock } from '../runtime/ports.ts'
+import type { Source } from '../source/source.ts'
 import type { Store } from '../store.ts'
 import { addCounts, type Checkpoint, type Counts, noCounts } from '../subscription/checkpoint.ts'
 import type { PartitionState, Pause } from '../subscription/subscription-store.ts'
 import type { Runner } from './runner.ts'
 import type { SubscriptionState } from './state.ts'
 
-export interface EngineStatus {
-  /** When it was asked, in milliseconds since 1970. */
+/** The state of subscriptions in the store, across all processes. */
+export interface StoreStatus {
+  /** The time of the status, in milliseconds since 1970. */
   readonly at: number
-  readonly subscriptions: readonly SubscriptionStatus[]
-  /** Why readers of the log wait, if they do: a transaction that appended and has not ended. */
+  readonly subscriptions: readonly StoredSubscriptionStatus[]
+  /** The open transaction that readers of the log wait for, if there is one. */
   readonly gap: Gap | undefined
-  /** The breakers that are not closed, of all processes; those of a handler begin with its name. */
+  /** The breakers of all processes that are not closed. The name of a handler's breaker starts with the name of the handler. */
   readonly breakers: readonly BreakerStatus[]
+}
+
+/** The same, plus the state of this process. */
+export interface EngineStatus extends StoreStatus {
+  readonly subscriptions: readonly SubscriptionStatus[]
 }
 
 export interface BreakerStatus {
@@ -23,23 +30,23 @@ export interface BreakerStatus {
   readonly state: BreakerState
 }
 
-/** A held lane, with what it waits for and for how long. */
+/** A held lane, what it waits for, and since when. */
 export interface LaneStatus extends LaneSummary {
   readonly ageSeconds: number
-  /** The version that has not come yet, for a lane that waits for one; `breaker` is the other thing a lane can wait for. */
+  /** The missing version, if the lane waits for one. A lane can also wait for a `breaker`. */
   readonly missingVersion: number | undefined
 }
 
-/** What the store says about a subscription at the moment of asking; nothing of it is remembered from before. */
+/** The current state of a subscription in the store. Nothing is cached. */
 export interface StoredStatus {
-  /** Set by a person, whichever process they asked. */
+  /** Set by an operator, through any process. */
   readonly pause: Pause | undefined
   readonly partitions: readonly PartitionStatus[]
-  /** Of all partitions together. */
+  /** The sum over all partitions. */
   readonly counts: Counts
-  /** `seconds` is how long ago the first event without an outcome was appended: it grows while nothing moves, and is 0 at the head. */
+  /** `seconds` is the age of the first event without an outcome: it grows while nothing is processed, and is 0 at the head. */
   readonly lag: { readonly events: number; readonly seconds: number }
-  /** Undefined when there is nothing to do, or nothing moves. */
+  /** At the speed of this process. Undefined at the head, while nothing is processed, and for an operator, which processes nothing. */
   readonly etaSeconds: number | undefined
   readonly held: Omit<HeldSummary, 'oldest'> & { readonly oldest: readonly LaneStatus[] }
 }
@@ -52,26 +59,53 @@ export interface PartitionStatus {
   readonly lag: StoredStatus['lag']
 }
 
-export interface SubscriptionStatus {
+export interface StoredSubscriptionStatus {
   readonly name: string
-  readonly state: SubscriptionState
-  /** By this process, over the last seconds. */
-  readonly eventsPerSecond: number
-  /** How often this process found, at a commit or a renewal, that another owns the partition. */
-  readonly fenced: number
-  /** Types that the catalog doesn't know, and how many events of each this process saw. */
-  readonly unknownTypes: Readonly<Record<string, number>>
-  /** Undefined while the store can't be read; `unreadable` says why. */
+  /** Undefined while the store can't be read (`unreadable` has the error), and for a subscription that was never started. */
   readonly stored: StoredStatus | undefined
   readonly unreadable: unknown
 }
 
+export interface SubscriptionStatus extends StoredSubscriptionStatus {
+  readonly state: SubscriptionState
+  /** The throughput of this process over the last seconds. */
+  readonly eventsPerSecond: number
+  /** How often a commit or renewal of this process found that another process owns the partition. */
+  readonly fenced: number
+  /** The number of events that this process saw of each type that the catalog doesn't have. */
+  readonly unknownTypes: Readonly<Record<string, number>>
+}
+
+/** A subscription to report. `perSecond` is the recent throughput of the calling process. */
+export interface Watched {
+  readonly name: string
+  readonly source: Pick<Source, 'lag'>
+  readonly perSecond: number
+}
+
 const shownLanes = 20
 
-export async function readStatus(store: Store, runners: readonly Runner[], clock: Clock): Promise<EngineStatus> {
+export async function readStatus(store: Store, watched: readonly Watched[], clock: Clock): Promise<StoreStatus> {
   const gap = store.log.gap().catch(() => undefined)
-  const subscriptions = await Promise.all(runners.map((runner) => subscriptionStatus(store, runner, clock)))
+  const subscriptions = await Promise.all(watched.map((each) => subscriptionStatus(store, each, clock)))
   return { at: clock.now(), subscriptions, gap: await gap, breakers: await breakersOf(store) }
+}
+
+export async function engineStatus(store: Store, runners: readonly Runner[], clock: Clock): Promise<EngineStatus> {
+  const seen = runners.map((runner) => ({
+    state: runner.state,
+    eventsPerSecond: runner.rate.perSecond(clock.mono()),
+    fenced: runner.fenced,
+    unknownTypes: Object.fromEntries(runner.unknownTypes),
+  }))
+  const watched = runners.map(({ subscription: { name }, source }, i) => ({
+    name,
+    source,
+    perSecond: seen[i]?.eventsPerSecond ?? 0,
+  }))
+  const status = await readStatus(store, watched, clock)
+  const subscriptions = seen.map((own, i) => ({ ...(status.subscriptions[i] as StoredSubscriptionStatus), ...own }))
+  return { ...status, subscriptions }
 }
 
 async function breakersOf(store: Store): Promise<BreakerStatus[]> {
@@ -79,33 +113,25 @@ async function breakersOf(store: Store): Promise<BreakerStatus[]> {
   return breakers.filter(({ state }) => state.state !== 'closed').map(({ name, state }) => ({ name, state }))
 }
 
-async function subscriptionStatus(store: Store, runner: Runner, clock: Clock): Promise<SubscriptionStatus> {
-  const eventsPerSecond = runner.rate.perSecond(clock.mono())
-  const seen = {
-    name: runner.subscription.name,
-    state: runner.state,
-    eventsPerSecond,
-    fenced: runner.fenced,
-    unknownTypes: Object.fromEntries(runner.unknownTypes),
-  }
+async function subscriptionStatus(store: Store, watched: Watched, clock: Clock): Promise<StoredSubscriptionStatus> {
+  const { name } = watched
   try {
-    return { ...seen, stored: await storedStatus(store, runner, clock, eventsPerSecond), unreadable: undefined }
+    return { name, stored: await storedStatus(store, watched, clock), unreadable: undefined }
   } catch (unreadable) {
-    return { ...seen, stored: undefined, unreadable }
+    return { name, stored: undefined, unreadable }
   }
 }
 
-async function storedStatus(
+/** The status of any stored subscription, also of one that this code does not declare. */
+export async function storedStatus(
   store: Store,
-  runner: Runner,
+  { name, source, perSecond }: Watched,
   clock: Clock,
-  perSecond: number,
 ): Promise<StoredStatus | undefined> {
-  const { name } = runner.subscription
   const states = await store.subscriptions.partitions(name)
   const [first] = states
   if (!first) return undefined
-  const partitions = await Promise.all(states.map((state) => partitionStatus(runner, state, states.length, clock)))
+  const partitions = await Promise.all(states.map((state) => partitionStatus(source, state, states.length, clock)))
   const held = await store.letters.summary(name, shownLanes)
   const now = clock.now()
   const events = partitions.reduce((sum, { lag }) => sum + lag.events, 0)
@@ -120,7 +146,7 @@ async function storedStatus(
 }
 
 async function partitionStatus(
-  { source }: Runner,
+  source: Pick<Source, 'lag'>,
   { partition, owner, epoch, checkpoint }: PartitionState,
   of: number,
   clock: Clock,

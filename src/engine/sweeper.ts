@@ -10,13 +10,13 @@ export interface Retention {
 }
 
 const betweenMs = 60_000
-/** Few enough that nobody waits for it. */
+/** Small, so that other work is not delayed. */
 const atOnce = 1_000
 const betweenPurgesMs = 3_600_000
 
 /**
- * Takes away what is not needed any more, a few at a time, from time to time: inbox marks whose time is over, letters that were
- * resolved long ago, and redrives that ended as long ago: a timetable makes new ones for ever. How many letters will go is said an hour before they do.
+ * Periodically deletes expired data in small batches: inbox marks, old resolved letters, and redrives of the same age, because a schedule
+ * keeps creating new ones. It logs the number of letters an hour before it deletes them.
  */
 export class Sweeper {
   readonly #store: Pick<Store, 'inbox' | 'letters' | 'redrives'>
@@ -25,7 +25,7 @@ export class Sweeper {
   readonly #logger: Logger
   readonly #nap: Nap
   readonly #stopping = new AbortController()
-  /** Up to when of each subscription letters go that were told of. */
+  /** By subscription: the end time of the letters whose deletion was announced. */
   readonly #told = new Map<string, number>()
   #purgedAt: number
 
@@ -48,7 +48,7 @@ export class Sweeper {
     this.#nap.wake()
   }
 
-  /** Resolves when it was stopped. Never rejects. */
+  /** Resolves when it is stopped. Never rejects. */
   async run(): Promise<void> {
     const { clock } = this.#runtime
     while (!this.#stopping.signal.aborted) {
@@ -60,7 +60,7 @@ export class Sweeper {
     }
   }
 
-  /** What was told of goes, and what will go the next time is told of. */
+  /** Deletes what was announced, and announces what is deleted next. */
   async #purge(subscription: string, keptMs: number): Promise<void> {
     const { clock } = this.#runtime
     const { letters, redrives } = this.#store
@@ -78,10 +78,10 @@ export class Sweeper {
     const endedBefore = Math.floor(clock.now() + betweenPurgesMs - keptMs)
     try {
       const found = await letters.purgeable(subscription, endedBefore)
-      if (found > 0) this.#logger.info({ subscription, letters: found }, `${kept}: these go in an hour`)
+      if (found > 0) this.#logger.info({ subscription, letters: found }, `${kept}: these are deleted in an hour`)
       this.#told.set(subscription, endedBefore)
     } catch (error) {
-      this.#logger.warn({ subscription, error }, 'what is to be purged could not be counted; it is tried again later')
+      this.#logger.warn({ subscription, error }, 'the letters to delete could not be counted; it is retried later')
     }
   }
 
@@ -89,7 +89,7 @@ export class Sweeper {
     try {
       while (!this.#stopping.signal.aborted && (await sweep()) === atOnce) await this.#runtime.timers.yield()
     } catch (error) {
-      this.#logger.warn({ error }, `${what} could not be swept; it is tried again later`)
+      this.#logger.warn({ error }, `${what} could not be cleaned up; it is retried later`)
     }
   }
 }

@@ -1,7 +1,7 @@
 import { createVirtualRuntime } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import type { RecordedEvent } from '../event/event.ts'
-import type { Failure } from '../failure/failure.ts'
+import { describeFailure } from '../failure/failure.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { EngineEmitter } from './events.ts'
 import { balances, bank } from '../../test/fixtures.ts'
@@ -12,7 +12,8 @@ function telling(unknown: 'warn' | 'skip' = 'warn', consumer: Subscription['cons
   const runtime = createVirtualRuntime()
   const told: [string, object][] = []
   const warned: object[] = []
-  const emitter = { emit: (name: string, event: object) => told.push([name, event]) } as unknown as EngineEmitter
+  const emit = (name: string, event: object) => told.push([name, event])
+  const emitter = { emit, isHeard: () => true } as unknown as EngineEmitter
   const logger = { info: () => undefined, error: () => undefined, warn: (fields: object) => void warned.push(fields) }
   const teller = new Teller(
     { name: 'balances', unknown, consumer } as unknown as Subscription,
@@ -25,9 +26,9 @@ function telling(unknown: 'warn' | 'skip' = 'warn', consumer: Subscription['cons
   return { runtime, teller, tell, told, warned }
 }
 
-const record = (id: string, type = 'Credited') => ({ id, type, position: 7 }) as RecordedEvent
-const stopped = (lane: string) =>
-  ({ lane, status: 'parked', record: record(`e ${lane}`), failure: { message: 'no' } as Failure }) as const
+const record = (id: string, type = 'Credited') => ({ id, type, position: 7, body: '{"owner":"Ada"}' }) as RecordedEvent
+const failure = describeFailure({ name: 'Refused', message: 'no Ada', code: 'E1' }, 'permanent', 'fold')
+const stopped = (lane: string) => ({ lane, status: 'parked', record: record(`e ${lane}`), failure }) as const
 const subscription = 'balances'
 
 it('tells of lanes that are held, redriven and let go', () => {
@@ -47,7 +48,7 @@ it('tells of lanes that are held, redriven and let go', () => {
         eventId: 'e a',
         eventType: 'Credited',
         position: 7,
-        failure: { message: 'no' },
+        failure: { ...failure, message: 'no ***' },
       },
     ],
     ['lane.redriven', { subscription, lane: 'c', redrive: 'r', letters: 2, state: 'done' }],
@@ -63,13 +64,19 @@ it('warns of lanes that are held every ten seconds at the most, and of all of th
   tell({ stopped: [stopped('c')] })
   await runtime.advance(9_999)
   tell({ stopped: [stopped('d')] })
-  expect(warned).toEqual([{ subscription, lanes: 2, lane: 'a', status: 'parked', eventId: 'e a', error: 'no' }])
+  const fields = {
+    subscription,
+    status: 'parked',
+    class: 'permanent',
+    errorType: 'Refused',
+    code: 'E1',
+    error: 'no ***',
+  }
+  expect(warned).toEqual([{ ...fields, lanes: 2, lane: 'a', eventId: 'e a' }])
   await runtime.advance(1)
   tell({})
   tell({ stopped: [stopped('e')] })
-  expect(warned.slice(1)).toEqual([
-    { subscription, lanes: 3, lane: 'e', status: 'parked', eventId: 'e e', error: 'no' },
-  ])
+  expect(warned.slice(1)).toEqual([{ ...fields, lanes: 3, lane: 'e', eventId: 'e e' }])
 })
 
 it('tells of the first event of an unknown type, and counts the others', () => {
@@ -112,6 +119,6 @@ it('tells of an event that blocks its partition, and warns of it by itself: othe
     'lane.released',
     'subscription.resumed',
   ])
-  expect(told[1]).toMatchObject(['subscription.blocked', { partition: 0, by: 'order', failure: { message: 'no' } }])
-  expect(warned).toMatchObject([{ position: 7, eventId: 'e a', error: 'no' }])
+  expect(told[1]).toMatchObject(['subscription.blocked', { partition: 0, by: 'order', failure: { message: 'no ***' } }])
+  expect(warned).toMatchObject([{ position: 7, eventId: 'e a', error: 'no ***' }])
 })

@@ -1,15 +1,17 @@
 import type { Clock } from '../runtime/ports.ts'
 import type { Subscription } from '../subscription/subscription.ts'
-import type { EngineEmitter, Logger } from './events.ts'
+import { payloadOf } from '../dead-letter/payload.ts'
+import { redactFailure } from '../dead-letter/redact.ts'
+import { type EngineEmitter, failureFields, type Logger } from './events.ts'
 import { holdsUp } from './held-up.ts'
 import type { Outcome } from './work.ts'
 
-// Whoever writes events chooses their types; they must not be able to fill our memory with them.
+// Producers choose the types of events and must not be able to fill our memory with them.
 const mostUnknownTypes = 1_000
-// A bad release can hold thousands of lanes in one.
+// A bad release can hold thousands of lanes within this time.
 const heldWarningMs = 10_000
 
-/** Says what became of a page, when it was committed: to listeners everything, to the log what needs a person. */
+/** Reports a committed page: everything to listeners, and what needs attention to the log. */
 export class Teller {
   readonly unknownTypes = new Map<string, number>()
   readonly #subscription: Subscription
@@ -33,11 +35,14 @@ export class Teller {
     const { name: subscription } = this.#subscription
     for (const { lane, status, record, failure } of stopped) {
       const { id: eventId, type: eventType, position } = record
-      this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure })
-      if (!holdsUp(this.#subscription, lane)) continue
-      this.#emitter.emit('subscription.blocked', { subscription, partition, by: 'order', failure })
+      const isBlocked = holdsUp(this.#subscription, lane)
+      if (!isBlocked && !this.#emitter.isHeard('lane.held')) continue
+      const shown = failure && redactFailure(failure, payloadOf({ event: record }))
+      this.#emitter.emit('lane.held', { subscription, lane, status, eventId, eventType, position, failure: shown })
+      if (!isBlocked) continue
+      this.#emitter.emit('subscription.blocked', { subscription, partition, by: 'order', failure: shown })
       this.#logger.warn(
-        { subscription, partition, position, eventId, error: failure?.message },
+        { subscription, partition, position, eventId, ...failureFields(shown) },
         'the partition is blocked: all later events wait for this one; redrive, edit or discard it',
       )
     }
@@ -52,7 +57,7 @@ export class Teller {
       if (this.#countUnknown(type) > 1) continue
       this.#emitter.emit('event.unknown', { subscription, type, eventId, position })
       if (this.#subscription.unknown !== 'warn') continue
-      this.#logger.warn({ subscription, type, eventId, position }, 'an event of a type that the catalog does not know')
+      this.#logger.warn({ subscription, type, eventId, position }, 'an event has a type that the catalog does not have')
     }
   }
 
@@ -63,7 +68,8 @@ export class Teller {
     if (!first || now < this.#nextHeldWarning) return
     const { lane, status, record, failure } = first
     const fields = { subscription: this.#subscription.name, lanes: this.#heldUntold, lane, status, eventId: record.id }
-    this.#logger.warn({ ...fields, error: failure?.message }, 'lanes are held; other keys are not affected')
+    const shown = failure && redactFailure(failure, payloadOf({ event: record }))
+    this.#logger.warn({ ...fields, ...failureFields(shown) }, 'lanes are held; other keys are not affected')
     this.#heldUntold = 0
     this.#nextHeldWarning = now + heldWarningMs
   }

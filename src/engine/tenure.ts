@@ -7,57 +7,59 @@ import type { Commit, CommitOutcome, Lease, PartitionState, Pause } from '../sub
 import type { NextState } from './state.ts'
 import type { WorkerParts } from './worker.ts'
 
-/** How a step of a loop ended. `refused`: it came to nothing, and what is in memory must go. */
+/** How a step of a loop ended. `refused`: nothing was committed, and the state in memory must be dropped. */
 export type Step = 'worked' | 'idle' | 'paused' | 'refused' | 'lost'
 
 /**
- * What a worker does with its partition: pages, or a window of lanes side by side. The worker keeps the lease, waits where the store
- * fails, and asks for one step after the other.
+ * What a worker does with its partition: pages, or concurrent lanes. The worker renews the lease, waits while the store fails, and runs
+ * one step after the other.
  */
 export interface Loop {
   step(): Promise<Step>
-  /** Something may be there to read. */
+  /** There may be new events to read. */
   appended(): void
-  /** A redrive may have something to do. */
+  /** A redrive may have lanes to process. */
   redriven(): void
-  /** What it does when it is idle: it is at the end, or something holds it up. */
+  /** The state when idle: at the head, or blocked. */
   standing(): NextState
-  /** How long it may rest when it is idle, at the most. */
+  /** The longest time it may rest when idle. */
   restMs(): number
-  /** Whether lanes are due, so that it is not done. */
+  /** Whether lanes are due. */
   readonly isDue: boolean
-  /** Whether the store has a parked event that holds up the whole partition, see `holdsUp`. */
+  /** Whether a parked event blocks the whole partition, see `holdsUp`. */
   readonly isHeldUp: boolean
   /** Whether the store may have trials of this process, see `Suspicion`. */
   readonly mayHaveTrials: boolean
-  /** Whether not all was tried that an owner before may have died over. */
+  /** Whether there are untried events that a previous owner may have died over. */
   readonly isSuspect: boolean
-  /** Whether something was done that can't be undone and is not in the store yet. */
+  /** Whether the user's code may be running. */
+  readonly isBusy: boolean
+  /** Whether there are side effects whose outcome is not committed yet. */
   readonly hasUnwritten: boolean
-  /** The last words of one that stops: finishes what is under way. May be called again when it threw. */
+  /** Finishes the work in progress before a stop. May be called again after it threw. */
   finish(): Promise<void>
-  /** The partition is somebody else's, or nobody waits any longer: what is under way must come to nothing. */
+  /** The partition is lost, or the stop is forced: the work in progress must have no result. */
   abandon(): void
 }
 
-/** What a commit writes beside the checkpoint. */
+/** What a commit writes in addition to the checkpoint. */
 export type Written = Pick<Commit, 'counts' | 'rows' | 'lanes' | 'held' | 'letters'>
 export type Aside = Pick<Commit, 'marks' | 'tried' | 'trial' | 'endedTrials' | 'acquitted' | 'inbox' | 'redriven'>
 export type Destination = Commit['to']
 
 /**
- * What an owner knows of its own standing: the lease, the checkpoint as it last read or wrote it, and how far it has seen. Every
- * commit of a partition goes through here.
+ * The ownership of a partition: the lease, the checkpoint as last read or written, and how far the source was read. Every commit of a
+ * partition goes through here.
  */
 export class Tenure {
   readonly share: Share
   checkpoint: Checkpoint | undefined
-  /** How far the source was seen: beyond the checkpoint where everything that follows belongs to other partitions. */
+  /** How far the source was read. Beyond the checkpoint if all later events belong to other partitions. */
   seen: number | undefined
   lease: Lease | undefined
   pause: Pause | undefined
   committedAt = 0
-  /** When the store was asked for the lease as it is, not when it answered: there it runs out by then, however long the answer took. */
+  /** When the renewal was sent, not when it was answered: the store counts the lease from the request at the earliest. */
   renewedAt = 0
   #commitAskedAt = 0
   readonly #parts: WorkerParts
@@ -71,7 +73,7 @@ export class Tenure {
     this.#enter = enter
   }
 
-  /** As the store has it. */
+  /** Takes the state from the store. */
   load({ checkpoint, pause }: PartitionState): void {
     this.checkpoint = checkpoint
     this.seen = checkpoint.position
@@ -105,7 +107,7 @@ export class Tenure {
     return this.#parts.store.subscriptions.commit(commit)
   }
 
-  /** It is in the store. */
+  /** The commit succeeded. */
   accept({ to, counts }: Pick<Commit, 'to' | 'counts'>): void {
     const { clock } = this.#parts.runtime
     const before = this.checkpoint as Checkpoint
@@ -121,11 +123,11 @@ export class Tenure {
     this.seen = Math.max(this.seen as number, this.checkpoint.position)
   }
 
-  /** It is not in the store, and won't be. */
+  /** The commit was refused. */
   refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
     switch (result.outcome) {
       case 'fenced':
-        // A person changed a letter that may be at hand: what is in memory must go, and nothing else.
+        // An operator changed a letter that may be in memory: the state is dropped, but the partition is kept.
         if (this.#isOurs(result)) return 'refused'
         this.lost(result)
         return 'lost'
@@ -133,27 +135,31 @@ export class Tenure {
         this.pause = result.pause
         return 'refused'
       case 'rejected':
-        throw new HoldfastError('INTERNAL', `${this.#parts.subscription.name}: a row was refused that nobody wrote.`, {
-          cause: result.error,
-        })
+        throw new HoldfastError(
+          'INTERNAL',
+          `${this.#parts.subscription.name}: the store refused a row that was not written.`,
+          {
+            cause: result.error,
+          },
+        )
       default:
         return result satisfies never
     }
   }
 
-  /** Still the owner, of something that was moved meanwhile. Nobody does that to a handler: what it did can't be taken back. */
+  /** Whether this process still owns a partition whose checkpoint was moved, as by a reset. A handler is never moved: its effects can't be undone. */
   #isOurs({ epoch, owner }: CommitOutcome & { readonly outcome: 'fenced' }): boolean {
     if (this.#parts.subscription.consumer.kind === 'handler') return false
     return epoch !== undefined && epoch === this.lease?.epoch && owner === this.lease.owner
   }
 
-  /** Whether the lease can still be ours. While the store can't be asked it runs out there, and somebody else may begin. */
+  /** Whether the lease can still be valid. If the store can't be reached, the lease runs out there and another process may start. */
   isCurrent(): boolean {
     const { runtime, settings } = this.#parts
     return this.lease !== undefined && runtime.clock.mono() - this.renewedAt < settings.leaseMs
   }
 
-  /** Commits renew the lease; this is for when there are none. */
+  /** Renews the lease when there are no commits, which also renew it. */
   async keep(): Promise<void> {
     const { store, subscription, settings, runtime } = this.#parts
     const { leaseMs } = settings
@@ -163,7 +169,7 @@ export class Tenure {
     else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))
   }
 
-  /** The one that was asked later may have been answered before. */
+  /** Answers may arrive out of order. */
   #renewed(askedAt: number): void {
     this.renewedAt = Math.max(this.renewedAt, askedAt)
   }
@@ -189,14 +195,14 @@ export class Tenure {
     try {
       await store.subscriptions.release(this.lease, isSuspect)
     } catch (error) {
-      // It runs out by itself.
-      logger.warn({ subscription: subscription.name, error }, 'the lease could not be given back')
+      // The lease runs out by itself.
+      logger.warn({ subscription: subscription.name, error }, 'the lease could not be released; it runs out')
     }
     this.lease = undefined
   }
 }
 
-/** Where the checkpoint is to go when the events up to a position have their outcomes, of which `last` is the last. */
+/** The checkpoint after the events up to a position have their outcomes. `last` is the last of these events. */
 export function destination(
   before: Checkpoint,
   position: number,
@@ -206,7 +212,7 @@ export function destination(
   return { position, eventId: before.eventId, eventType: before.eventType, eventTime: before.eventTime }
 }
 
-/** Failures are told apart by the version of the code that failed. */
+/** Records the version of the failing code with each failure. */
 function inVersionOf({ version }: Consumer, written: Written): Written {
   if (version === 1) return written
   return {

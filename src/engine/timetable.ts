@@ -6,17 +6,17 @@ import type { Logger } from './events.ts'
 import { Nap } from './nap.ts'
 import type { Runner } from './runner.ts'
 
-/** By whom, and why, a redrive is asked for that nobody asked for. */
+/** The author of scheduled redrives. */
 export const bySchedule = 'schedule'
 
-/** How long it takes at the most until a process notices that it is the one to ask. */
+/** The longest time until a process notices that it owns the first partition. */
 const longestNapMs = 10_000
-/** Among so many of the newest, the last one by the timetable is looked for. */
+/** The number of newest redrives that are searched for the last scheduled one. */
 const remembered = 100
 
 /**
- * Asks for redrives of parked lanes by the timetable of their subscription. The owner of its first partition does so, and counts
- * from the last one that the store knows, so it makes no difference how often processes come and go.
+ * Creates redrives of parked lanes by the schedule of their subscription. The owner of the first partition does so. The interval counts
+ * from the last stored redrive, so restarts make no difference.
  */
 export class Timetable {
   readonly #store: Store
@@ -26,7 +26,7 @@ export class Timetable {
   readonly #nap: Nap
   readonly #stopping = new AbortController()
   readonly #nextId: () => string
-  /** When each is to be asked for again, in milliseconds since 1970; unknown at first. */
+  /** The next redrive of each subscription, in milliseconds since 1970; unknown at first. */
   readonly #nextAt = new Map<string, number>()
 
   constructor(store: Store, runners: readonly Runner[], runtime: Runtime, logger: Logger) {
@@ -43,7 +43,7 @@ export class Timetable {
     this.#nap.wake()
   }
 
-  /** Resolves when it was stopped. Never rejects. */
+  /** Resolves when it is stopped. Never rejects. */
   async run(): Promise<void> {
     if (this.#runners.length === 0) return
     const begun = this.#runtime.clock.now()
@@ -51,7 +51,7 @@ export class Timetable {
       for (const runner of this.#runners) {
         const { name, redrive } = runner.subscription
         if (redrive && runner.isRunning && runner.owns(0) && !runner.pause) await this.#look(name, redrive, begun)
-        // Somebody else may ask meanwhile.
+        // Another process may create redrives meanwhile.
         else this.#nextAt.delete(name)
       }
       const now = this.#runtime.clock.now()
@@ -72,7 +72,7 @@ export class Timetable {
       this.#nextAt.set(subscription, clock.now() + schedule.everyMs)
       if (last?.status !== 'running') await this.#ask(subscription, schedule)
     } catch (error) {
-      this.#logger.warn({ subscription, error }, 'a redrive by the timetable could not be asked for; it is tried again')
+      this.#logger.warn({ subscription, error }, 'a scheduled redrive could not be created; it is retried')
     }
   }
 
@@ -93,6 +93,6 @@ export class Timetable {
     })
     if (asked.outcome !== 'asked') return
     const { id, lanes } = asked.redrive
-    this.#logger.info({ subscription, redrive: id, lanes }, 'parked lanes are tried again, by the timetable')
+    this.#logger.info({ subscription, redrive: id, lanes }, 'a scheduled redrive of parked lanes was created')
   }
 }

@@ -15,6 +15,8 @@ import {
   retry,
 } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
+import { operatorOf } from '../../test/acts.ts'
+import { createSqliteStore } from '../sqlite/index.ts'
 
 const quick = definePolicy({ transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park), outage: false })
 
@@ -137,9 +139,9 @@ describe('a handler tells', () => {
     const engine = world.engine([handler])
     const told = heard(engine, 'subscription.paused', 'subscription.resumed')
     await run(world, engine, 1_000)
-    await engine.pause('notify', 'they are moving house')
+    await world.operator().pause('notify', 'they are moving house')
     await world.runtime.advance(5_000)
-    await engine.resume('notify')
+    await world.operator().resume('notify', 'done')
     await world.runtime.advance(5_000)
     expect(told).toEqual([
       { name: 'subscription.paused', subscription: 'notify', reason: 'they are moving house' },
@@ -153,12 +155,14 @@ describe('a handler tells', () => {
     const first = world.engine([one.handler], { name: 'first' })
     const second = world.engine([two.handler], { name: 'second' })
     const told = heard(second, 'subscription.paused', 'subscription.resumed')
+    await using other = await createSqliteStore({ file: world.store.file, clock: world.runtime.clock })
+    const elsewhere = operatorOf(other, [], world.runtime)
     await first.start()
     await second.start()
     await world.runtime.advance(1_000)
-    await first.pause('notify', 'a test')
+    await elsewhere.pause('notify', 'a test')
     await world.runtime.advance(1_000)
-    await first.resume('notify')
+    await elsewhere.resume('notify', 'done')
     await world.runtime.advance(1_000)
     expect(told.map(({ name }) => name)).toEqual(['subscription.paused', 'subscription.resumed'])
   })
@@ -233,18 +237,18 @@ describe('what is in an event', () => {
     const handler = defineHandler('notify', {
       events: letters,
       on: {
-        Sent: ({ key }, { attempt, logger }) => {
-          logger.info({ more: 'text' }, 'a line of the handler')
-          if (key === 'retried' && attempt === 1) throw failure.transient('not yet')
-          if (key === 'parked') throw new TypeError('a bug')
-          if (key === 'skipped') throw failure.skip('not needed')
+        Sent: ({ key, data: { secret } }, { attempt, logger }) => {
+          logger.info({ more: 'text', error: new Error(secret) }, 'a line of the handler')
+          if (key === 'retried' && attempt === 1) throw failure.transient(`not yet ${secret}`)
+          if (key === 'parked') throw new TypeError(`a bug in table people of ${secret}`, { cause: new Error(secret) })
+          if (key === 'skipped') throw failure.skip(`not needed for ${secret}`)
           if (key === 'null') throw null
-          if (key === 'hook') throw failure.transient('in vain')
+          if (key === 'hook') throw failure.transient(`in vain: "${secret.toUpperCase()}"`)
         },
       },
       failure: quick,
       onError: () => {
-        throw new Error('the hook fails')
+        throw new Error(`the hook fails at ${canary}`)
       },
       dedupe: { by: 'id' },
     })
@@ -252,13 +256,14 @@ describe('what is in an event', () => {
     for (const sign of [
       'a line of the handler',
       'the hook fails',
+      'a bug in table people of ***',
       'message.dlq',
       'handler.completed',
       'misfit',
       'Strange',
     ])
       expect(said).toContain(sign)
-    expect(said).not.toContain(canary)
+    expect(said.toLowerCase()).not.toContain(canary)
   })
 
   it('is nowhere in it either when it is no JSON at all', async () => {

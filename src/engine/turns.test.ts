@@ -17,6 +17,7 @@ import {
   StoreError,
 } from '../index.ts'
 import { createScriptedSource } from '../testing/source.ts'
+import { operatorOf } from '../../test/acts.ts'
 
 // After deaths, what may have killed is tried alone in its process. This is about everybody else in it.
 
@@ -353,7 +354,7 @@ describe('what the store has on trial', () => {
     const { world, log } = setup
     let last: Mortal | undefined
     const lost = async () => {
-      void last?.engine.pause('sums', 'a look')
+      if (last) void operatorOf(last.store).pause('sums', 'a look')
       await world.runtime.timers.sleep(20)
     }
     const { state, store } = forgetful(world, lost)

@@ -8,7 +8,7 @@ import { createScriptedSource } from '../testing/source.ts'
 import { verifySubscription } from './verify.ts'
 
 // Each tampers with the file behind the engine's back; verify must name exactly what was done.
-const otherBytes = { kind: 'event', lane: 'b', what: 'its letter has other bytes than the log' } as const
+const otherBytes = { kind: 'event', lane: 'b', what: 'the bytes of its letter differ from the log' } as const
 const tamperings = {
   'a row that was changed': [
     'UPDATE balances SET data = \'{"balance":7,"seen":2}\' WHERE key = \'a\'',
@@ -64,20 +64,20 @@ const tamperings = {
   ],
   'a head at another position': [
     'UPDATE holdfast_lanes SET head_position = 99',
-    { kind: 'lane', what: 'it is not held as its first letter says' },
+    { kind: 'lane', what: 'its stored head differs from its first letter' },
   ],
   'a lane held otherwise than its head': [
     "UPDATE holdfast_lanes SET status = 'retrying'",
-    { kind: 'lane', what: 'it is not held as its first letter says' },
+    { kind: 'lane', what: 'its stored head differs from its first letter' },
   ],
   'two heads in a lane': ["UPDATE holdfast_letters SET status = 'parked'", { kind: 'event', what: 'it is parked' }],
   'a letter that was seen to by nobody': [
     "UPDATE holdfast_letters SET status = 'resolved', ended_at = 1, ended_reason = 'x' WHERE status = 'queued'",
-    { kind: 'event', what: 'it was discarded by nobody' },
+    { kind: 'event', what: 'it was discarded without an author' },
   ],
   'a letter that was resolved before its turn': [
     "UPDATE holdfast_letters SET status = 'resolved', ended_at = 1 WHERE status = 'queued'",
-    { kind: 'event', what: 'it was applied although an earlier event of its lane is held' },
+    { kind: 'event', what: 'it was applied, but an earlier event of its lane is held' },
   ],
   'a head that was resolved though it fails': [
     "UPDATE holdfast_letters SET status = 'resolved', ended_at = 1 WHERE status = 'parked'",
@@ -211,7 +211,7 @@ describe('verify of a handler', () => {
     )
     db.close()
     expect((await engine.verify('notify')).differences).toEqual([
-      expect.objectContaining({ kind: 'event', position: 1, what: 'it is held although it is not finished' }),
+      expect.objectContaining({ kind: 'event', position: 1, what: 'it is held, but it is not marked as finished' }),
     ])
     const stopping = engine.stop({ timeout: '1s' })
     await world.runtime.advance(1_000)

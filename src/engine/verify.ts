@@ -1,6 +1,8 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
+import { diffJson, type JsonChange } from '../event/diff.ts'
 import type { RecordedEvent } from '../event/event.ts'
+import { parseJson } from '../event/parse.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
 import type { Projection } from '../projection/projection.ts'
 import type { RowWrite } from '../projection/row-store.ts'
@@ -17,14 +19,16 @@ import { holdsUp } from './held-up.ts'
 import { readEvent, recordOf, relevanceOf, unknownRow } from './interpret.ts'
 
 export type Difference =
-  /** The row is not what its events make of it. `expected` or `actual` undefined: there should be none, or there is none. */
+  /** The row differs from a replay of its events. `expected` or `actual` is undefined if there should be no row, or there is none. */
   | {
       readonly kind: 'row'
       readonly key: string
       readonly expected: string | undefined
       readonly actual: string | undefined
+      /** The fields that differ, from the stored to the replayed value. Empty if only the version, the position or a column differs. */
+      readonly changes: readonly JsonChange[]
     }
-  /** An event was neither applied nor held although its lane is held, or was applied although it can't be. */
+  /** The outcome of an event is wrong: for example, it was applied although its lane is held or although it fails. */
   | {
       readonly kind: 'event'
       readonly position: number
@@ -32,30 +36,30 @@ export type Difference =
       readonly lane: string
       readonly what: string
     }
-  /** A lane is held without a letter at its head, or has letters and is not held, or is not held as they say. */
+  /** A lane and its letters disagree: held without letters, letters without a held lane, or a different head. */
   | { readonly kind: 'lane'; readonly lane: string; readonly what: string }
-  /** A count of the checkpoint is not the number of events with that outcome. */
+  /** A count of the checkpoint differs from the number of events with that outcome. */
   | { readonly kind: 'count'; readonly outcome: keyof Counts; readonly expected: number; readonly actual: number }
 
 export interface Verification {
   readonly subscription: string
   readonly ok: boolean
-  /** The checkpoint that was verified; of several partitions, the lowest. */
+  /** The verified checkpoint; the lowest of several partitions. */
   readonly position: number
   readonly events: number
   readonly rows: number
-  /** What became of the events, counted anew. */
+  /** The recomputed counts of outcomes. */
   readonly counts: Counts
   readonly differenceCount: number
-  /** The first of them. */
+  /** The first differences. */
   readonly differences: readonly Difference[]
 }
 
 export interface VerifyOptions {
-  /** Which part of its time it works, above 0 and up to 1; 1 unless you say. What it rests, running engines have. */
+  /** The share of time it works, above 0 and at most 1. Default: 1. The rest is left to running engines. */
   readonly load?: number
   readonly signal?: AbortSignal
-  /** After every page: how many events were looked at, and how many there are. */
+  /** Called after every page with the number of events verified so far and the total. */
   readonly onProgress?: (progress: { readonly events: number; readonly of: number }) => void
 }
 
@@ -65,10 +69,9 @@ const lettersPerPage = 200
 const mostDifferences = 100
 
 /**
- * Recomputes, from the log and the letters alone, what became of every event up to the checkpoint, and folds all that were
- * applied from scratch; then compares with the counts and the rows that are there. Reads one frozen moment of the store, so
- * it can run beside a live engine. Takes memory for one row per key. Of SQL of the user's own the outcomes are verified, and not
- * what its statements wrote: only the user knows what that should be.
+ * Recomputes the outcome of every event up to the checkpoint from the log and the letters, folds all applied events from scratch, and
+ * compares the result with the stored counts and rows. It reads one snapshot of the store, so it can run beside a live engine. It needs
+ * memory for one row per key. For SQL projections it verifies outcomes, but not the tables that they write.
  */
 export async function verifySubscription(
   store: Store,
@@ -79,20 +82,22 @@ export async function verifySubscription(
   checkOptions(options, 'verify', ['load', 'signal', 'onProgress'])
   const { load = 1 } = options
   if (!(typeof load === 'number' && load > 0 && load <= 1))
-    throw new HoldfastError('OPTION_INVALID', `load is ${String(load)}.`, { hint: 'Give a number above 0, up to 1.' })
+    throw new HoldfastError('OPTION_INVALID', `load is ${String(load)}.`, {
+      hint: 'Give a number greater than 0 and at most 1.',
+    })
   if (subscription.source) {
     throw new HoldfastError(
       'VERIFY_NEEDS_LOG',
       `${subscription.name} reads from ${subscription.source.name}, which can't be read again.`,
       {
-        hint: 'Only a subscription to the log can be verified from scratch.',
+        hint: 'Only a subscription that reads the log can be verified.',
       },
     )
   }
   return store.snapshot((moment) => new Verifier(subscription, moment, new Breath(runtime, load, options)).run())
 }
 
-/** What is between two pages: a word about how far it is, and the rest that the load leaves to others. */
+/** The pause between two pages: it reports progress and rests as `load` requires. */
 class Breath {
   readonly #runtime: Pick<Runtime, 'clock' | 'timers'>
   readonly #load: number
@@ -126,7 +131,7 @@ class Verifier {
   readonly #rows = new Map<string, Folding>()
   /** The first open letter of each lane that has one. */
   #heads = new Map<string, DeadLetter>()
-  /** Whether an open letter holds up the partition: nothing behind it may have an outcome. */
+  /** Whether an open letter blocks the partition: no later event may have an outcome. */
   #isHeldUp = false
   readonly #differences: Difference[] = []
   #differenceCount = 0
@@ -173,20 +178,20 @@ class Verifier {
     }
   }
 
-  /** What a handler took for a repeat, nothing here can tell; only that it is one or the other. */
+  /** Only the handler knows which events it skipped as duplicates; here they count as applied or duplicate. */
   #countDuplicates({ duplicate }: Counts, counts: MutableCounts): void {
     const found = Math.min(duplicate, counts.applied)
     counts.duplicate += found
     counts.applied -= found
   }
 
-  /** Everything up to the checkpoint, and what is marked as finished above it. */
+  /** Counts the events up to the checkpoint, and those above it that are marked as finished. */
   async #recount(share: Share, { checkpoint, marks }: PartitionState, counts: MutableCounts): Promise<number> {
     const { name } = this.#subscription
     const { start, position } = checkpoint
     const end = marks.at(-1)?.[1] ?? position
     const letters = letterWalk(this.#moment, name, share.partition)
-    // Lanes of another partition are not these, even if they have the same name.
+    // Lanes of different partitions are separate, even if they have the same name.
     this.#heads = new Map()
     this.#isHeldUp = false
     let events = 0
@@ -197,7 +202,7 @@ class Verifier {
         if (record.position > end) break
         const letter = await letters(record.position)
         const isPassed = record.position <= position || isMarked(marks, record.position)
-        if (!isPassed && letter) this.#wrong(record, letter.lane, 'it is held although it is not finished')
+        if (!isPassed && letter) this.#wrong(record, letter.lane, 'it is held, but it is not marked as finished')
         if (!isPassed) continue
         await this.#account(record, letter, counts)
         events++
@@ -208,7 +213,7 @@ class Verifier {
       after = page.through
     }
     for (const letter of await this.#moment.letters(name, share.partition, end, 10)) {
-      this.#wrong(letter.event, letter.lane, 'it is held although the checkpoint has not passed it')
+      this.#wrong(letter.event, letter.lane, 'it is held, but the checkpoint has not passed it')
     }
     return events
   }
@@ -218,23 +223,22 @@ class Verifier {
     const subscribed =
       typeof relevance === 'function' || (relevance === 'unknown' && this.#subscription.unknown === 'hold')
     if (letter && !isSameEvent(letter.event, record))
-      this.#wrong(record, letter.lane, 'its letter has other bytes than the log')
-    // One that was resolved for a reason was seen to elsewhere: nothing of it was applied here.
+      this.#wrong(record, letter.lane, 'the bytes of its letter differ from the log')
+    // A letter that was resolved with a reason was handled manually: it was not applied here.
     const isResolved = letter?.status === 'resolved' && letter.endedReason === undefined
     if (letter && letter.endedAt !== undefined && !isResolved) {
       counts.discarded++
-      if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded by nobody')
+      if (letter.endedBy === undefined) this.#wrong(record, letter.lane, 'it was discarded without an author')
     } else if (letter && !isResolved) {
       counts.held++
       const lane = await this.#laneOf(record)
-      // What could not be read when it was held may be readable by now; its lane stays the one that holds up everything. Earlier releases
-      // put it into the lane of its stream.
+      // An event that was unreadable when it was held may be readable now; its lane stays the one that blocks the partition. Earlier
+      // releases put it into the lane of its stream.
       const isUnplaced = holdsUp(this.#subscription, letter.lane) || (lane === unknownRow && letter.lane === record.key)
       if (lane !== letter.lane && !isUnplaced)
         this.#wrong(record, letter.lane, `it belongs to the lane ${JSON.stringify(lane)}`)
       const isHead = !this.#heads.has(letter.lane)
-      if (this.#isHeldUp)
-        this.#wrong(record, letter.lane, 'it is held although an earlier event holds up its partition')
+      if (this.#isHeldUp) this.#wrong(record, letter.lane, 'it is held, but an earlier event blocks its partition')
       if (isHead) this.#heads.set(letter.lane, letter)
       this.#isHeldUp ||= holdsUp(this.#subscription, letter.lane)
       if (isHead === (letter.status === 'queued')) this.#wrong(record, letter.lane, `it is ${letter.status}`)
@@ -257,9 +261,8 @@ class Verifier {
     const { consumer } = this.#subscription
     const reading = await readEvent(this.#subscription, record)
     const lane = await this.#laneOf(record)
-    if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied although an earlier event of its lane is held')
-    else if (this.#isHeldUp)
-      this.#wrong(record, lane, 'it was applied although an earlier event holds up its partition')
+    if (this.#heads.has(lane)) this.#wrong(record, lane, 'it was applied, but an earlier event of its lane is held')
+    else if (this.#isHeldUp) this.#wrong(record, lane, 'it was applied, but an earlier event blocks its partition')
     if (reading.failure) return this.#wrong(record, lane, `it can't have been applied: ${reading.failure.message}`)
     if (consumer.kind !== 'fold') return
     const reducer = consumer.reducers.get(record.type)
@@ -276,14 +279,14 @@ class Verifier {
     for (const lane of new Set(held.keys()).union(this.#heads)) {
       const hold = held.get(lane)
       const head = this.#heads.get(lane)
-      if (!hold) this.#differ({ kind: 'lane', lane, what: 'it has letters, and is not held' })
-      else if (!head) this.#differ({ kind: 'lane', lane, what: 'it is held, and has no letters' })
+      if (!hold) this.#differ({ kind: 'lane', lane, what: 'it has letters, but is not held' })
+      else if (!head) this.#differ({ kind: 'lane', lane, what: 'it is held, but has no letters' })
       else if (
         hold.headPosition !== head.event.position ||
         hold.head !== head.sequence ||
         hold.status !== head.status
       ) {
-        this.#differ({ kind: 'lane', lane, what: 'it is not held as its first letter says' })
+        this.#differ({ kind: 'lane', lane, what: 'its stored head differs from its first letter' })
       }
     }
   }
@@ -301,8 +304,8 @@ class Verifier {
       for (const row of page) {
         const folding = this.#rows.get(row.key)
         this.#rows.delete(row.key)
-        const expected = folding?.changed ? show(rowWrite(projection, folding)) : undefined
-        if (expected !== show(row)) this.#differ({ kind: 'row', key: row.key, expected, actual: show(row) })
+        const expected = folding?.changed ? rowWrite(projection, folding) : undefined
+        if ((expected && show(expected)) !== show(row)) this.#differ(() => rowDifference(row.key, expected, row))
       }
       rows += page.length
       await this.#breath.take()
@@ -311,13 +314,7 @@ class Verifier {
       after = { value: last.key, key: last.key }
     }
     for (const folding of this.#rows.values()) {
-      if (folding.changed)
-        this.#differ({
-          kind: 'row',
-          key: folding.key,
-          expected: show(rowWrite(projection, folding)),
-          actual: undefined,
-        })
+      if (folding.changed) this.#differ(() => rowDifference(folding.key, rowWrite(projection, folding), undefined))
     }
     return rows
   }
@@ -326,9 +323,25 @@ class Verifier {
     this.#differ({ kind: 'event', position: record.position, eventId: record.id, lane, what })
   }
 
-  #differ(difference: Difference): void {
+  /** A function defers expensive descriptions: only the reported differences are computed. */
+  #differ(difference: Difference | (() => Difference)): void {
     this.#differenceCount++
-    if (this.#differences.length < mostDifferences) this.#differences.push(difference)
+    if (this.#differences.length < mostDifferences)
+      this.#differences.push(typeof difference === 'function' ? difference() : difference)
+  }
+}
+
+function rowDifference(key: string, expected: RowWrite | undefined, actual: RowWrite | undefined): Difference {
+  const changes = expected && actual ? changesOf(actual.json, expected.json) : []
+  return { kind: 'row', key, expected: expected && show(expected), actual: actual && show(actual), changes }
+}
+
+function changesOf(actual: string, expected: string): readonly JsonChange[] {
+  try {
+    return diffJson(parseJson(actual), parseJson(expected))
+  } catch {
+    // The stored row is not valid JSON, so it has no fields.
+    return []
   }
 }
 
@@ -348,7 +361,7 @@ function isSameEvent(a: RecordedEvent, b: RecordedEvent): boolean {
   )
 }
 
-/** Letters in order of position, fetched as the events come by: the letter of an event, or undefined. */
+/** Fetches letters in order of position as the events pass. Returns the letter of an event, or undefined. */
 function letterWalk(
   moment: StoreMoment,
   subscription: string,

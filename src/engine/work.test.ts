@@ -5,6 +5,7 @@ import { StoreError } from '../errors.ts'
 import type { Event, RecordedEvent } from '../event/event.ts'
 import { describeFailure } from '../failure/failure.ts'
 import { defineProjection } from '../index.ts'
+import { defineSqlProjection } from '../sqlite/index.ts'
 import type { Reducer } from '../projection/projection.ts'
 import type { RedriveTask } from '../redrive/redrive.ts'
 import { whole } from '../source/share.ts'
@@ -15,7 +16,7 @@ import type { Partition } from './partition.ts'
 import { RowCache } from './rows.ts'
 import { functionOf, GuiltyEvent, type Item, noRefusals, type Performing, type Refusals, Work } from './work.ts'
 
-const journal = defineProjection('journal', { events: bank, on: { Credited: () => undefined } })
+const journal = defineSqlProjection('journal', { events: bank, on: { Credited: () => undefined } })
 const totals = defineProjection('totals', {
   events: bank,
   key: () => 'x',
@@ -256,7 +257,7 @@ describe('where versions are watched', () => {
     setup.take(item(recorded(10, { version: 2, type: 'Debited' })))
     expect(setup.changes()).toMatchObject({
       letters: [{ change: 'status', position: 9, status: 'queued' }],
-      lanes: [{ hold: { status: 'parked', head: 2, headPosition: 10, done: 1, since: 500 }, done: 1 }],
+      lanes: [{ hold: { status: 'parked', head: 2, headPosition: 10, done: 1, since: 1 }, done: 1 }],
     })
   })
 
@@ -327,7 +328,7 @@ describe('a letter whose turn has come', () => {
     expect(setup.changes()).toMatchObject({
       counts: counted({ applied: 1, held: -1 }),
       letters: [{ change: 'resolved' }, { change: 'failed', position: 2, status: 'parked', failure }],
-      lanes: [{ hold: { status: 'parked', since: 500, head: 2, headPosition: 2, redrive: undefined } }],
+      lanes: [{ hold: { status: 'parked', since: 1, head: 2, headPosition: 2, redrive: undefined } }],
       redriven: [{ redrive: 'r', lane: 'a', letters: 1, state: 'failed' }],
       stopped: [{ lane: 'a', status: 'parked', record: second, failure }],
     })

@@ -2,9 +2,11 @@ import type { Ending, HeldLane, HeldStatus, NewLetter, Revision } from '../dead-
 import type { LetterQueue } from '../dead-letter/letter-store.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
+import { classify } from '../failure/classify.ts'
 import { describeFailure, type Failure } from '../failure/failure.ts'
 import { type Folding, foldEvent } from '../projection/fold.ts'
-import type { Effect, Projection, Reducer } from '../projection/projection.ts'
+import type { Projection, Reducer } from '../projection/projection.ts'
+import type { Effect } from '../projection/sql-projection.ts'
 import type { RedriveAct, RedriveProgress, RedriveTask } from '../redrive/redrive.ts'
 import { type MutableCounts, noCounts } from '../subscription/checkpoint.ts'
 import type { Subscription } from '../subscription/subscription.ts'
@@ -12,7 +14,7 @@ import type { Commit, LaneWrite, LetterChange, Transaction } from '../subscripti
 import type { Reading, Relevance } from './interpret.ts'
 import { doneIn, type Partition, place, sequenceIn, versionIn } from './partition.ts'
 
-/** The outcome of some events, ready to be committed, and what to tell when it was. */
+/** The outcome of some events, ready to commit, and what to report after the commit. */
 export interface Outcome extends Pick<Commit, 'rows' | 'lanes' | 'held' | 'letters'> {
   readonly counts: MutableCounts
   readonly unknown: readonly RecordedEvent[]
@@ -29,22 +31,22 @@ export interface StoppedLane {
   readonly failure: Failure | undefined
 }
 
-/** An event on its way. Without a function it changes nothing: it is not subscribed to, but its version counts. */
+/** An event in progress. Without a function it changes nothing: it is not subscribed to, but its version counts. */
 export interface Item {
   readonly record: RecordedEvent
   readonly lane: string
   readonly apply: Reducer | Effect | undefined
-  /** Undefined for what needs no reading: it changes nothing, or it will queue whatever is in it. */
+  /** Undefined if the event need not be read: it changes nothing, or it will be queued in any case. */
   readonly reading: Reading | undefined
-  /** The row as far as it is in memory. Looked up once: of all that happens to an event here, finding its row costs most. */
+  /** The row, if it is in memory. Looked up once, because the lookup is the most expensive step. */
   readonly folding: Folding | undefined
-  /** What a person wants to be applied instead of the event's own data; decided before it came here. */
+  /** An operator's edit on the live version, which replaces the event's data. */
   readonly revision?: Revision | undefined
-  /** Whoever left it out in another version. */
+  /** An operator's discard or resolve on the live version. */
   readonly ending?: Ending | undefined
 }
 
-/** The user's SQL failed on this event, in a transaction that can't go on. */
+/** The user's SQL failed on this event and aborted the transaction. */
 export class GuiltyEvent extends Error {
   readonly record: RecordedEvent
 
@@ -54,20 +56,20 @@ export class GuiltyEvent extends Error {
   }
 }
 
-/** Events that are refused, by position: what they make of their row breaks a rule of the user's, or processes died over them. */
+/** Refused events by position: their row violates a constraint, or processes died over them. */
 export type Refusals = ReadonlyMap<number, Failure>
 
 export const noRefusals: Refusals = new Map()
 
-/** Where the user's own SQL runs, and whether each event is behind a savepoint of its own. */
+/** The transaction of the user's SQL, and whether each event has its own savepoint. */
 export interface Performing {
   readonly tx: Transaction
   readonly way: 'bold' | 'careful'
 }
 
-/** What an event does; `none` for an unknown type that is to be held; undefined for what is not subscribed to. */
+/** The function of an event; `none` for an unknown type to hold; undefined for an event that is not subscribed to. */
 export function functionOf(subscription: Subscription, relevance: Relevance): Reducer | Effect | 'none' | undefined {
-  // A handler's has a loop of its own, and never comes here.
+  // Handlers have their own loop and never come here.
   if (typeof relevance === 'function') return relevance as Reducer | Effect
   return relevance === 'unknown' && subscription.unknown === 'hold' ? 'none' : undefined
 }
@@ -76,34 +78,38 @@ export function letterName(lane: string, sequence: number, eventId: string): str
   return JSON.stringify([lane, sequence, eventId])
 }
 
-/** Of a letter that turns out to belong behind others. */
+/** The failure of a letter that belongs to another lane, which is held. */
 export function laneHeld(lane: string): Failure {
-  const error = new HoldfastError('LANE_HELD', `It belongs to ${JSON.stringify(lane)}, and that lane is held.`, {
-    hint: 'Redrive that lane first, or discard the event that holds it.',
-  })
-  return describeFailure(error, 'permanent', 'fold')
-}
-
-/** Of a letter that comes too late: later events of its row were applied while it was in another lane. */
-export function rowAhead({ key, position }: Folding, record: RecordedEvent): Failure {
   const error = new HoldfastError(
-    'ROW_AHEAD',
-    `It belongs to the row ${JSON.stringify(key)}, to which position ${position} was applied already; this is position ${record.position}.`,
+    'LANE_HELD',
+    `The event belongs to the lane ${JSON.stringify(lane)}, which is held.`,
     {
-      hint: 'Applied now it would be out of order. Rebuild the projection, which applies it in its place, or discard it.',
+      hint: 'Redrive that lane first, or discard the event that holds it.',
     },
   )
   return describeFailure(error, 'permanent', 'fold')
 }
 
-/** Takes events and letters to their outcomes, one after the other, and adds those up to what one commit writes. */
+/** The failure of a letter that comes too late: later events of its row were applied while it was in another lane. */
+export function rowAhead({ key, position }: Folding, record: RecordedEvent): Failure {
+  const error = new HoldfastError(
+    'ROW_AHEAD',
+    `The event at position ${record.position} belongs to the row ${JSON.stringify(key)}, to which position ${position} was already applied.`,
+    {
+      hint: 'Applying it now would break the order. Rebuild the projection, which applies all events in order, or discard this one.',
+    },
+  )
+  return describeFailure(error, 'permanent', 'fold')
+}
+
+/** Processes events and letters one after the other and collects their outcomes for one commit. */
 export class Work {
   readonly counts = noCounts()
   readonly unknown: RecordedEvent[] = []
   readonly #partition: Partition
   readonly #refusals: Refusals
   readonly #changed = new Set<Folding>()
-  /** Lanes in which something was finished, and lanes whose hold is not what it was. */
+  /** Lanes with processed events, and lanes whose hold changed. */
   readonly #finished = new Set<string>()
   readonly #rehung = new Set<string>()
   readonly #held: NewLetter[] = []
@@ -111,7 +117,7 @@ export class Work {
   readonly #stopped: StoppedLane[] = []
   readonly #released: string[] = []
   readonly #redriven: RedriveProgress[] = []
-  /** How many letters of the lane at hand came to an end. */
+  /** The number of letters of the current lane that ended. */
   #ended = 0
 
   constructor(partition: Partition, refusals: Refusals) {
@@ -119,7 +125,7 @@ export class Work {
     this.#refusals = refusals
   }
 
-  /** An event of the source, to where it belongs. */
+  /** Processes an event of the source. */
   take(item: Item, present: Set<string>): void {
     const { rows, held, subscription } = this.#partition
     const { record, lane } = item
@@ -151,7 +157,7 @@ export class Work {
     else this.#queue(item, hold as HeldLane)
   }
 
-  /** An event of the source, in the user's own SQL. */
+  /** Processes an event of the source with the user's SQL. */
   async perform(item: Item, performing: Performing): Promise<void> {
     const hold = this.#partition.held.get(item.lane)
     if (hold) return this.#queue(item, hold)
@@ -160,7 +166,7 @@ export class Work {
     else this.#note(item)
   }
 
-  /** An event that a person wants left out, whatever its lane does: it stands in nobody's way. */
+  /** Leaves out an event that an operator discarded, regardless of the state of its lane. */
   discard(record: RecordedEvent, lane: string, ending: Ending): void {
     const { logged } = this.#partition
     const sequence = sequenceIn(this.#partition, record)
@@ -168,7 +174,7 @@ export class Work {
     this.#held.push({ lane, sequence, status: 'discarded', logged, event: record, failure: undefined, ending })
   }
 
-  /** Went through in a form that a person has given it: without a letter nobody would know which. */
+  /** Records that an event was applied with an operator's edit: only the letter shows which edit. */
   #note({ record, lane, revision }: Item): void {
     if (!revision) return
     const { logged } = this.#partition
@@ -192,14 +198,14 @@ export class Work {
       this.counts.applied++
       return undefined
     } catch (error) {
-      // What the store did is nobody's fault.
+      // A store failure is not the fault of the event.
       if (error instanceof StoreError) throw error
       if (way === 'bold') throw new GuiltyEvent(record, error)
-      return describeFailure(error, 'permanent', 'sql')
+      return describeFailure(error, 'permanent', 'sql', classify(error, [], 0).evidence)
     }
   }
 
-  /** The next lane whose letters are taken, and why, if a person wants it. */
+  /** Starts the next lane, with its redrive task if it has one. */
   begin(lane: string, task: RedriveTask | undefined): void {
     const { held } = this.#partition
     this.#ended = 0
@@ -209,7 +215,7 @@ export class Work {
       lane,
       status: 'retrying',
       since,
-      // What is missing before its head never comes, and counts as seen.
+      // The missing versions before the head never come and count as processed.
       done: task.act === 'skip' ? head - 1 : done,
       head,
       headPosition,
@@ -217,19 +223,19 @@ export class Work {
     })
   }
 
-  /** A lane that a person wants to go, of which nothing is taken yet. */
+  /** Marks a lane as started by a redrive, before any letter is taken. */
   letGo(task: RedriveTask): void {
     this.begin(task.lane, task)
     this.#letters.push({ change: 'status', position: task.position, status: 'retrying' })
     this.#tell(this.#partition.held.get(task.lane) as HeldLane, 'running')
   }
 
-  /** It is not as it was when somebody wanted it to be let go. */
+  /** The lane has changed since the redrive was requested. */
   pass({ redrive, lane }: RedriveTask): void {
     this.#redriven.push({ redrive, lane, letters: 0, state: 'passed' })
   }
 
-  /** A letter whose turn has come is left out, by a person. Its version is done with, so that no gap is made. */
+  /** Ends a letter by an operator's decision. Its version counts as processed, so that there is no gap. */
   leaveOut({ record, lane, folding }: Item, { by, reason }: Ending, act: RedriveAct = 'discard'): void {
     const { position } = record
     this.counts.held--
@@ -245,21 +251,40 @@ export class Work {
     this.#rehang({ ...hold, done: Math.max(version, hold.done ?? 0) })
   }
 
-  /** A letter of a held lane whose turn has come. False when the lane goes no further. */
+  /**
+   * Ends the next letter of a lane that is ended as a whole. False if the lane stops here: if a version before the letter is missing, it may
+   * still arrive, and would count as a duplicate if this letter were done.
+   */
+  leaveOutNext(item: Item, { act, by, reason }: RedriveTask): boolean {
+    if (this.#waits(item)) return false
+    this.leaveOut(item, { by, reason }, act)
+    return true
+  }
+
+  /** Whether a version before the next letter is missing. If so, the lane waits for that version. */
+  #waits({ record, lane, folding }: Item): boolean {
+    const { held, watchesGaps } = this.#partition
+    const hold = held.get(lane) as HeldLane
+    const version = watchesGaps ? versionIn(this.#partition, record) : undefined
+    const done = doneIn(this.#partition, hold, folding)
+    if (version === undefined || done === undefined || version <= done + 1) return false
+    this.#letters.push({ change: 'status', position: record.position, status: 'waiting' })
+    // There is nothing left to try.
+    this.#tell(hold, 'done')
+    const head = { head: sequenceIn(this.#partition, record), headPosition: record.position }
+    this.#rehang({ ...hold, ...head, status: 'waiting', redrive: undefined })
+    return true
+  }
+
+  /** Processes the next letter of a held lane. False if the lane stops here. */
   async release(item: Item, performing?: Performing): Promise<boolean> {
+    if (this.#waits(item)) return false
     const { held, watchesGaps } = this.#partition
     const { record, lane } = item
     const hold = held.get(lane) as HeldLane
     const version = watchesGaps ? versionIn(this.#partition, record) : undefined
     const done = doneIn(this.#partition, hold, item.folding)
     const head = { head: sequenceIn(this.#partition, record), headPosition: record.position }
-    if (version !== undefined && done !== undefined && version > done + 1) {
-      this.#letters.push({ change: 'status', position: record.position, status: 'waiting' })
-      // Nothing is left of it that could be tried.
-      this.#tell(hold, 'done')
-      this.#rehang({ ...hold, ...head, status: 'waiting', redrive: undefined })
-      return false
-    }
     this.counts.held--
     if (version !== undefined && done !== undefined && version <= done) {
       this.counts.duplicate++
@@ -269,7 +294,7 @@ export class Work {
         this.counts.held++
         this.#letters.push({ change: 'failed', position: record.position, status: 'parked', failure })
         this.#tell(hold, 'failed')
-        this.#rehang({ ...hold, ...head, status: 'parked', since: this.#partition.now(), redrive: undefined })
+        this.#rehang({ ...hold, ...head, status: 'parked', redrive: undefined })
         this.#stopped.push({ lane, status: 'parked', record, failure })
         return false
       }
@@ -280,7 +305,7 @@ export class Work {
     return true
   }
 
-  /** All that was taken of a lane is over: the next letter is its head, or the lane flows again. */
+  /** All loaded letters of a lane have ended: the next letter becomes the head, or the lane is released. */
   advance(lane: string, next: LetterQueue['next']): void {
     const { held } = this.#partition
     const hold = held.get(lane) as HeldLane
@@ -310,14 +335,14 @@ export class Work {
     }
   }
 
-  /** What a redrive is told of the lane at hand, if it is one's. */
+  /** Records the progress of the redrive that the lane belongs to, if any. */
   #tell({ lane, redrive }: HeldLane, state: RedriveProgress['state']): void {
     if (redrive !== undefined) this.#redriven.push({ redrive, lane, letters: this.#ended, state })
   }
 
   /**
-   * A letter, into its row. That is another one than its lane's when it could not be read before, or when an operator's edit gave it
-   * another key. Events of that row may be held, or may have been applied since: it must not overtake the ones, nor follow the others.
+   * Folds a letter into its row. The row can differ from the lane if the letter was unreadable before, or if an operator's edit changed the
+   * key. The letter must not overtake held events of that row, nor come after later events that were already applied.
    */
   #fold(item: Item): Failure | undefined {
     const row = item.folding as Folding
@@ -344,7 +369,7 @@ export class Work {
     return undefined
   }
 
-  /** Holds a lane that flowed, or puts a new head before what waits in it. */
+  /** Holds a lane, or puts a new head before its waiting events. */
   #hold(item: Item, status: 'parked' | 'waiting', failure: Failure | undefined): void {
     const { held, rows, watchesGaps } = this.#partition
     const before = held.get(item.lane)
@@ -355,7 +380,7 @@ export class Work {
     this.#rehang({
       lane: item.lane,
       status,
-      since: this.#partition.now(),
+      since: before?.since ?? this.#partition.now(),
       done,
       head: sequenceIn(this.#partition, item.record),
       headPosition: item.record.position,
@@ -365,7 +390,7 @@ export class Work {
   #queue(item: Item, hold: HeldLane): void {
     const sequence = sequenceIn(this.#partition, item.record)
     if (hold.status !== 'waiting' || sequence >= hold.head) return this.#keep(item, 'queued', undefined)
-    // A version between the missing one and those that wait: it is the new head, and waits just the same.
+    // The version is between the missing one and the waiting ones: it becomes the head and waits too.
     this.#letters.push({ change: 'status', position: hold.headPosition, status: 'queued' })
     this.#keep(item, 'waiting', undefined)
     this.#rehang({ ...hold, head: sequence, headPosition: item.record.position })
@@ -378,7 +403,7 @@ export class Work {
     this.#held.push({ lane, sequence, status, logged, event: record, failure, ...(revision && { revision }) })
   }
 
-  /** The missing version came. If what waits is next, it is due. */
+  /** The missing version arrived. If the waiting head is next, the lane is due. */
   #heal(hold: HeldLane, record: RecordedEvent): void {
     const done = record.version as number
     const due = hold.head === done + 1

@@ -22,7 +22,7 @@ import { type Loop, Tenure } from './tenure.ts'
 
 export interface WorkerSettings {
   readonly owner: string
-  /** This process, as no other will ever be called; `owner` may be the name of the one that takes its place. */
+  /** The unique id of this process. A successor may have the same `owner` name. */
   readonly instance: string
   readonly leaseMs: number
   readonly pollMs: number
@@ -30,8 +30,10 @@ export interface WorkerSettings {
   readonly pageEvents: number
   readonly pageBytes: number
   readonly cacheBytes: number
-  /** Works off what is held, and reads nothing. */
+  /** Processes held lanes only and reads nothing from the source. */
   readonly only: 'letters' | undefined
+  /** Also runs on a store with imported letters. */
+  readonly allowEffects: boolean
 }
 
 export interface WorkerParts {
@@ -48,17 +50,14 @@ export interface WorkerParts {
   readonly rate: Rate
   readonly breakers: Breakers
   readonly solitude: Solitude
-  /** How many events fit into a page. It outlasts the worker: who was fenced for a page that took too long must not begin anew. */
+  /** The number of events per page. It outlives the worker: after a page that took too long and was fenced, the next worker keeps the smaller size. */
   readonly fit: { events: number }
   /** Called after every commit and every change of state. */
   readonly changed: () => void
   readonly fenced: () => void
 }
 
-/**
- * How a worker ended: it was told to, another process took the partition from it or had it all along, or something happened that
- * waiting can't mend.
- */
+/** How a worker ended: it was stopped, another process owns the partition, or waiting can't fix the error. */
 export type WorkerEnd =
   | { readonly end: 'stopped' | 'lost' | 'refused' }
   | { readonly end: 'failed'; readonly error: unknown }
@@ -84,7 +83,7 @@ export class Worker {
   readonly #parts: WorkerParts
   readonly #tenure: Tenure
   readonly #nap: Nap
-  /** Apart from the other: appends end a rest, but must not shorten the wait for a store that fails. */
+  /** Separate from the rest: an append ends a rest, but must not shorten the backoff after a store failure. */
   readonly #backoff: Nap
   readonly #stopping = new AbortController()
   readonly #forced = new AbortController()
@@ -92,6 +91,9 @@ export class Worker {
   #loop: Loop | undefined
   #isInherited = false
   #wasClaimed = false
+  #isLeaving = false
+  #claimedAt = 0
+  readonly #announcements: Promise<void>[] = []
 
   constructor(parts: WorkerParts) {
     this.#parts = parts
@@ -109,13 +111,13 @@ export class Worker {
     return this.#tenure.lease !== undefined
   }
 
-  /** Whether everything up to a position has its outcome and nothing is due. What it has seen counts for nothing once the lease is lost. */
+  /** Whether all events up to a position have their outcome and nothing is due. False once the lease is lost. */
   reached(position: number): boolean {
     const isRead = this.#parts.settings.only === 'letters' || this.hasSeen(position)
     return isRead && this.#loop?.isDue === false && this.#tenure.isCurrent()
   }
 
-  /** Nothing goes on here before an operator acts. */
+  /** Whether the partition needs an operator to continue. */
   get isStuck(): boolean {
     return this.#loop?.isHeldUp === true && !this.#loop.isDue
   }
@@ -130,20 +132,27 @@ export class Worker {
     this.#nap.wake()
   }
 
-  /** A redrive may have something to do. */
+  /** A redrive may have lanes to process. */
   redriven(): void {
     this.#loop?.redriven()
     this.#nap.wake()
   }
 
-  /** Finishes what is at hand and gives the lease back. */
+  /** Finishes the work in progress and releases the lease. */
   stop(): void {
     this.#stopping.abort()
     this.#nap.wake()
     this.#backoff.wake()
   }
 
-  /** From now on it commits nothing, even if something that hangs comes back. */
+  /** The same for the stop of the whole process: if it is killed before it has finished, no event is blamed, see `#announceStop`. */
+  leave(): void {
+    this.#isLeaving = true
+    this.stop()
+    this.#announceStop()
+  }
+
+  /** From now on nothing is committed, even if hanging code returns. */
   force(): void {
     this.#forced.abort()
     this.#loop?.abandon()
@@ -153,8 +162,8 @@ export class Worker {
   }
 
   /**
-   * What the store says of the epoch. One above ours means that the partition is somebody else's, even if nothing is to do: then
-   * true, and the worker finds out in its own time.
+   * Takes the epoch from the store. A higher epoch than ours means that another process owns the partition: then it returns true, and the
+   * worker finds out at its next step.
    */
   heard(epoch: number): boolean {
     const tenure = this.#tenure
@@ -210,6 +219,7 @@ export class Worker {
     if (claim?.outcome !== 'claimed') return undefined
     const { lease, isInherited } = claim
     const claimedAt = runtime.clock.mono()
+    this.#claimedAt = claimedAt
     const now = () => Math.floor(claim.now + runtime.clock.mono() - claimedAt)
     tenure.lease = lease
     this.#wasClaimed = true
@@ -217,7 +227,7 @@ export class Worker {
     const loaded = await this.#untilStoreWorks(() => this.#load(lease, now))
     if (!loaded) return undefined
     const { state, known, end } = loaded
-    // It had the partition before, lost it, and could not say since that it lives: a death would be laid at the door of what it tried then.
+    // This process lost the partition before and could not withdraw its trials: without this, a death would be blamed on what it tried then.
     const isAccused = state.trials.some(({ instance }) => instance === settings.instance)
     if (isAccused) await this.#untilStoreWorks(() => store.subscriptions.acquit(name, partition, settings.instance))
     this.#enter({ state: 'catching-up' })
@@ -242,7 +252,7 @@ export class Worker {
     return new PageLoop(parts, consumer, known)
   }
 
-  /** Reads everything the owner must know. Undefined when it is the owner no more. */
+  /** Reads the state that the owner needs. Undefined if it is no longer the owner. */
   async #load(lease: Lease, now: () => number): Promise<Loaded | undefined> {
     const { store, subscription, source, settings } = this.#parts
     const { share } = this
@@ -290,24 +300,44 @@ export class Worker {
   async #end(): Promise<void> {
     this.#loop?.abandon()
     await this.#acquit()
+    await Promise.all(this.#announcements)
     await this.#tenure.release(this.#loop?.isSuspect ?? this.#isInherited)
   }
 
-  /** It is not the owner any more, and lives: nobody died over what it tried. Never rejects. */
+  /**
+   * Only if the user's code runs; otherwise the worker stops immediately. Not soon after the claim: an event that makes its process stop is
+   * the first one that the next process tries, and if every stop were announced, it would end processes forever.
+   */
+  #announceStop(): void {
+    const { lease } = this.#tenure
+    if (!this.#isLeaving || !lease || !this.#loop?.isBusy) return
+    const { store, settings, logger, subscription, runtime } = this.#parts
+    if (runtime.clock.mono() - this.#claimedAt < settings.leaseMs) return
+    const announced = store.subscriptions.announceStop(lease, settings.instance, this.#loop.isSuspect)
+    this.#announcements.push(
+      announced.catch((error: unknown) =>
+        logger.warn({ subscription: subscription.name, error }, 'the stop could not be recorded'),
+      ),
+    )
+  }
+
+  /** This process lost the partition but is alive, so it withdraws its trials. Never rejects. */
   async #acquit(): Promise<void> {
     const { store, settings, logger, subscription } = this.#parts
     if (!this.#loop?.mayHaveTrials) return
     const acquit = () => store.subscriptions.acquit(subscription.name, this.share.partition, settings.instance)
     try {
-      // Whoever stops it does not wait for a store that is away.
+      // A stop does not wait for a store that is down.
       await (this.#stopping.signal.aborted ? acquit() : this.#untilStoreWorks(acquit))
     } catch (error) {
-      logger.warn({ subscription: subscription.name, error }, 'a trial could not be taken back')
+      logger.warn({ subscription: subscription.name, error }, 'a trial could not be withdrawn')
     }
   }
 
-  /** The last words of a worker that stops. Tried once; but what was done in the world is worth a wait, or it is done again. */
+  /** Finishes before a stop. Tried once; with uncommitted side effects it retries until forced, or they would be repeated. */
   async #untilForced(loop: Loop): Promise<void> {
+    // Again: a commit that was in flight at the stop may have started something since.
+    this.#announceStop()
     try {
       await persist(() => loop.finish(), {
         signal: this.#forced.signal,
@@ -319,12 +349,12 @@ export class Worker {
     } catch (error) {
       this.#parts.logger.warn(
         { subscription: this.#parts.subscription.name, error },
-        'the last checkpoint was not kept',
+        'the last checkpoint could not be committed',
       )
     }
   }
 
-  /** No event is to blame for what a store does, so none is held and no attempt is counted. Undefined when it was stopped. */
+  /** Retries while the store fails. No event is held and no attempt is counted. Undefined if it was stopped. */
   #untilStoreWorks<T>(run: () => Promise<T>): Promise<T | undefined> {
     const { subscription, runtime, logger, emitter } = this.#parts
     return persist(run, {
@@ -336,7 +366,7 @@ export class Worker {
         this.#enter({ state: 'blocked', by: 'store', error, attempts, retryAt: runtime.clock.now() + waitMs })
         const { name } = subscription
         if (attempts === 1)
-          logger.warn({ subscription: name, error }, 'the subscription is blocked; it waits and tries again')
+          logger.warn({ subscription: name, error }, 'the store failed; the subscription is blocked and retries')
         emitter.emit('store.failed', { subscription: name, error, attempt: attempts, retryInMs: waitMs })
       },
     })
@@ -349,7 +379,7 @@ export class Worker {
   }
 }
 
-/** Undefined for a handler: whatever its code becomes, it goes on from where it is. */
+/** Undefined for a handler: new code continues from its checkpoint. */
 export function versionOf({ consumer }: Subscription): number | undefined {
   return consumer.kind === 'handler' ? undefined : consumer.version
 }
@@ -358,7 +388,7 @@ export function orderOf({ consumer }: Subscription): HandlerOrder | undefined {
   return consumer.kind === 'handler' ? consumer.order : undefined
 }
 
-/** Whether waiting can't mend it. A store that was closed stays closed. */
+/** Whether waiting can't fix the error. A closed store stays closed. */
 export function isFinal(error: unknown): boolean {
   return error instanceof HoldfastError && (!(error instanceof StoreError) || error.code === 'STORE_CLOSED')
 }
@@ -366,6 +396,6 @@ export function isFinal(error: unknown): boolean {
 function regressed(subscription: string, source: string, position: number, head: number): HoldfastError {
   const message = `${subscription} is at position ${position}, but its source (${source}) ends at ${head}.`
   return new HoldfastError('SOURCE_REGRESSED', message, {
-    hint: 'The source lost events, or is another one than before. Restore it, or give the subscription a new name.',
+    hint: 'The source lost events, or is a different source. Restore it, or give the subscription a new name.',
   })
 }

@@ -77,7 +77,7 @@ describe('the data of a recorded event', () => {
     expect(error).toMatchObject({
       code: 'EVENT_SCHEMA',
       path: 'data.cents',
-      message: expect.stringMatching(/doesn't fit its schema: cents: /),
+      message: expect.stringMatching(/does not match its schema: cents: /),
     })
   })
 

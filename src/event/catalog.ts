@@ -12,10 +12,10 @@ import {
   type StandardSchema,
 } from './standard-schema.ts'
 
-/** Turns the data of one schema version into the data of the next. */
+/** Converts data of one schema version to the next. */
 export type Upcast = (data: never) => unknown
 
-/** A type of event whose schema has changed: the newest schema, and a step from each older version to the next. */
+/** An event type whose schema has changed: the newest schema, and an upcast from each older version to the next. */
 export interface EvolvedType<S extends StandardSchema = StandardSchema> {
   readonly schema: S
   readonly upcasts: readonly Upcast[]
@@ -23,17 +23,17 @@ export interface EvolvedType<S extends StandardSchema = StandardSchema> {
 
 export type EventTypes = Readonly<Record<string, StandardSchema | EvolvedType>>
 
-/** Which types of events there are and what their data looks like. Made by `defineEvents`. */
+/** The event types and the shape of their data. Created by `defineEvents`. */
 export interface EventCatalog<Types extends EventTypes = EventTypes> {
   readonly types: Types
-  /** How each type is read; undefined for a type the catalog doesn't know. */
+  /** How a type is read; undefined for a type that is not in the catalog. */
   entry(type: string): CatalogEntry | undefined
 }
 
 export interface CatalogEntry {
   readonly schema: StandardSchema
   readonly upcasts: readonly Upcast[]
-  /** The version that new events are written with: one more than there are upcasts. */
+  /** The version of new events: the number of upcasts plus 1. */
   readonly schemaVersion: number
 }
 
@@ -47,15 +47,18 @@ export type DataInput<C, Type extends TypeName<C>> = InputOf<SchemaOf<TypesOf<C>
 /** The events of a catalog, as a union over its types. */
 export type EventOf<C, Type extends TypeName<C> = TypeName<C>> = { [T in Type]: Event<T, DataOf<C, T>> }[Type]
 
+/** One of them by its name; never for a name that the catalog does not have. */
+export type EventNamed<C, Type> = Type extends TypeName<C> ? Event<Type, DataOf<C, Type>> : never
+
 /**
- * Declares the events of a domain by their schemas. From here `data` has its type everywhere, at the append, in folds and
- * in handlers, without a type argument.
+ * Declares the events of a domain by their schemas. `data` is typed from here in appends, folds and handlers, without type
+ * arguments.
  */
 export function defineEvents<const Types extends EventTypes>(types: Types): EventCatalog<Types> {
   const entries = new Map<string, CatalogEntry>()
   for (const [type, declared] of Object.entries(types)) {
     checkTypeName(type, 'The type')
-    // A program without types may give anything.
+    // A JavaScript program may pass anything.
     const evolving = (declared ?? {}) as Partial<EvolvedType>
     const { schema, upcasts } = isStandardSchema(declared) ? { schema: declared, upcasts: [] } : evolving
     if (!isStandardSchema(schema) || !Array.isArray(upcasts) || upcasts.some((step) => typeof step !== 'function')) {
@@ -69,17 +72,17 @@ export function defineEvents<const Types extends EventTypes>(types: Types): Even
 }
 
 /**
- * The newest schema of a type, with one step for each older version: the first turns version 1 into 2, the next 2 into 3. Old
- * events stay in the log as they are and pass through the steps whenever they are read, also when they were held meanwhile.
+ * The newest schema of a type, with one upcast for each older version: the first converts version 1 to 2, the next 2 to 3. Old
+ * events stay unchanged in the log and are upcast whenever they are read, also after they were held.
  */
 export function evolved<S extends StandardSchema>(schema: S, upcasts: readonly Upcast[]): EvolvedType<S> {
   return { schema, upcasts }
 }
 
-/** The data of a recorded event, upcast and checked. A schema may be asynchronous; then so is the answer. */
+/** The data of a recorded event, upcast and checked. Asynchronous if the schema is. */
 export function readData(entry: CatalogEntry, schemaVersion: number, recorded: unknown): unknown {
   if (schemaVersion > entry.schemaVersion) {
-    const message = `The event has schema version ${schemaVersion}, and this program knows versions up to ${entry.schemaVersion}.`
+    const message = `The event has schema version ${schemaVersion}, but this program knows versions up to ${entry.schemaVersion}.`
     throw new HoldfastError('EVENT_SCHEMA_NEWER', message, { hint: 'A newer program wrote it: update this one.' })
   }
   const result = entry.schema['~standard'].validate(upcast(entry, schemaVersion, recorded))
@@ -92,7 +95,7 @@ function upcast(entry: CatalogEntry, schemaVersion: number, recorded: unknown): 
     try {
       data = (entry.upcasts[version - 1] as (data: unknown) => unknown)(data)
     } catch (cause) {
-      throw new HoldfastError('EVENT_UPCAST', `The step from schema version ${version} to ${version + 1} threw.`, {
+      throw new HoldfastError('EVENT_UPCAST', `The upcast from schema version ${version} to ${version + 1} threw.`, {
         cause,
       })
     }
@@ -100,7 +103,7 @@ function upcast(entry: CatalogEntry, schemaVersion: number, recorded: unknown): 
       disarm(data)
       throw new HoldfastError(
         'EVENT_UPCAST',
-        `The step from schema version ${version} to ${version + 1} is asynchronous.`,
+        `The upcast from schema version ${version} to ${version + 1} is asynchronous.`,
       )
     }
   }
@@ -112,14 +115,14 @@ function accept(result: SchemaResult<unknown>): unknown {
   throw new InvalidEventError(
     'EVENT_SCHEMA',
     issuePath(result.issues, 'data'),
-    `The data doesn't fit its schema: ${describeIssues(result.issues)}.`,
+    `The data does not match its schema: ${describeIssues(result.issues)}.`,
   )
 }
 
-/** What a definition does with each type of event. A type that its events don't have would never be called, quietly. */
+/** The functions of a definition by event type. A function for a type that the catalog does not have would never be called. */
 export function functionsOf<F>(name: string, events: EventCatalog, on: object): ReadonlyMap<string, F> {
   if (typeof events?.entry !== 'function' || typeof on !== 'object' || on === null) {
-    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and what they do in on.`)
+    throw new HoldfastError('OPTION_INVALID', `${name} needs events from defineEvents, and a function for each in on.`)
   }
   const functions = new Map<string, F>()
   for (const [type, run] of Object.entries(on)) {
@@ -128,11 +131,11 @@ export function functionsOf<F>(name: string, events: EventCatalog, on: object): 
         'EVENT_TYPE_UNKNOWN',
         `${name} has a function for ${JSON.stringify(type)}, which its events don't have.`,
         {
-          hint: 'Add the type to defineEvents, or mend its spelling.',
+          hint: 'Add the type to defineEvents, or correct its spelling.',
         },
       )
     }
-    if (typeof run !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: on.${type} is not a function.`)
+    if (typeof run !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: on.${type} must be a function.`)
     functions.set(type, run as F)
   }
   return functions

@@ -1,4 +1,4 @@
-/** A difference between two JSON values, at a path such as `lines[3].amount`; the empty path is the whole. */
+/** A difference between two JSON values, at a path such as `lines[3].amount`; the empty path is the whole value. */
 export type JsonChange =
   | { readonly change: 'added'; readonly path: string; readonly after: unknown }
   | { readonly change: 'removed'; readonly path: string; readonly before: unknown }
@@ -13,8 +13,8 @@ export function childPath(path: string, key: string | number): string {
 }
 
 /**
- * What is different in the second of two JSON values, in the order of the keys. Lists are compared place by place: an item that was put in
- * front changes all that come after it.
+ * The differences between two JSON values, in the order of the keys. Arrays are compared by index: an item inserted at the front
+ * changes all following items.
  */
 export function diffJson(before: unknown, after: unknown): JsonChange[] {
   const changes: JsonChange[] = []

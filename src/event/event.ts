@@ -1,7 +1,7 @@
 import type { Json } from './json.ts'
 import { parseJson } from './parse.ts'
 
-/** What travels with an event without being part of what happened. */
+/** Information about an event that is not part of its data. */
 export interface Metadata {
   readonly correlationId?: string
   readonly causationId?: string
@@ -11,9 +11,9 @@ export interface Metadata {
   readonly [extra: string]: Json | undefined
 }
 
-/** What happened, as a consumer sees it: checked, brought up to the newest schema, typed. */
+/** An event as a consumer sees it: checked, upcast to the newest schema, typed. */
 export interface Event<Type extends string = string, Data = unknown> {
-  /** UUID v7, or the hash of the content for a foreign event that came without an id. */
+  /** UUID v7, or the hash of the content for a foreign event without an id. */
   readonly id: string
   readonly type: Type
   /** The stream or aggregate; the events of one key are applied in order. */
@@ -27,11 +27,11 @@ export interface Event<Type extends string = string, Data = unknown> {
 }
 
 /**
- * An event as a source gives it: nothing of it is looked into yet, so nothing of it can be lost. `body` is the exact text
- * of `data`, or its exact bytes where the source can't promise that they are text.
+ * An event as a source returns it, unparsed, so that nothing is lost. `body` is the exact text of `data`, or its exact bytes if
+ * the source can't guarantee text.
  */
 export interface RecordedEvent {
-  /** Where it stands in its source; grows strictly within a partition. */
+  /** Its position in the source; strictly increasing within a partition. */
   readonly position: number
   readonly id: string
   readonly type: string
@@ -40,11 +40,11 @@ export interface RecordedEvent {
   readonly schemaVersion: number
   readonly time: string
   readonly body: string | Uint8Array
-  /** The exact JSON text, or undefined when there is none. */
+  /** The exact JSON text, or undefined. */
   readonly metadata: string | undefined
 }
 
-/** What every store has room for. */
+/** The highest value that every store supports. */
 export const highestSchemaVersion = 2_147_483_647
 
 const noMetadata: Metadata = Object.freeze({})
@@ -55,17 +55,17 @@ export function parseMetadata(text: string | undefined): Metadata {
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** The body as a value. Throws on what is not UTF-8 or not JSON. */
+/** The parsed body. Throws if it is not UTF-8 or not JSON. */
 export function parseBody(body: string | Uint8Array): unknown {
   return parsed(typeof body === 'string' ? body : utf8.decode(body), 'body')
 }
 
-/** V8 quotes the text in its message, and a message is logged and traced: what is in an event must not get there. */
+/** V8 quotes the text in its message, and messages are logged: payload values must not appear there. */
 function parsed(text: string, what: string): unknown {
   try {
     return parseJson(text)
   } catch (error) {
-    // oxlint-disable-next-line preserve-caught-error -- its cause would be told too
+    // oxlint-disable-next-line preserve-caught-error -- the cause contains the payload
     throw error instanceof SyntaxError ? new SyntaxError(`The ${what} of the event is not JSON.`) : error
   }
 }

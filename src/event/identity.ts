@@ -3,8 +3,8 @@ import type { RecordedEvent } from './event.ts'
 import { sha256Hex } from './sha256.ts'
 
 /**
- * UUIDs of version 7: 48 bits of time, then a counter of 12 bits, then chance. Ids of one process sort in the order in which
- * they were made, also within a millisecond and when the clock is set back.
+ * UUIDs of version 7: 48 bits of time, a 12-bit counter, then random bits. Ids of one process sort in order of creation, also
+ * within a millisecond and when the clock is set back.
  */
 export function createIds(clock: Clock, random: Random): () => string {
   let lastMs = 0
@@ -30,8 +30,8 @@ function hex(value: number, digits: number): string {
 }
 
 /**
- * The id of a foreign event that came without one: equal content, equal id, so that a second delivery can be told from a second event. Every
- * part is written as JSON, so that no two different events can run together into the same text.
+ * The id of a foreign event without one: equal content gives an equal id, so that a repeated delivery can be detected. Every part
+ * is written as JSON, so that different events can't produce the same text.
  */
 export function contentId(event: Pick<RecordedEvent, 'type' | 'key' | 'version' | 'time' | 'body'>): string {
   const body = typeof event.body === 'string' ? event.body : Array.from(event.body)

@@ -122,7 +122,7 @@ describe('the state of a fold', () => {
   class Lines extends Array<number> {}
   it.for([
     ['undefined', { a: { b: undefined } }, 'row.a.b is undefined'],
-    ['a hole', { a: [1, , 3] }, 'row.a is a list with more or less than its items'], // oxlint-disable-line no-sparse-arrays -- the point
+    ['a hole', { a: [1, , 3] }, 'row.a is an array with holes or additional keys'], // oxlint-disable-line no-sparse-arrays -- the point
     ['NaN', { a: [Number.NaN] }, 'row.a[0] is NaN'],
     ['infinity', { a: -Infinity }, 'row.a is -Infinity'],
     ['a bigint', { a: 5n }, 'row.a is a bigint'],
@@ -134,7 +134,7 @@ describe('the state of a fold', () => {
     ['a list with a class', { lines: new Lines() }, 'row.lines is an instance of Lines'],
     ['a symbol as key', { a: { [Symbol('mark')]: 1 } }, 'row.a is an object with hidden or symbol keys'],
     ['hidden keys', Object.defineProperty({}, 'toJSON', { value: () => 1 }), 'row is an object with hidden'],
-    ['a list with keys', 'x'.match(/x/), 'row is a list with more'],
+    ['a list with keys', 'x'.match(/x/), 'row is an array with holes or additional keys'],
     ['a strange prototype', Object.create(Object.create(null)), 'row is an instance of'],
     ['17 million characters', { a: 'x'.repeat(17_000_000) }, 'more than 16,777,216 characters'],
     ['__proto__', { a: JSON.parse('{"__proto__":1}') }, 'row.a is an object with a key "__proto__"'],

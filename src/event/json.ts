@@ -13,22 +13,22 @@ export interface JsonLimits {
 export const dataLimits: JsonLimits = { bytes: 1_048_576, depth: 64, keys: 10_000 }
 export const metadataLimits: JsonLimits = { bytes: 65_536, depth: 8, keys: 200 }
 
-/** The length of a text in UTF-8. Three bytes for a UTF-16 unit is the most there can be, so most texts need no count. */
+/** The length of a text in UTF-8. A UTF-16 unit has at most three bytes, so most texts need no counting. */
 export function utf8Length(text: string, enough: number): number {
   return text.length * 3 <= enough ? text.length : new TextEncoder().encode(text).length
 }
 
 /**
- * Writes a value as JSON, or refuses it. Checking and writing are one walk, so a getter can't show one value to the check
- * and another to the writer, and what `JSON.stringify` would quietly change is kept (-0) or refused (undefined, NaN, dates,
- * class instances, `toJSON`). Lone surrogates and U+0000 come out escaped, which every store can hold.
+ * Writes a value as JSON, or refuses it. Checking and writing are one pass, so a getter can't return different values to both.
+ * Values that `JSON.stringify` would change are kept (-0) or refused (undefined, NaN, dates, class instances, `toJSON`). Lone
+ * surrogates and U+0000 are escaped, so that every store can hold them.
  */
 export function encodeJson(value: unknown, path: string, limits: JsonLimits): string {
   const writer: Writer = { text: '', keys: 0, limits, root: path }
   try {
     write(writer, value, path, 0)
   } catch (cause) {
-    // A getter or a proxy may throw whatever it likes.
+    // A getter or a proxy may throw anything.
     if (isA(cause, HoldfastError)) throw cause
     throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} can't be read: it throws.`, { cause })
   }
@@ -36,7 +36,7 @@ export function encodeJson(value: unknown, path: string, limits: JsonLimits): st
   return writer.text
 }
 
-/** Checks a text that is JSON already. It is stored to the letter: spaces, 2^53+1, repeated keys and all. */
+/** Checks a JSON text. It is stored unchanged: spaces, 2^53+1, repeated keys. */
 export function checkJsonText(text: unknown, path: string, limits: JsonLimits): string {
   if (typeof text !== 'string' || !text.isWellFormed()) {
     throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} is not a well-formed string.`, {
@@ -48,7 +48,7 @@ export function checkJsonText(text: unknown, path: string, limits: JsonLimits): 
   try {
     value = parseJson(text)
   } catch (cause) {
-    // What is read by hand, see there, is read by a walk that has no more room than others.
+    // The fallback parser is recursive and has less room.
     if (cause instanceof RangeError) throw tooDeep(path, limits.depth, { cause })
     throw new InvalidEventError('EVENT_NOT_JSON', path, `${path} is not JSON.`, { cause })
   }
@@ -69,7 +69,7 @@ interface Writer extends Walk {
 function write(out: Writer, value: unknown, path: string, depth: number): void {
   switch (typeof value) {
     case 'string':
-      // With its escapes it may be six times as long, and longer than any string can be.
+      // With escapes it may be six times as long, and longer than the maximum string length.
       if (value.length > out.limits.bytes) throw tooLarge(out.root, out.limits)
       out.text += JSON.stringify(value)
       break
@@ -88,7 +88,7 @@ function write(out: Writer, value: unknown, path: string, depth: number): void {
     default:
       throw notJson(path, typeof value === 'bigint' ? 'a bigint' : typeof value)
   }
-  // Stop a hostile value while it grows, not after it has filled the memory.
+  // Stops a hostile value while it grows, not after it has filled the memory.
   if (out.text.length > out.limits.bytes) throw tooLarge(out.root, out.limits)
 }
 
@@ -99,8 +99,9 @@ function writeArray(out: Writer, array: readonly unknown[], path: string, depth:
     if (i > 0) out.text += ','
     write(out, array[i], `${path}[${i}]`, depth)
   }
-  // Last, when its length is known to be in bounds: a list with more on it than its items, such as the match of a pattern.
-  if (Reflect.ownKeys(array).length > array.length + 1) throw notJson(path, 'a list with keys of its own')
+  // Checked last, when its length is known to be within the limit: an array with additional keys, such as the match of a regular
+  // expression.
+  if (Reflect.ownKeys(array).length > array.length + 1) throw notJson(path, 'an array with keys of its own')
   out.text += ']'
 }
 
@@ -135,7 +136,7 @@ function measure(walk: Walk, value: unknown, path: string, depth: number): void 
 
 function enter(walk: Walk, path: string, depth: number): number {
   if (depth === walk.limits.depth) {
-    throw tooDeep(walk.root, depth, { hint: `The first value that lies too deep is at ${path.slice(0, 200)}.` })
+    throw tooDeep(walk.root, depth, { hint: `The first value that is too deep is at ${path.slice(0, 200)}.` })
   }
   return depth + 1
 }
@@ -150,7 +151,7 @@ function countKey(walk: Walk, key: string, path: string): void {
     throw new InvalidEventError('EVENT_TOO_MANY_KEYS', walk.root, message, { hint: 'Split it into several events.' })
   }
   if (key === '__proto__') {
-    // A consumer that copies or merges such an object would replace its prototype.
+    // Copying or merging such an object would replace its prototype.
     throw new InvalidEventError('EVENT_FORBIDDEN_KEY', `${path}.__proto__`, `${path} has a key "__proto__".`)
   }
 }
@@ -162,15 +163,15 @@ function checkSize(text: string, path: string, limits: JsonLimits): void {
 function tooLarge(path: string, limits: JsonLimits): InvalidEventError {
   const message = `${path} is larger than ${limits.bytes.toLocaleString('en')} bytes as JSON.`
   return new InvalidEventError('EVENT_TOO_LARGE', path, message, {
-    hint: 'Keep large things elsewhere and refer to them.',
+    hint: 'Store large data elsewhere and refer to it.',
   })
 }
 
 function notJson(path: string, what: string): InvalidEventError {
-  return new InvalidEventError('EVENT_NOT_JSON', path, `${path} is ${what}, which JSON can't hold.`)
+  return new InvalidEventError('EVENT_NOT_JSON', path, `${path} is ${what}, which JSON can't represent.`)
 }
 
-/** Plain in any realm: the prototype is null, or is itself the root of a prototype chain. */
+/** Plain in any realm: the prototype is null, or is the root of a prototype chain. */
 export function isPlain(object: object): boolean {
   const prototype: unknown = Object.getPrototypeOf(object)
   if (prototype === null || prototype === Object.prototype) return true
@@ -178,7 +179,7 @@ export function isPlain(object: object): boolean {
   return Object.getPrototypeOf(prototype) === null && Object.hasOwn(prototype as object, 'isPrototypeOf')
 }
 
-/** No subclass, in any realm: `Array.prototype` is an array itself, and the prototype of a class is not. */
+/** Not a subclass, in any realm: `Array.prototype` is an array itself, and the prototype of a class is not. */
 export function isPlainArray(array: readonly unknown[]): boolean {
   return Array.isArray(Object.getPrototypeOf(array))
 }
@@ -188,7 +189,7 @@ export function className(object: object): string {
   return typeof name === 'string' && name ? name : 'a class'
 }
 
-/** What a sealed state is like: whether a -0 is in it, which `JSON.stringify` would lose, and about how long its text will be. */
+/** Properties of a sealed state: whether it contains -0, which `JSON.stringify` would lose, and the approximate length of its text. */
 export interface Seal {
   negativeZero: boolean
   size: number
@@ -197,8 +198,8 @@ export interface Seal {
 const longestState = 16_777_216
 
 /**
- * Checks that a fold's new state is exactly what the store will give back, and freezes it, so that a reducer which changes
- * its row in place and then throws can't leave half a change behind.
+ * Checks that a fold's new state is exactly what the store will return, and freezes it, so that a reducer that changes its row in
+ * place and then throws can't leave a partial change.
  */
 export function sealState(value: unknown, path: string): Seal {
   const seal: Seal = { negativeZero: false, size: 0 }
@@ -227,9 +228,8 @@ function sealValue(seal: Seal, value: unknown, path: string, depth: number): voi
 
 function sealArray(seal: Seal, array: readonly unknown[], path: string, depth: number): void {
   if (!isPlainArray(array)) throw badState(path, `an instance of ${className(array)}`)
-  // Own keys beside the items (those of a regular expression's match, for one), and holes, would not come back.
-  if (Reflect.ownKeys(array).length !== array.length + 1)
-    throw badState(path, 'a list with more or less than its items')
+  // Additional own keys (such as those of a regular expression's match) and holes would be lost.
+  if (Reflect.ownKeys(array).length !== array.length + 1) throw badState(path, 'an array with holes or additional keys')
   for (let i = 0; i < array.length; i++) sealValue(seal, array[i], `${path}[${i}]`, depth)
 }
 
@@ -241,7 +241,7 @@ function sealObject(seal: Seal, object: object, path: string, depth: number): vo
     if (key === '__proto__') throw badState(path, 'an object with a key "__proto__"')
     seal.size += key.length
     const child = (object as Record<string, unknown>)[key]
-    // The most common leaf, without a call and without building a path.
+    // The most common value, without a call and without building a path.
     if (typeof child === 'number' && child - child === 0 && child !== 0) seal.size += 8
     else sealValue(seal, child, `${path}.${key}`, depth)
   }
@@ -250,8 +250,8 @@ function sealObject(seal: Seal, object: object, path: string, depth: number): vo
 function badState(path: string, what: string): HoldfastError {
   const hint =
     what === 'an instance of Promise'
-      ? 'A fold must be synchronous: do the asking when you append, and put the answer in the event.'
-      : 'A row must be plain JSON, so that what is read back is what was written.'
+      ? 'A fold must be synchronous: do asynchronous work before you append, and put the result in the event.'
+      : 'A row must be plain JSON, so that it is read back unchanged.'
   return new HoldfastError('FOLD_STATE', `The fold returned a row in which ${path} is ${what}.`, { hint })
 }
 

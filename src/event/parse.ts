@@ -1,8 +1,8 @@
 /**
- * JSON.parse, without a fault of V8's (seen in Node 24.21): after `{"a":1,"\\":2}` it reads `{"a":1,"\u0041":2}` with the key
- * `\` instead of `A`. It guesses the next key from objects it made before, and compares the guess with the text as it stands there,
- * escapes not yet read; two keys can even fall together, and a value is lost. A wrong guess always has a backslash in it. So: no
- * backslash in the text, or none in any key that came out, and nothing can have gone wrong. Else the text is read again, by hand.
+ * JSON.parse without a bug of V8 (seen in Node 24.21): after `{"a":1,"\\":2}` it reads `{"a":1,"\u0041":2}` with the key `\`
+ * instead of `A`. It predicts the next key from earlier objects, and compares the prediction with the raw text before unescaping.
+ * Two keys can even collapse into one, and a value is lost. A wrong key always contains a backslash. So if neither the text nor
+ * any parsed key has a backslash, the result is correct. Otherwise the text is parsed again by our own parser.
  */
 export function parseJson(text: string): unknown {
   const value: unknown = JSON.parse(text)
@@ -10,7 +10,7 @@ export function parseJson(text: string): unknown {
   return readValue({ text, at: 0 })
 }
 
-/** A loop and no recursion: JSON.parse takes what is nested deeper than the stack. */
+/** A loop instead of recursion: JSON.parse accepts values nested deeper than the stack. */
 function hasBackslashKey(value: unknown): boolean {
   const left = [value]
   while (left.length > 0) {
@@ -27,7 +27,7 @@ interface Cursor {
   at: number
 }
 
-// Of a text that is known to be JSON: each token begins where the last one ended. Strings are walked by hand: on one of millions of
+// For a text that is known to be JSON: each token starts where the last one ended. Strings are scanned by a loop: on millions of
 // characters a pattern would overflow the stack.
 const token = /\s*(["[\]{}:,]|[^\s[\]{}:,"]+)/y
 const quote = 34
@@ -49,7 +49,7 @@ function next(cursor: Cursor): string {
 function readValue(cursor: Cursor, first = next(cursor)): unknown {
   if (first === '[') return readArray(cursor)
   if (first === '{') return readObject(cursor)
-  // A string, a number or a word on its own: there is no key to guess.
+  // A single string, number or word, without keys.
   return JSON.parse(first)
 }
 
@@ -66,6 +66,6 @@ function readObject(cursor: Cursor): object {
     next(cursor)
     entries.push([JSON.parse(part) as string, readValue(cursor)])
   }
-  // Unlike an assignment it takes `__proto__` for a name like any other, as JSON.parse does.
+  // Unlike an assignment, it treats `__proto__` as a normal name, as JSON.parse does.
   return Object.fromEntries(entries)
 }

@@ -1,6 +1,6 @@
 /**
- * SHA-256 (FIPS 180-4). The core may not import `node:crypto`, and WebCrypto's digest finishes on another thread, which
- * would make a simulated run unrepeatable. Used for ids and fingerprints, not for secrets.
+ * SHA-256 (FIPS 180-4). The core may not import `node:crypto`, and WebCrypto runs on another thread, which would make a simulated
+ * run irreproducible. Used for ids and fingerprints, not for secrets.
  */
 export function sha256Hex(text: string): string {
   const message = new TextEncoder().encode(text)

@@ -1,8 +1,8 @@
 import { childPath } from './diff.ts'
 
 /**
- * The part of the Standard Schema interface (version 1) that we call. zod, valibot, arktype and others give it, so a schema
- * of any of them can stand in a catalog, and we depend on none.
+ * The part of the Standard Schema interface (version 1) that we call. zod, valibot, arktype and others implement it, so a catalog
+ * accepts their schemas without a dependency.
  */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly '~standard': {
@@ -31,7 +31,7 @@ export function isStandardSchema(value: unknown): value is StandardSchema {
   return typeof standard === 'object' && standard?.version === 1 && typeof standard.validate === 'function'
 }
 
-/** Where the first of them is, such as `data.lines[3].amount`. */
+/** The path of the first issue, such as `data.lines[3].amount`. */
 export function issuePath([first]: readonly SchemaIssue[], root: string): string {
   const parts = (first?.path ?? []).map((part) => (typeof part === 'object' ? part.key : part))
   return parts.reduce((path: string, part) => childPath(path, typeof part === 'symbol' ? String(part) : part), root)

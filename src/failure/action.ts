@@ -5,13 +5,13 @@ import { type Backoff, checkBackoff, durationMs, exponential, fixed } from './ba
 import { storable } from './peek.ts'
 
 /**
- * What a failure does.
+ * The effect of a failure.
  *
- *     retry   the lane is held and its head tried again, at the times of the backoff; after the last one, `next`
- *     park    the lane is held until a person lets it go
- *     skip    the event is recorded as discarded, with the reason, and the lane goes on
- *     block   the partition stands still at the event and tries it again until it goes through; nothing counts as an attempt
- *     pause   the same, once so many events have failed one after the other; until then as `before`
+ *     retry   the lane is held and its head is retried with the backoff; after the last attempt, `next`
+ *     park    the lane is held until an operator acts on it
+ *     skip    the event is recorded as discarded, with the reason, and the lane continues
+ *     block   the partition stops at the event and retries it until it succeeds; attempts are not counted
+ *     pause   the same, after a number of consecutive failed events; until then as `before`
  */
 export type Action =
   | { readonly action: 'retry'; readonly attempts: number; readonly backoff: Backoff; readonly next: Action }
@@ -22,13 +22,13 @@ export type Action =
 
 export type RetryAction = Extract<Action, { action: 'retry' }>
 
-/** A retry that ends in `park`, unless it is told what to do then. */
+/** A retry that ends in `park` by default. */
 export interface Retry extends RetryAction {
   then(next: Action): RetryAction
 }
 
 export interface RetryOptions {
-  /** How often it is tried, the first time among them: 4 is once and three retries. */
+  /** The number of attempts, the first included: 4 means 3 retries. */
   readonly attempts?: number
   /** Instead of `attempts`. */
   readonly unlimited?: true
@@ -36,28 +36,28 @@ export interface RetryOptions {
 }
 
 export interface PauseOptions {
-  /** How many events must have failed one after the other. */
+  /** The number of consecutive events that must fail. */
   readonly failures?: number
-  /** How long until one event tries whether it is over. */
+  /** The time until one event is tried again. */
   readonly for?: Duration
-  /** What a failure does while there were fewer. Retries its lane without end, unless you say otherwise: an outage parks nothing. */
+  /** The effect of earlier failures. Default: retry without limit, so that an outage parks nothing. */
   readonly before?: Action
 }
 
 const mostAttempts = 1_000_000
 const deepest = 16
 
-/** From 1 s to 30 s, with jitter. For whatever is tried until it goes through. */
+/** From 1 s to 30 s, with jitter. For work that is retried until it succeeds. */
 export const patient: Backoff = exponential('1s', { cap: '30s', jitter: 0.5 })
 
 export const park: Action = Object.freeze({ action: 'park' })
 
-/** Tries it again: `retry({ attempts: 4, backoff: exponential('1s') }).then(park)`. */
+/** Retries: `retry({ attempts: 4, backoff: exponential('1s') }).then(park)`. */
 export function retry(options: RetryOptions): Retry {
   checkOptions(options, 'retry', ['attempts', 'unlimited', 'backoff'])
   const { attempts, unlimited, backoff = patient } = options
   if (attempts === undefined ? !unlimited : unlimited !== undefined)
-    throw refused('retry does not say how often.', 'Give it attempts, or unlimited: true.')
+    throw refused('retry has no limit.', 'Give attempts, or unlimited: true.')
   if (attempts !== undefined) checkCount(attempts, 'attempts of retry', 1, mostAttempts)
   const made = {
     action: 'retry' as const,
@@ -67,28 +67,28 @@ export function retry(options: RetryOptions): Retry {
   return Object.freeze({
     ...made,
     next: park,
-    // oxlint-disable-next-line unicorn/no-thenable -- it is how people say it, and it throws when it is awaited
+    // oxlint-disable-next-line unicorn/no-thenable -- `.then(park)` reads well, and it throws when it is awaited
     then(next: Action): RetryAction {
       if (typeof next === 'function')
-        throw refused('A retry was awaited, or returned by an async function.', 'It is a value: use it as it is.')
+        throw refused('A retry was awaited, or returned by an async function.', 'Use it as a value, without await.')
       return Object.freeze({ ...made, next: checkAction(next, 'retry().then()') })
     },
   })
 }
 
-/** Records the event as discarded, with the reason, and goes on. */
+/** Records the event as discarded, with the reason, and continues. */
 export function skip(reason: string): Action {
   if (typeof reason !== 'string' || reason.trim() === '' || reason.length > 1_000)
-    throw refused('skip has no reason.', 'Say in up to 1,000 characters why nobody needs the event.')
+    throw refused('skip needs a reason.', 'Explain in up to 1,000 characters why the event is not needed.')
   return Object.freeze({ action: 'skip', reason: storable(reason) })
 }
 
-/** Stands still until it goes through: for failures that every event would have. */
+/** Stops the partition until the event succeeds: for failures that every event would have. */
 export function block(backoff: Backoff = patient): Action {
   return Object.freeze({ action: 'block', backoff: checkBackoff(backoff, 'block', true) })
 }
 
-/** Stands still once so many events have failed one after the other. */
+/** Stops the partition after a number of consecutive failed events. */
 export function pause(options: PauseOptions = {}): Action {
   checkOptions(options, 'pause', ['failures', 'for', 'before'])
   const { failures = 5, for: wait = '30s', before = retry({ unlimited: true }) } = options
@@ -101,9 +101,9 @@ export function pause(options: PauseOptions = {}): Action {
   })
 }
 
-/** The action as a value of our own: whoever wrote it by hand can't change it later, and no `then` is left to be awaited. */
+/** Copies the action: its author can't change it later, and it has no `then` that could be awaited. */
 export function checkAction(given: Action, what: string, depth = 0): Action {
-  if (depth > deepest) throw refused(`${what} is nested too deeply.`, `At most ${deepest} actions follow each other.`)
+  if (depth > deepest) throw refused(`${what} is nested too deeply.`, `Chain at most ${deepest} actions.`)
   switch (given?.action) {
     case 'park':
       return park
@@ -126,7 +126,7 @@ export function checkAction(given: Action, what: string, depth = 0): Action {
     }
     default:
       throw refused(
-        `${what} is no action.`,
+        `${what} is not an action.`,
         typeof given === 'function'
           ? 'It is a function: call it.'
           : 'Use retry({ … }), park, block(), pause({ … }) or skip(reason).',
@@ -134,9 +134,12 @@ export function checkAction(given: Action, what: string, depth = 0): Action {
   }
 }
 
+/** The processes that may die over one event: the first two leave no sign which event it was, and two more died while it ran alone. */
+export const defaultMaxDeaths = 4
+
 export function checkCount(count: unknown, what: string, least: number, most: number): void {
   if (Number.isSafeInteger(count) && (count as number) >= least && (count as number) <= most) return
-  throw refused(`${what} is ${String(count)}.`, `It is a whole number from ${least} to ${most.toLocaleString('en')}.`)
+  throw refused(`${what} is ${String(count)}.`, `Give a whole number from ${least} to ${most.toLocaleString('en')}.`)
 }
 
 function refused(what: string, hint: string): HoldfastError {

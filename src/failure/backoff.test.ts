@@ -131,13 +131,13 @@ describe('a backoff is refused', () => {
     expect(walk(fixed('366d'), 1)).toEqual([366 * 86_400_000])
     expect(walk(exponential('1s', { factor: 1_000, cap: '1s' }), 2)).toEqual([1_000, 1_000])
     expect(delays(Array.from({ length: 1_000 }, () => 1)).delayMs(1, most)).toBe(1)
-    expect(() => delays(Array.from({ length: 1_001 }, () => 1))).toThrow('no list')
+    expect(() => delays(Array.from({ length: 1_001 }, () => 1))).toThrow('needs a list')
   })
 
   it('with what is possible instead', () => {
-    expect(() => linear(0)).toThrow(expect.objectContaining({ hint: 'It is more than nothing and at most 366 days.' }))
+    expect(() => linear(0)).toThrow(expect.objectContaining({ hint: 'Give more than 0 and at most 366 days.' }))
     expect(() => delays(['1s', '367d'])).toThrow('Delay 2 of delays')
-    expect(() => fixed('367d')).toThrow(expect.objectContaining({ hint: 'It is at most 366 days.' }))
+    expect(() => fixed('367d')).toThrow(expect.objectContaining({ hint: 'Give at most 366 days.' }))
   })
 })
 
@@ -170,6 +170,6 @@ describe("a user's own backoff", () => {
 
   it('is refused if it is none', () => {
     for (const none of [undefined, null, 5, '1s', {}, { delayMs: () => 1 }])
-      expect(() => checkBackoff(none as unknown as Backoff, 'retry')).toThrow('The backoff of retry is none')
+      expect(() => checkBackoff(none as unknown as Backoff, 'retry')).toThrow('The backoff of retry is not a backoff')
   })
 })

@@ -3,45 +3,45 @@ import { type Duration, fromMs, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Random } from '../runtime/ports.ts'
 
-/** How long to wait before a retry: an immutable value, which a policy keeps and tests can walk. */
+/** The delay before a retry, as an immutable value. */
 export interface Backoff {
-  /** For people and for status: `2s, 4s, 8s`, `exponential from 1s, at most 30s`. */
+  /** For display: `2s, 4s, 8s`, `exponential from 1s, at most 30s`. */
   readonly description: string
-  /** Before retry number `retry`, which begins at 1. */
+  /** Before retry number `retry`, starting at 1. */
   delayMs(retry: number, random: Random): number
 }
 
 /**
- * Makes a wait shorter by chance, so that those who failed together don't come again together. Never longer, so that a timetable
- * stays what it says; and never shorter than the floor, as full jitter would now and then not wait at all.
+ * Shortens delays randomly, so that events that failed together are not retried together. Never longer than the delay, so that a
+ * schedule is an upper bound, and never shorter than the floor (full jitter would sometimes not wait at all).
  */
 export interface Jitter {
-  /** By how much at the most: 0.2 is up to a fifth. From 0 to 1. */
+  /** The maximum reduction: 0.2 is up to 20 %. From 0 to 1. */
   readonly spread: number
-  /** Half of the delay unless you say otherwise. */
+  /** Default: half of the delay. */
   readonly floor?: Duration
 }
 
 export interface BackoffOptions {
-  /** At most this; an hour unless you say otherwise. */
+  /** The maximum delay. Default: 1 hour. */
   readonly cap?: Duration
-  /** A number is its spread. */
+  /** A number is the spread. */
   readonly jitter?: Jitter | number
 }
 
 const defaultCapMs = 3_600_000
-/** Beyond a year, a time is a mistake; and a sum of two of them must stay a date. */
+/** A longer time is a mistake, and the sum of two must be a valid date. */
 export const longestDelayMs = 366 * 86_400_000
 const mostDelays = 1_000
 
-/** Always the same. */
+/** A constant delay. */
 export function fixed(delay: Duration, options: Pick<BackoffOptions, 'jitter'> = {}): Backoff {
   checkOptions(options, 'fixed', ['jitter'])
   const ms = durationMs(delay, 'The delay of fixed')
   return backoff(`every ${fromMs(ms)}`, () => ms, ms, options.jitter)
 }
 
-/** One step, two steps, three steps. */
+/** One step, two steps, three steps, … */
 export function linear(step: Duration, options: BackoffOptions = {}): Backoff {
   checkOptions(options, 'linear', ['cap', 'jitter'])
   const ms = durationMs(step, 'The step of linear', 1)
@@ -49,29 +49,29 @@ export function linear(step: Duration, options: BackoffOptions = {}): Backoff {
   return backoff(`${fromMs(ms)} more each time, at most ${fromMs(cap)}`, (retry) => ms * retry, cap, options.jitter)
 }
 
-/** Twice as long each time, or `factor` times. */
+/** Multiplied by `factor` each time. Default: 2. */
 export function exponential(initial: Duration, options: BackoffOptions & { readonly factor?: number } = {}): Backoff {
   checkOptions(options, 'exponential', ['factor', 'cap', 'jitter'])
   const { factor = 2 } = options
   const ms = durationMs(initial, 'The first delay of exponential', 1)
   if (typeof factor !== 'number' || !(factor >= 1 && factor <= 1_000))
-    throw refused(`The factor of exponential is ${String(factor)}.`, 'It is a number from 1 to 1,000.')
+    throw refused(`The factor of exponential is ${String(factor)}.`, 'Give a number from 1 to 1,000.')
   const cap = capOf(options.cap, ms)
   const description = `exponential from ${fromMs(ms)}${factor === 2 ? '' : ` × ${factor}`}, at most ${fromMs(cap)}`
   return backoff(description, (retry) => ms * factor ** (retry - 1), cap, options.jitter)
 }
 
-/** These, one after the other; the last of them repeats. */
+/** The listed delays; the last one repeats. */
 export function delays(list: readonly Duration[], options: Pick<BackoffOptions, 'jitter'> = {}): Backoff {
   checkOptions(options, 'delays', ['jitter'])
   if (!Array.isArray(list) || list.length === 0 || list.length > mostDelays)
-    throw refused('delays has no list of delays.', `Give 1 to ${mostDelays} of them: delays(['0s', '1s', '2s']).`)
+    throw refused('delays needs a list of delays.', `Give 1 to ${mostDelays} delays: delays(['0s', '1s', '2s']).`)
   const ms = list.map((delay: Duration, i) => durationMs(delay, `Delay ${i + 1} of delays`))
   const last = ms.at(-1) as number
   return backoff(ms.map(fromMs).join(', '), (retry) => ms[retry - 1] ?? last, Math.max(...ms), options.jitter)
 }
 
-/** Those made here keep their promises. Anybody may make another one, and it is not to be trusted. */
+/** Backoffs created here are valid. Users can write their own, which must be checked. */
 const ours = new WeakSet<Backoff>()
 
 function backoff(what: string, base: (retry: number) => number, capMs: number, jitter: Jitter | number = 0): Backoff {
@@ -80,7 +80,7 @@ function backoff(what: string, base: (retry: number) => number, capMs: number, j
     description: spread > 0 ? `${what}, with jitter` : what,
     delayMs(retry: number, random: Random): number {
       const number = retry >= 1 ? Math.floor(retry) : 1
-      // Far out the power is Infinity, and the cap is less.
+      // The power may be Infinity; the cap limits it.
       const delay = Math.max(Math.round(Math.min(base(number), capMs)), floorMs ?? 0)
       if (spread === 0) return delay
       const least = Math.max(Math.ceil(delay * (1 - spread)), floorMs ?? Math.ceil(delay / 2))
@@ -96,17 +96,17 @@ function jitterOf(jitter: Jitter | number, capMs: number): { spread: number; flo
   if (typeof jitter !== 'number') checkOptions(jitter, 'jitter', ['spread', 'floor'])
   const { spread, floor }: Jitter = typeof jitter === 'number' ? { spread: jitter } : jitter
   if (typeof spread !== 'number' || !(spread >= 0 && spread <= 1))
-    throw refused(`The spread of the jitter is ${String(spread)}.`, 'It is a number from 0 to 1.')
+    throw refused(`The spread of the jitter is ${String(spread)}.`, 'Give a number from 0 to 1.')
   const floorMs = floor === undefined ? undefined : durationMs(floor, 'The floor of the jitter')
   if (floorMs !== undefined && floorMs > capMs)
-    throw refused(`The floor of the jitter is ${fromMs(floorMs)}.`, `It is at most the cap, ${fromMs(capMs)}.`)
+    throw refused(`The floor of the jitter is ${fromMs(floorMs)}.`, `Give at most the cap, ${fromMs(capMs)}.`)
   return { spread, floorMs }
 }
 
 function capOf(cap: Duration | undefined, firstMs: number): number {
   if (cap === undefined) return Math.max(firstMs, defaultCapMs)
   const ms = durationMs(cap, 'The cap')
-  if (ms < firstMs) throw refused(`The cap is ${fromMs(ms)}.`, `It is at least the first delay, ${fromMs(firstMs)}.`)
+  if (ms < firstMs) throw refused(`The cap is ${fromMs(ms)}.`, `Give at least the first delay, ${fromMs(firstMs)}.`)
   return ms
 }
 
@@ -114,22 +114,22 @@ function capOf(cap: Duration | undefined, firstMs: number): number {
 export function durationMs(duration: Duration, what: string, leastMs = 0): number {
   const ms = Math.ceil(toMs(duration, what))
   if (ms >= leastMs && ms <= longestDelayMs) return ms
-  throw refused(`${what} is ${fromMs(ms)}.`, `It is ${leastMs > 0 ? 'more than nothing and ' : ''}at most 366 days.`)
+  throw refused(`${what} is ${fromMs(ms)}.`, `Give ${leastMs > 0 ? 'more than 0 and ' : ''}at most 366 days.`)
 }
 
 /**
- * A backoff that keeps to whole milliseconds between nothing and a year, and never throws, whoever made it. With `mustWait` it has to
- * wait in the long run: tried without end and without a wait, it would be a loop that takes the whole processor.
+ * A backoff that returns whole milliseconds between 0 and 366 days and never throws, whatever the given one does. With
+ * `mustWait`, its delay must not stay 0: unlimited retries without a delay would use a whole core.
  */
 export function checkBackoff(given: Backoff, what: string, mustWait = false): Backoff {
   if (typeof given?.delayMs !== 'function' || typeof given.description !== 'string')
-    throw refused(`The backoff of ${what} is none.`, "Make one: exponential('1s'), fixed('30s'), delays(['1s', '5s']).")
+    throw refused(
+      `The backoff of ${what} is not a backoff.`,
+      "Use exponential('1s'), fixed('30s') or delays(['1s', '5s']).",
+    )
   const checked = ours.has(given) ? given : tamed(given)
   if (mustWait && checked.delayMs(2 ** 31, { u32: () => 0 }) < 1)
-    throw refused(
-      `The backoff of ${what} does not wait.`,
-      "What is tried without end needs a wait, such as fixed('1s').",
-    )
+    throw refused(`The backoff of ${what} has no delay.`, "Unlimited retries need a delay, such as fixed('1s').")
   return checked
 }
 

@@ -2,15 +2,15 @@ import type { RetryBudget } from './policy.ts'
 
 export interface Budget {
   /**
-   * 0 when a retry may be made now, and it is counted. Otherwise nothing is counted, and this long from now there is room again.
-   * `now` is a time that only grows.
+   * 0 if a retry may be made now; it is counted. Otherwise the time until the next retry is allowed; nothing is counted. `now` is
+   * monotonic.
    */
   take(now: number): number
 }
 
 /**
- * Keeps the times of the last so many retries. A token bucket would need less, but it lets twice as many through in a stretch of
- * time: all it had saved, and all that comes meanwhile.
+ * Keeps the times of the last retries. A token bucket needs less memory, but allows twice as many retries in a period: the saved
+ * tokens and the new ones.
  */
 export function createBudget({ retries, perMs }: RetryBudget): Budget {
   const times: number[] = []

@@ -4,17 +4,17 @@ import { byOurs } from './recognise.ts'
 import { ask, type Rule } from './rules.ts'
 import { said } from './said.ts'
 
-/** What an error is, by which rule, and by what in it: a code, a status, a class. */
+/** The class of an error, the rule that matched, and the evidence: a code, a status, a class. */
 export interface Classified {
   readonly class: FailureClass
   readonly rule: string
-  /** Such as `ECONNREFUSED`, `HTTP 503`, `SQLSTATE 40001`; null where nothing but the rule tells. */
+  /** For example `ECONNREFUSED`, `HTTP 503`, `SQLSTATE 40001`; null if only the rule is known. */
   readonly evidence: string | null
-  /** How long the other side asked us to wait, within limits. */
+  /** The delay that the service asked for, within limits. */
   readonly retryAfterMs?: number
-  /** Who is down, for a failure of the class `dependency`. */
+  /** The unavailable service, for the class `dependency`. */
   readonly dependency?: string
-  /** Said outright by the handler: the event is to be recorded and passed over. */
+  /** The handler threw `failure.skip`: the event is recorded as discarded. */
   readonly skip?: string
 }
 
@@ -22,17 +22,17 @@ export type { Rule } from './rules.ts'
 
 const mostCauses = 8
 const mostMembers = 16
-// Each member of an aggregate may be an aggregate with causes again; eight levels of sixteen would be billions.
+// Each error of an aggregate may be an aggregate with causes; eight levels of sixteen would be billions.
 const mostErrors = 256
 
 const unrecognised: Classified = { class: 'unknown', rule: 'unrecognised', evidence: null }
 
 /**
- * Tells what was thrown, and never throws itself, whatever it is. By codes and classes, never by the text of a message: that is
- * written for people, changes with every release, and says "blocked" where somebody looks for "lock".
+ * Classifies a thrown value, and never throws. By codes and classes, never by message text: messages are written for humans,
+ * change with every release, and contain "blocked" when a rule searches for "lock".
  *
- * First what the handler said outright, then the user's rules, then ours; each of them about the error as it was thrown, and then
- * about its causes, one after the other.
+ * The order is: what the handler set, the user's rules, the built-in rules; each for the thrown error first, and then for its
+ * causes.
  */
 export function classify(thrown: unknown, rules: readonly Rule[], now: number): Classified {
   return judge(thrown, { rules, now, seen: new Set() }, 0) ?? unrecognised
@@ -65,7 +65,7 @@ function first(
   return undefined
 }
 
-/** The error and its causes, as far as nobody has looked at them. */
+/** The error and its causes that were not examined yet. */
 function chainOf(thrown: unknown, { seen }: Hearing, depth: number): unknown[] {
   const chain: unknown[] = []
   let error = thrown
@@ -78,7 +78,7 @@ function chainOf(thrown: unknown, { seen }: Hearing, depth: number): unknown[] {
   return chain
 }
 
-/** The errors of an AggregateError, and of what looks like one. */
+/** The errors of an AggregateError, or of a similar object. */
 function membersOf(error: unknown): unknown[] {
   const errors = field(error, 'errors')
   try {
@@ -89,8 +89,8 @@ function membersOf(error: unknown): unknown[] {
 }
 
 /**
- * Of several errors at once, the one that least speaks for trying again: one of them failing every time is enough for the whole to
- * fail every time. Those that nobody recognises have no say. To pass an event over, all have to say so.
+ * Of several errors, the class that is least likely to succeed on a retry: one permanent error is enough for the whole to fail
+ * every time. Unrecognised errors are ignored. An event is skipped only if all of them are a skip.
  */
 const byGravity = ['permanent', 'infrastructure', 'dependency', 'unknown', 'transient'] as const
 
@@ -99,6 +99,6 @@ function worst(members: readonly unknown[], hearing: Hearing, depth: number): Cl
   const serious = told.filter(({ skip }) => skip === undefined)
   const gravest = byGravity.find((name) => serious.some((one) => one.class === name))
   const alike = serious.filter((one) => one.class === gravest)
-  // The one that wants the longest wait speaks for those that are alike.
+  // The longest delay of all errors with that class.
   return alike.toSorted((a, b) => (b.retryAfterMs ?? 0) - (a.retryAfterMs ?? 0))[0] ?? told[0]
 }

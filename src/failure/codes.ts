@@ -2,9 +2,9 @@ import type { Classified } from './classify.ts'
 import type { FailureClass } from './failure.ts'
 import { field, isA, text } from './peek.ts'
 
-/** The codes of Node, of libuv and of undici, by the rule that knows them. The tables of the reference are checked against these. */
+/** The codes of Node, libuv and undici, by rule. The reference tables are checked against these. */
 export const codeRules = {
-  /** The way to somebody, or somebody's hurry. Most of it is over in seconds. */
+  /** Network errors. Most are over in seconds. */
   network: {
     class: 'transient',
     codes: [
@@ -22,10 +22,10 @@ export const codeRules = {
       'ENETDOWN',
       'ENETRESET',
       'ENONET',
-      // No address of this kind on this machine: ::1 where there is no IPv6. Not the machine's trouble, as the other address may do.
+      // No address of this family on this machine: ::1 without IPv6. Another address may work.
       'EADDRNOTAVAIL',
       'EPROTO',
-      // Names. A new one takes its time to be known everywhere.
+      // Name resolution. A new name takes time to propagate.
       'ENOTFOUND',
       'EAI_AGAIN',
       'EAI_FAIL',
@@ -57,18 +57,18 @@ export const codeRules = {
       'ERR_NETWORK',
     ],
   },
-  /** Something is held by somebody else just now. */
+  /** A resource is in use. */
   busy: { class: 'transient', codes: ['EAGAIN', 'EBUSY', 'EINTR'] },
-  /** Given up on purpose: by a timeout, or because the work was no longer wanted. */
+  /** Cancelled: by a timeout, or because the result is not needed any more. */
   abort: { class: 'transient', codes: ['ABORT_ERR', 'UND_ERR_ABORTED', 'ERR_CANCELED'] },
-  /** This machine is out of something. The next event would fail of it as well. */
+  /** This machine is out of a resource. The next event would fail too. */
   machine: {
     class: 'infrastructure',
     codes: ['EMFILE', 'ENFILE', 'ENOSPC', 'EDQUOT', 'ENOMEM', 'ENOBUFS', 'EROFS', 'EIO', 'ERR_WORKER_OUT_OF_MEMORY'],
   },
   /**
-   * A certificate. It takes a person, but not over this event: every event that goes there fails until somebody renews it, and then
-   * goes through. So it is the dependency's trouble, and no reason to park anything.
+   * A certificate. An operator must renew it, but it is not caused by an event: every call to that service fails until then, and
+   * succeeds after. So it is a dependency failure, and nothing is parked.
    */
   tls: {
     class: 'dependency',
@@ -101,7 +101,7 @@ export const codeRules = {
       'ERR_SSL_WRONG_VERSION_NUMBER',
     ],
   },
-  /** The program called something in a way that can't be right. */
+  /** The program called a function with invalid arguments. */
   bug: { class: 'permanent', codes: ['ERR_ASSERTION', 'UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED'] },
 } as const satisfies Record<string, { class: FailureClass; codes: readonly string[] }>
 
@@ -116,7 +116,7 @@ export function byCode(error: unknown): Classified | undefined {
   return typeof code === 'string' ? byName.get(code) : undefined
 }
 
-/** What an AbortSignal throws. By more than its name: anybody may call an error TimeoutError, and mean something else. */
+/** Errors of an AbortSignal. The name alone is not enough: any error may be called TimeoutError. */
 export function byAbort(error: unknown): Classified | undefined {
   const name = text(field(error, 'name'))
   const number = name === 'AbortError' ? 20 : name === 'TimeoutError' ? 23 : undefined

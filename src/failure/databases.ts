@@ -2,13 +2,13 @@ import type { Classified } from './classify.ts'
 import type { FailureClass } from './failure.ts'
 import { field } from './peek.ts'
 
-/** https://www.postgresql.org/docs/current/errcodes-appendix.html, and other databases that keep to SQLSTATE. */
+/** https://www.postgresql.org/docs/current/errcodes-appendix.html, and other databases with SQLSTATE. */
 export const sqlStates: Readonly<Record<string, FailureClass>> = {
-  '25006': 'infrastructure', // read-only transaction: a server that is no longer, or not yet, the primary
+  '25006': 'infrastructure', // read-only transaction: the server is not the primary
   '25P03': 'transient', // idle in a transaction for too long
   '25P04': 'transient', // the transaction took too long
   '40001': 'transient', // serialization failure
-  '40003': 'transient', // whether the statement was completed is not known
+  '40003': 'transient', // whether the statement was completed is unknown
   '40P01': 'transient', // deadlock
   '55006': 'transient', // the object is in use
   '55P03': 'transient', // the lock is not available
@@ -18,27 +18,27 @@ export const sqlStates: Readonly<Record<string, FailureClass>> = {
   XX002: 'infrastructure', // a damaged index
 }
 
-/** By the beginning of the SQLSTATE, where the whole of it is not listed. */
+/** By prefix of the SQLSTATE, if the full code is not listed. */
 export const sqlStateClasses: Readonly<Record<string, FailureClass>> = {
   '08': 'infrastructure', // connection
-  '28': 'infrastructure', // authorization: a password that is being changed, a server that is being set up
+  '28': 'infrastructure', // authorization: a password is being changed, a server is being set up
   '3D': 'infrastructure', // no such database (yet)
   '53': 'infrastructure', // resources: disk full, out of memory, too many connections
   '57P': 'infrastructure', // shutting down, starting up
-  '58': 'infrastructure', // the server's own input and output
-  F0: 'infrastructure', // its configuration
+  '58': 'infrastructure', // I/O errors of the server
+  F0: 'infrastructure', // configuration of the server
   '0A': 'permanent', // not supported
   '21': 'permanent', // cardinality
   '22': 'permanent', // data
-  '23': 'permanent', // a constraint says no
+  '23': 'permanent', // constraint violation
   '2F': 'permanent', // SQL routine
   '38': 'permanent', // external routine
   '39': 'permanent', // external routine
   '3F': 'permanent', // no such schema
-  '42': 'permanent', // syntax, names, rights
+  '42': 'permanent', // syntax, names, permissions
   '44': 'permanent', // with check option
   '54': 'permanent', // too complex
-  P0: 'permanent', // PL/pgSQL: somebody's own RAISE
+  P0: 'permanent', // PL/pgSQL: RAISE in user code
 }
 
 /** https://sqlite.org/rescode.html: the low byte of an extended code is the primary code. */
@@ -65,8 +65,8 @@ export const sqliteCodes: Readonly<Record<string, readonly [number, FailureClass
 }
 
 /**
- * PostgreSQL and its like. Five characters are also the form of EPERM and EBUSY, so the code alone is believed only if it is one of
- * the list; else the error must look like one of a database.
+ * PostgreSQL and similar databases. EPERM and EBUSY also have five characters, so a code without further evidence is accepted
+ * only if it is listed; otherwise the error must look like a database error.
  */
 export function bySqlState(error: unknown): Classified | undefined {
   const code = field(error, 'code')
@@ -81,7 +81,7 @@ export function bySqlState(error: unknown): Classified | undefined {
   }
 }
 
-/** `node:sqlite` tells the number, others the name: `SQLITE_BUSY_SNAPSHOT`. */
+/** `node:sqlite` has the number, other drivers the name: `SQLITE_BUSY_SNAPSHOT`. */
 export function bySqlite(error: unknown): Classified | undefined {
   const code = field(error, 'code')
   if (typeof code !== 'string') return undefined
@@ -94,7 +94,7 @@ export function bySqlite(error: unknown): Classified | undefined {
   return known && { class: known[1], rule: 'sqlite', evidence: `SQLITE_${name}` }
 }
 
-/** Not what every object has: `code` may be anything, but no table has an entry `toString`. */
+/** Own properties only: `code` may be anything, also `toString`. */
 function own<T>(table: Readonly<Record<string, T>>, name: string): T | undefined {
   return Object.hasOwn(table, name) ? table[name] : undefined
 }

@@ -7,12 +7,12 @@ import type { Decision, Failing, Policy } from './policy.ts'
 const parked: Decision = Object.freeze({ decision: 'park' })
 
 /**
- * Total: every failure of every policy has a decision. Whatever a function of the user's does instead of giving an answer, the
- * event is parked: that loses nothing, and a person sees it.
+ * Total: every failure of every policy has a decision. If a user's function fails to decide, the event is parked: nothing is
+ * lost, and an operator sees it.
  */
 export function decide(policy: Policy, failing: Failing, random: Random): Decision {
   const { failure, type } = failing
-  // The handler has looked at the event; a policy has not.
+  // The handler decided on this event; it takes precedence over the policy.
   if (failure.skip !== undefined) return { decision: 'skip', reason: failure.skip }
   const decision = policy.custom
     ? asked(policy.custom, failing)
@@ -38,7 +38,7 @@ function act(begin: Action, failing: Failing, random: Random): Decision {
         break
       case 'retry':
         if (tries < action.attempts) return { decision: 'retry', delayMs: action.backoff.delayMs(tries, random) }
-        // For what comes next, the last try of this one is the first.
+        // The last attempt of this action is the first attempt of the next one.
         tries -= action.attempts - 1
         action = action.next
         break
@@ -48,7 +48,7 @@ function act(begin: Action, failing: Failing, random: Random): Decision {
   }
 }
 
-/** What the other side asked for is the least; the policy may want more. */
+/** The delay that the service asked for is the minimum; the policy may wait longer. */
 function notBefore(decision: Decision, leastMs: number | undefined): Decision {
   if (leastMs === undefined) return decision
   if (decision.decision === 'retry') return { ...decision, delayMs: Math.max(decision.delayMs, leastMs) }
@@ -60,7 +60,7 @@ function atLeast(backoff: Backoff, leastMs: number): Backoff {
   return { ...backoff, delayMs: (retry, random) => Math.max(backoff.delayMs(retry, random), leastMs) }
 }
 
-/** A promise is no yes, though it would pass for one. */
+/** A promise is truthy, but does not count as a yes. */
 function isYes(agrees: (failing: Failing) => unknown, failing: Failing): boolean {
   try {
     const answer = agrees(failing)

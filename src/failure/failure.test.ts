@@ -91,7 +91,7 @@ describe('a failure', () => {
     [Symbol('stop'), 'Symbol', 'Symbol(stop)'],
     [{ message: 'plain', name: 'Plain' }, 'Plain', 'plain'],
     [{ message: 5 }, 'Object', '[object Object]'],
-    [Object.create(null), 'object', 'something that can not be shown as text'],
+    [Object.create(null), 'object', 'a value that cannot be shown as text'],
   ] as const)('of %o is described', ([thrown, errorType, message]) => {
     expect(failed(thrown)).toMatchObject({ errorType, message, causes: [], code: null, stack: null })
   })

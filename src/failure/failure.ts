@@ -4,24 +4,24 @@ import { cut, field, messageOf, printed, storable, text } from './peek.ts'
 export { disarm } from './peek.ts'
 
 /**
- *     transient       may go through if it is tried again: a timeout, a lock, a 503
- *     permanent       fails every time until somebody changes something: bad data, a 404, a bug
- *     infrastructure  what everything here stands on is out of order: the database, the disk. No event is to blame
- *     dependency      somebody we call is out of order, by name where it is known. No event is to blame
- *     unknown         nobody could tell
+ *     transient       may succeed on a retry: a timeout, a lock, a 503
+ *     permanent       fails every time until the data or the code changes: bad data, a 404, a bug
+ *     infrastructure  the database or the disk of this app is unavailable. The event is not the cause
+ *     dependency      a service that the app calls is unavailable. The event is not the cause
+ *     unknown         no rule recognises the error
  */
 export const failureClasses = ['transient', 'permanent', 'infrastructure', 'dependency', 'unknown'] as const
 
 export type FailureClass = (typeof failureClasses)[number]
 
-/** Why an event could not be applied, in a form that can be kept, grouped and shown. */
+/** Why an event could not be applied, in a form that can be stored, grouped and displayed. */
 export interface Failure {
   readonly class: FailureClass
-  /** Which rule decided the class, such as `schema` or `fold`. */
+  /** The rule that determined the class, such as `schema` or `fold`. */
   readonly rule: string
-  /** What in the error decided it, such as `HTTP 503`. Letters that were written before there was one have none. */
+  /** The evidence for the class, such as `HTTP 503`. Older letters have none. */
   readonly evidence?: string | null
-  /** The `code` of the error, where it has one. */
+  /** The `code` of the error, if any. */
   readonly code: string | null
   readonly errorType: string
   readonly message: string
@@ -36,8 +36,8 @@ const stackLength = 16_384
 const mostCauses = 8
 
 /**
- * Describes anything that can be thrown. It must never throw itself: it runs on the way to the dead letter, and an error here
- * would lose the event it is about. So null, strings, proxies, throwing getters and circular causes are all at home.
+ * Describes any thrown value. It must never throw: it runs on the way to the dead letter, and an error here would lose the event.
+ * So it accepts null, strings, proxies, throwing getters and circular causes.
  */
 export function describeFailure(
   thrown: unknown,
@@ -61,7 +61,7 @@ export function describeFailure(
   }
 }
 
-/** The same bug in another version of the code is not the same any more: it is new, or it came back. */
+/** The same bug in another version of the code gets another fingerprint: it is new, or it came back. */
 export function inVersion(failure: Failure, version: number): Failure {
   if (version === 1) return failure
   return { ...failure, fingerprint: sha256Hex(`${failure.fingerprint}\n${version}`).slice(0, 16) }
@@ -88,8 +88,8 @@ function causesOf(thrown: unknown): { errorType: string; message: string }[] {
 }
 
 /**
- * The message without what differs from one event to the next: quoted parts, and words with a digit in them. One pass over the
- * characters, no pattern that could backtrack.
+ * The message without the parts that differ between events: quoted parts, and words with a digit. One pass over the characters,
+ * without a pattern that could backtrack.
  */
 function normalise(message: string): string {
   let out = ''
@@ -131,9 +131,9 @@ function isWordPart(char: string): boolean {
   )
 }
 
-/** The first frame that is neither Node's nor a library's, without its line and column: those move with every edit. */
+/** The first frame outside Node and libraries, without line and column: these change with every edit. */
 function firstFrame(stack: string, message: string): string {
-  // A stack begins with the message, and a message may have lines of its own, such as 'at line 5'.
+  // A stack starts with the message, and a message may have several lines, such as 'at line 5'.
   const begin = stack.indexOf(message)
   for (const line of stack.slice(begin < 0 ? 0 : begin + message.length).split('\n')) {
     const frame = line.trim()

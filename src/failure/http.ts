@@ -1,27 +1,25 @@
 import type { Classified } from './classify.ts'
 import { disarm, field } from './peek.ts'
 
-/** Those that are not what their hundred is: 4xx permanent, 5xx transient. */
+/** Exceptions from the rule: 4xx permanent, 5xx transient. */
 export const httpStatuses = {
   transient: [408, 425, 429],
   permanent: [
-    501, // not implemented: the same request again is as little so
+    501, // not implemented: a repeated request fails too
     505, // not this version of HTTP
   ],
 } as const
 
-/** Within these a `Retry-After` is believed. Zero would be a hot loop, and a week would be a lane nobody knows to be stuck. */
+/** The limits for a `Retry-After`. Zero would be a busy loop, and a lane that waits for a week would look stuck. */
 const shortestWaitMs = 1_000
 export const longestWaitMs = 3_600_000
 
 const mostHeaders = 256
 const seconds = /^\d{1,12}(?:\.\d{1,6})?$/
-// Without the zone a date would mean something else on every machine.
+// A date without a time zone would differ between machines.
 const httpDate = /^[A-Za-z0-9 ,:-]{10,40} GMT$/
 
-/**
- * An answer that is no success. Below 400 there is nothing to say: an exit code of a process lives in `status` too.
- */
+/** An unsuccessful response. Values below 400 are ignored: an exit code of a process is also in `status`. */
 export function byHttp(error: unknown, now: number): Classified | undefined {
   const status = statusOf(error)
   if (status === undefined || status < 400) return undefined
@@ -29,7 +27,7 @@ export function byHttp(error: unknown, now: number): Classified | undefined {
   const isTransient =
     includes(httpStatuses.transient, status) ||
     (status >= 500 && !includes(httpStatuses.permanent, status)) ||
-    // Who says when to come again expects us to: 403 with `Retry-After` is how some say 429.
+    // A service that sends `Retry-After` expects a retry: some send 403 instead of 429.
     retryAfterMs !== undefined
   return {
     class: isTransient ? 'transient' : 'permanent',
@@ -40,7 +38,7 @@ export function byHttp(error: unknown, now: number): Classified | undefined {
 }
 
 /**
- * How long the other side asked us to wait. Only from an answer with a status: a `retryAfter` elsewhere may be in milliseconds, or
+ * The delay that the service asked for. Only from a response with a status: a `retryAfter` elsewhere may be in milliseconds or
  * mean something else.
  */
 export function askedToWait(error: unknown, now: number): number | undefined {
@@ -66,10 +64,10 @@ function statusOf(error: unknown): number | undefined {
   )
 }
 
-/** Seconds, or the date of HTTP. */
+/** Seconds, or an HTTP date. */
 function waitMs(value: unknown, now: number): number | undefined {
   if (typeof value === 'number') return value >= 0 ? value * 1_000 : undefined
-  // Node gives a header that came twice as a list.
+  // Node returns a repeated header as an array.
   const first = typeof value === 'string' ? value : field(value, 0)
   if (typeof first !== 'string') return undefined
   const trimmed = first.slice(0, 64).trim()
@@ -78,7 +76,7 @@ function waitMs(value: unknown, now: number): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(at - now, 0)
 }
 
-/** From a Headers object, a Map, or a plain object, in whatever letter case. */
+/** From a Headers object, a Map, or a plain object, in any letter case. */
 function header(headers: unknown): unknown {
   if (typeof headers !== 'object' || headers === null) return undefined
   try {

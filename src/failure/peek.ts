@@ -1,6 +1,6 @@
 /**
- * Looking at what was thrown. It may be anything: null, a proxy that throws at every touch, a getter that does. None of these
- * functions ever throws, because all of this runs on the way to the dead letter, and an error there would lose the event.
+ * Functions that inspect a thrown value: null, a throwing proxy, a throwing getter. They never throw, because they run on the way
+ * to the dead letter, and an error would lose the event.
  */
 export function field(value: unknown, name: PropertyKey): unknown {
   try {
@@ -10,7 +10,7 @@ export function field(value: unknown, name: PropertyKey): unknown {
   }
 }
 
-/** A string as JSON and databases can hold it: PostgreSQL refuses a text with a zero in it, and with it the whole commit. */
+/** A string that JSON and databases can store: PostgreSQL refuses a text with U+0000, and the whole commit with it. */
 export function storable(value: string): string {
   return value.toWellFormed().replaceAll('\0', '\uFFFD')
 }
@@ -19,12 +19,12 @@ export function text(value: unknown): string | undefined {
   return typeof value === 'string' ? storable(value) : undefined
 }
 
-/** What an error says; undefined for what says nothing. */
+/** The message of an error; undefined if there is none. */
 export function messageOf(error: unknown): string | undefined {
   return text(field(error, 'message'))
 }
 
-/** Of a list no more than anybody reads: it may have no end, and lists in it that have none either. */
+/** Limits a list, which may be infinite or contain infinite lists. */
 const mostPrinted = 100
 
 export function printed(value: unknown): string {
@@ -37,7 +37,7 @@ export function printed(value: unknown): string {
       ),
     )
   } catch {
-    return 'something that can not be shown as text'
+    return 'a value that cannot be shown as text'
   }
 }
 
@@ -49,7 +49,7 @@ export function cut(value: string, longest: number): string {
   return value.length > longest ? `${value.slice(0, longest).toWellFormed()}…` : value
 }
 
-/** Whether it is an Error, also one of another realm. */
+/** Whether it is an Error, also of another realm. */
 export function isError(value: unknown): boolean {
   try {
     return value instanceof Error || Object.prototype.toString.call(value) === '[object Error]'
@@ -58,7 +58,7 @@ export function isError(value: unknown): boolean {
   }
 }
 
-/** `instanceof`, of what may throw at that too. */
+/** `instanceof` for values that may throw at it. */
 export function isA<T>(value: unknown, kind: abstract new (...args: never) => T): value is T {
   try {
     return value instanceof kind
@@ -68,14 +68,14 @@ export function isA<T>(value: unknown, kind: abstract new (...args: never) => T)
 }
 
 /**
- * Takes the sting out of a promise that was returned where none is wanted. It is refused in any case; but if nobody listens to it,
- * its rejection would end the process.
+ * Handles the rejection of a promise that was returned where none is allowed. The result is refused anyway, but an unhandled
+ * rejection would end the process.
  */
 export function disarm(returned: unknown): void {
   if (typeof field(returned, 'then') !== 'function') return
   try {
     Promise.resolve(returned).catch(() => undefined)
   } catch {
-    // A promise whose `constructor` throws: nobody can listen to it.
+    // A promise whose `constructor` throws can't be handled.
   }
 }

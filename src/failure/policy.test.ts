@@ -55,8 +55,8 @@ describe('a policy that says nothing', () => {
     expect(decided(policy, of('dependency'), { tries: 9_999, inARow: 4 }).decision).toBe('retry')
   })
 
-  it('knows an outage by three lanes, and blames an event for three deaths', () => {
-    expect(policy).toMatchObject({ name: 'own', maxDeaths: 3, outage: { lanes: 3 }, budget: undefined, rules: [] })
+  it('knows an outage by three lanes, and blames an event for four deaths', () => {
+    expect(policy).toMatchObject({ name: 'own', maxDeaths: 4, outage: { lanes: 3 }, budget: undefined, rules: [] })
     const { backoff } = policy.outage as { backoff: { delayMs(retry: number, random: typeof most): number } }
     expect([1, 2, 9].map((probe) => backoff.delayMs(probe, most))).toEqual([1_000, 2_000, 30_000])
   })
@@ -148,7 +148,7 @@ describe('a policy', () => {
       reason: 'x'.repeat(1_000),
     })
     for (const wrong of ['x'.repeat(1_001), '  ', 5 as unknown as string])
-      expect(() => policy(wrong)).toThrow('skip has no reason')
+      expect(() => policy(wrong)).toThrow('skip needs a reason')
   })
 
   it('that retries with one attempt does not retry', () => {
@@ -265,7 +265,7 @@ describe('a policy is refused', () => {
 
   it('with what to do instead', () => {
     expect(anyway({ infrastructure: block })).toThrow('It is a function: call it.')
-    expect(anyway({ transient: 'park' })).toThrow('transient of own is no action. Use retry')
+    expect(anyway({ transient: 'park' })).toThrow('transient of own is not an action. Use retry')
   })
 })
 

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { Duration } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
-import { type Action, block, checkAction, checkCount, park, patient, pause, retry } from './action.ts'
+import { type Action, block, checkAction, checkCount, defaultMaxDeaths, park, patient, pause, retry } from './action.ts'
 import { type Backoff, checkBackoff, durationMs, exponential } from './backoff.ts'
 import type { Classified } from './classify.ts'
 import { type FailureClass, failureClasses } from './failure.ts'
@@ -10,31 +10,31 @@ import type { Rule } from './rules.ts'
 export type { Action } from './action.ts'
 export { decide } from './decide.ts'
 
-/** When several lanes fail alike with no success between, nobody's event is to blame: it is an outage. */
+/** Several lanes that fail alike with no success between them are an outage; no event is blamed. */
 export interface OutageSettings {
-  /** How many lanes. */
+  /** The number of lanes. */
   readonly lanes: number
-  /** Between the probes. */
+  /** Between two probes. */
   readonly backoff: Backoff
 }
 
-/** No more retries than this in any such stretch of time, over a partition; what is beyond waits its turn. */
+/** The maximum number of retries in each period, per partition; further retries wait. */
 export interface RetryBudget {
   readonly retries: number
   readonly perMs: number
 }
 
-/** What each class of failure does, and how it is told which class it is. Made by `definePolicy` and by the presets. */
+/** The action for each class of failure, and the rules that determine the class. Created by `definePolicy` and the presets. */
 export interface Policy {
   readonly name: string
   readonly classes: Readonly<Record<FailureClass, Action>>
-  /** For single types of event, before `classes`. */
+  /** For single event types, before `classes`. */
   readonly types: ReadonlyMap<string, Readonly<Partial<Record<FailureClass, Action>>>>
-  /** Asked before ours. */
+  /** Checked before the built-in rules. */
   readonly rules: readonly Rule[]
   readonly outage: OutageSettings | undefined
   readonly budget: RetryBudget | undefined
-  /** How many deaths of a process are one event's fault before it is parked. */
+  /** How many processes may die over one event before it is parked. */
   readonly maxDeaths: number
   /** Of `customPolicy`: decides instead of `classes` and `types`. */
   readonly custom?: (failing: Failing) => Decision
@@ -48,44 +48,52 @@ export type Decision =
   | { readonly decision: 'skip'; readonly reason: string }
   | { readonly decision: 'stop'; readonly why: 'block' | 'pause'; readonly backoff: Backoff }
 
-/** What is known when it has to be decided. */
+/** The input of a decision. */
 export interface Failing {
   readonly failure: Classified
   readonly type: string
-  /** How often this event was tried and counted, this time among them. */
+  /** The number of counted attempts of this event, this one included. */
   readonly tries: number
-  /** How many events of the partition have failed one after the other, this one among them. */
+  /** The number of consecutive failed events of the partition, this one included. */
   readonly inARow: number
 }
 
-/** What is left out is the safe default of `definePolicy`, or of the preset. */
+/** Options that are left out have the default of `definePolicy`, or of the preset. */
 export interface PolicyOptions extends Partial<Readonly<Record<FailureClass, Action>>> {
   readonly name?: string
   readonly types?: Readonly<Record<string, Readonly<Partial<Record<FailureClass, Action>>>>>
   readonly rules?: readonly Rule[]
   readonly budget?: { readonly retries: number; readonly per: Duration }
-  /** `false`: each lane is judged by itself. */
+  /** `false`: each lane is judged separately. */
   readonly outage?: { readonly lanes?: number; readonly backoff?: Backoff } | false
+  /** How many processes may die over one event before it is parked. Default: 4. */
   readonly maxDeaths?: number
 }
 
 export const policyOptions = ['name', ...failureClasses, 'types', 'rules', 'budget', 'outage', 'maxDeaths'] as const
 
-/** Three retries, so that a hiccup passes unseen; then it takes a person. */
+/** Three retries cover a short interruption; after that an operator is needed. */
 const hiccup = retry({ attempts: 4, backoff: exponential('1s', { jitter: 0.5 }) }).then(park)
 
 export function definePolicy(options: PolicyOptions = {}): Policy {
   checkOptions(options, 'A policy', policyOptions)
-  const { name = 'own', types = {}, rules = [], maxDeaths = 3, transient = hiccup, unknown = transient } = options
+  const {
+    name = 'own',
+    types = {},
+    rules = [],
+    maxDeaths = defaultMaxDeaths,
+    transient = hiccup,
+    unknown = transient,
+  } = options
   const { permanent = park, infrastructure = block(), dependency = pause() } = options
   if (typeof name !== 'string' || name === '' || name.length > 48)
-    throw refused(`The name of a policy is ${JSON.stringify(name)}.`, 'It is a text of up to 48 characters.')
+    throw refused(`The name of a policy is ${JSON.stringify(name)}.`, 'Give a text of up to 48 characters.')
   if (!Array.isArray(rules) || rules.some((rule) => typeof rule !== 'function'))
     throw refused(
-      `The rules of ${name} are no list of functions.`,
-      "Such as [(error) => error instanceof Declined ? 'permanent' : undefined].",
+      `The rules of ${name} must be an array of functions.`,
+      "For example [(error) => error instanceof Declined ? 'permanent' : undefined].",
     )
-  // One death may be anybody's: whatever else the process was doing.
+  // One death may have any cause in the process.
   checkCount(maxDeaths, `maxDeaths of ${name}`, 2, 1_000)
   return Object.freeze({
     name,
@@ -108,7 +116,7 @@ function checkClasses<T extends Partial<Record<FailureClass, Action>>>(classes: 
 
 function typesOf(types: NonNullable<PolicyOptions['types']>, name: string): Policy['types'] {
   if (typeof types !== 'object' || types === null || Array.isArray(types))
-    throw refused(`The types of ${name} are no object.`, 'Such as { OrderPlaced: { permanent: skip(…) } }.')
+    throw refused(`The types of ${name} must be an object.`, 'For example { OrderPlaced: { permanent: skip(…) } }.')
   return new Map(Object.entries(types).map(([type, classes]) => [type, checkClasses(classes, `${type} in ${name}`)]))
 }
 
@@ -116,7 +124,7 @@ function outageOf(outage: PolicyOptions['outage'], name: string): OutageSettings
   if (outage === false) return undefined
   checkOptions(outage ?? {}, `outage of ${name}`, ['lanes', 'backoff'])
   const { lanes = 3, backoff = patient } = outage ?? {}
-  // One lane that fails alone is the plainest case of poison.
+  // One lane that fails alone is the typical case of poison.
   checkCount(lanes, `lanes in outage of ${name}`, 2, 1_000)
   return Object.freeze({ lanes, backoff: checkBackoff(backoff, `outage of ${name}`, true) })
 }

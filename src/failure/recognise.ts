@@ -6,20 +6,17 @@ import type { FailureClass } from './failure.ts'
 import { byHttp } from './http.ts'
 import { field, isA, isError, text } from './peek.ts'
 
-/** Errors of our own that are neither the event's fault nor the program's. All others that are no `StoreError` are permanent. */
+/** Our own errors that are caused neither by the event nor by the program. All others except `StoreError` are permanent. */
 export const ownErrors: Readonly<Record<string, FailureClass>> = {
   EXPECTED_VERSION: 'transient',
   BREAKER_OPEN: 'dependency',
   INTERNAL: 'unknown',
 }
 
-/**
- * Certainly the program's. A SyntaxError is not among them: it is what JSON.parse says of the half answer of somebody who is just
- * being restarted.
- */
+/** Bugs of the program. SyntaxError is not included: JSON.parse throws it for a truncated response of a server that is restarting. */
 export const bugs = ['TypeError', 'ReferenceError', 'RangeError', 'URIError', 'EvalError'] as const
 
-/** What we know about a single error, without its causes. */
+/** Classifies a single error, without its causes. */
 export function byOurs(error: unknown, now: number): Classified | undefined {
   return (
     byHoldfast(error) ??
@@ -38,7 +35,7 @@ function byHoldfast(error: unknown): Classified | undefined {
   if (code === undefined || !isOurs(error, code)) return undefined
   const isStores = isA(error, StoreError) || field(error, 'name') === 'StoreError'
   return {
-    // A store that was closed is no exception: it is closed when the program ends, and an event that is caught by that must stay.
+    // Including a closed store: it is closed when the program ends, and an event that runs at that moment must not be parked.
     class: isStores
       ? 'infrastructure'
       : Object.hasOwn(ownErrors, code)
@@ -51,14 +48,14 @@ function byHoldfast(error: unknown): Classified | undefined {
 
 const ourNames = ['HoldfastError', 'InvalidEventError', 'ExpectedVersionError', 'EventIdConflictError', 'StoreError']
 
-/** Also those of another copy of this package. INTERNAL alone is anybody's code. */
+/** Also errors of another copy of this package. The code INTERNAL alone is not specific enough. */
 function isOurs(error: unknown, code: string): boolean {
   if (isA(error, HoldfastError)) return true
   const name = text(field(error, 'name')) ?? ''
   return ourNames.includes(name) && (errorCodes as readonly string[]).includes(code)
 }
 
-/** Data that does not fit its schema: zod, valibot, and whoever else keeps to Standard Schema. */
+/** Data that does not match its schema: zod, valibot, and other Standard Schema libraries. */
 function bySchema(error: unknown): Classified | undefined {
   const issues = field(error, 'issues')
   const first = isList(issues) ? field(issues, 0) : undefined
@@ -68,10 +65,7 @@ function bySchema(error: unknown): Classified | undefined {
   return { class: 'permanent', rule: 'schema', evidence: typeof count === 'number' ? `issues: ${count}` : null }
 }
 
-/**
- * With a cause it is not certain any more: `TypeError: fetch failed` is how fetch says that the network failed, and its cause
- * tells how.
- */
+/** With a cause it is uncertain: fetch throws `TypeError: fetch failed` when the network fails, and the cause has the reason. */
 function byBug(error: unknown): Classified | undefined {
   const name = field(error, 'name')
   const bug = bugs.find((known) => known === name)

@@ -3,10 +3,10 @@ import { type FailureClass, failureClasses } from './failure.ts'
 import { askedToWait, longestWaitMs } from './http.ts'
 import { cut, disarm, field, text } from './peek.ts'
 
-/** Undefined when the rule has nothing to say about it. It may throw: then it has nothing to say either. */
+/** Returns undefined if the rule does not apply. A rule that throws does not apply either. */
 export type Rule = (error: unknown) => Classified | FailureClass | undefined
 
-/** The first of the user's rules that has something to say, and says something that can be used. */
+/** The first valid answer of the user's rules. */
 export function ask(rules: readonly Rule[], error: unknown, now: number): Classified | undefined {
   for (const rule of rules) {
     const answer = answerOf(rule, error)
@@ -33,7 +33,7 @@ function answerOf(rule: Rule, error: unknown): unknown {
   }
 }
 
-/** What is usable of an answer that somebody else made; undefined when it has no class. */
+/** The valid part of a foreign answer; undefined if it has no class. */
 export function sound(answer: unknown): ({ class: FailureClass } & Partial<Classified>) | undefined {
   const failureClass = field(answer, 'class')
   if (!isFailureClass(failureClass)) return undefined

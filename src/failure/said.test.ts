@@ -27,7 +27,7 @@ describe('what a handler says outright', () => {
       dependency: 'the bank',
       ...said,
     })
-    expect(failure.dependency('the bank').message).toBe('the bank is out of order')
+    expect(failure.dependency('the bank').message).toBe('the bank is unavailable')
     expect(told(failure.skip('a test order'))).toEqual({ class: 'permanent', skip: 'a test order', ...said })
   })
 

@@ -3,16 +3,16 @@ import type { Classified } from './classify.ts'
 import { sound } from './rules.ts'
 import { field, printed } from './peek.ts'
 
-/** Registered, so that an error of another copy of this package is understood too. */
+/** Registered globally, so that errors of another copy of this package are recognised. */
 const brand = Symbol.for('holdfast.failure')
 
 export interface SaidOptions {
   readonly cause?: unknown
-  /** Not before this; at most an hour. The policy may wait longer. */
+  /** The minimum delay; at most 1 hour. The policy may wait longer. */
   readonly retryAfter?: Duration
 }
 
-/** What a handler throws to say outright what its failure is. Made by `failure`. */
+/** An error with which a handler sets the class of its failure. Created by `failure`. */
 export class FailureError extends Error {
   readonly [brand]: Omit<Classified, 'rule' | 'evidence'>
 
@@ -25,28 +25,28 @@ export class FailureError extends Error {
 }
 
 /**
- * Lets a handler say what its failure is, instead of leaving it to the rules. Each returns an error: `throw failure.permanent('…')`.
- * None of them ever throws by itself, as that would put a mistake in the arguments in the place of the failure they are about.
+ * Sets the class of a failure in a handler. Each function returns an error: `throw failure.permanent('…')`. None of them throws
+ * on invalid arguments, because that would hide the failure.
  */
 export const failure = {
-  /** It may go through if it is tried again. */
+  /** May succeed on a retry. */
   transient: (message: string, options: SaidOptions = {}): FailureError =>
     new FailureError(message, { class: 'transient' }, options),
 
-  /** It will fail every time. */
+  /** Fails every time. */
   permanent: (message: string, options: Omit<SaidOptions, 'retryAfter'> = {}): FailureError =>
     new FailureError(message, { class: 'permanent' }, { cause: options?.cause }),
 
-  /** Somebody we call is out of order, and the event is not to blame. */
-  dependency: (name: string, message = `${printed(name)} is out of order`, options: SaidOptions = {}): FailureError =>
+  /** A service is unavailable, and the event is not the cause. */
+  dependency: (name: string, message = `${printed(name)} is unavailable`, options: SaidOptions = {}): FailureError =>
     new FailureError(message, { class: 'dependency', dependency: printed(name) }, options),
 
-  /** There is nothing to do about this event: it is recorded, with the reason, and passed over. */
+  /** There is nothing to do: the event is recorded as discarded, with the reason. */
   skip: (reason: string): FailureError =>
     new FailureError(reason, { class: 'permanent', skip: printed(reason) || 'no reason' }),
 } as const
 
-/** What a handler said outright. */
+/** What the handler set. */
 export function said(error: unknown): Classified | undefined {
   const told = sound(field(error, brand))
   return told && { evidence: null, ...told, rule: 'said' }

@@ -11,75 +11,75 @@ import { checkOptions } from '../runtime/options.ts'
 
 export interface HandlerDefinition<C extends EventCatalog> {
   readonly events: C
-  /** What each type of event does, outside of the database. It may run more than once: hand `ctx.idempotencyKey` on. */
+  /** The function for each event type. An event can be handled more than once: pass `ctx.idempotencyKey` to the system you call. */
   readonly on: {
     readonly [T in TypeName<C>]?: (event: Event<T, DataOf<C, T>>, ctx: HandlerContext) => unknown
   }
-  /** What a failure does: a preset, or one made by `definePolicy`. */
+  /** How failures are handled: a preset, or the result of `definePolicy`. */
   readonly failure?: Policy
   /**
-   * While it is open nothing is tried, and what would be waits. One for the whole handler; with `key`, one for each endpoint, tenant
-   * or whatever the event is sent to.
+   * While the breaker is open, no attempt is made and the events wait. There is one breaker for the handler; with `key`, one per key, for
+   * example per endpoint or tenant.
    */
   readonly breaker?: BreakerOptions & { readonly key?: (event: EventOf<C>) => string }
-  /** How many lanes run side by side in each partition. 16 unless you say otherwise. */
+  /** How many lanes of a partition run concurrently. Default: 16. */
   readonly concurrency?: number
-  /** How long an attempt may take. '30s' unless you say otherwise. */
+  /** The time limit of an attempt. Default: `30s`. */
   readonly timeout?: Duration
-  /** Only where the same thing can come under several positions; that no position is handled twice needs nothing. */
+  /** Needed only if the same event can arrive at several positions. A completed position is never handled again, also without this option. */
   readonly dedupe?: {
     readonly by: 'position' | 'id' | ((event: EventOf<C>) => string)
-    /** 'forever', or how long. '24h' unless you say otherwise. */
+    /** How long an event is remembered. Default: `24h`. */
     readonly window?: Duration | 'forever'
-    /** In the store, together with the outcome, unless you say otherwise; in memory a restart forgets it. */
+    /** `store` remembers events in the same transaction as the outcome; `memory` forgets them at a restart. Default: `store`. */
     readonly store?: 'memory' | 'store'
   }
   /**
-   * Which events wait for each other; see `HandlerOrder`. Default: `'key'`. It can be changed while nothing is held and no process runs the
-   * handler (`ORDER_CHANGED`).
+   * Which events wait for each other; see `HandlerOrder`. Default: `key`. It can be changed only while no lane is held and no process runs
+   * the handler (`ORDER_CHANGED`).
    */
   readonly order?: HandlerOrder
   /**
-   * Says that it can be tried without doing anything: all it does to the outside goes through `ctx.effect`, or asks `ctx.dryRun` first. Without
-   * it a dry run does not call it at all.
+   * Set to true if the handler performs all side effects with `ctx.effect`, or checks `ctx.dryRun` first. A dry run calls only such handlers.
+   * Default: false.
    */
   readonly dryRun?: boolean
-  /** What this code does, as a number. 1 unless you say otherwise. What fails in another version is another incident. */
+  /** The version of this code. Failures in different versions are different incidents. Default: 1. */
   readonly version?: number
-  /** Told of every attempt that failed. What it throws is logged, and changes nothing. */
+  /** Called after each failed attempt. Errors that it throws are logged and have no other effect. */
   readonly onError?: (error: unknown, event: EventOf<C>, ctx: HandlerContext) => unknown
 }
 
 /**
- * `key`: the events of a key one after the other, keys side by side. `partition`: all events of a partition one after the other; one that is
- * parked blocks all later ones until an operator has redriven, edited, resolved or discarded it. `none`: no order at all.
+ * `key`: events of the same key in order, different keys concurrently. `partition`: all events of a partition in order; a parked event blocks
+ * all later ones until an operator redrives, resolves or discards it. `none`: no order.
  */
 export type HandlerOrder = 'key' | 'partition' | 'none'
 
-/** Where a handler's log lines go, with its name, the event's id and the attempt already in them. pino fits. */
+/** A logger for the handler. Its lines include the handler's name, the event's id and the attempt. pino has this interface. */
 export interface HandlerLogger {
   info(fields: object, message: string): void
   warn(fields: object, message: string): void
   error(fields: object, message: string): void
 }
 
-/** What an attempt knows beside the event. */
+/** The context of an attempt. */
 export interface HandlerContext {
   readonly subscription: string
-  /** Aborted when the time is up, when the partition is lost, and when the engine is forced to stop. Hand it on. */
+  /** Aborted at the timeout, when the partition is lost, and when the engine is forced to stop. Pass it to the calls you make. */
   readonly signal: AbortSignal
-  /** 1 at first. Counts every attempt whose end is known; one that a process died over is not. */
+  /** The number of this attempt, from 1. An attempt during which the process died is not counted. */
   readonly attempt: number
-  /** The same for every attempt at this event by this handler, for ever. Give it to whoever you call. */
+  /** The same for all attempts of this handler at this event. Pass it to the system you call. */
   readonly idempotencyKey: string
-  /** When the time is up, in milliseconds since 1970. */
+  /** The time of the timeout, in milliseconds since 1970. */
   readonly deadline: number
-  /** The id of the redrive that this attempt belongs to; undefined for a live event and for a retry by the policy. */
+  /** The id of the redrive that this attempt belongs to. Undefined for a live event and for a retry by the policy. */
   readonly redrive: string | undefined
   readonly logger: HandlerLogger
-  /** Whether an operator only wants to know what would happen: nothing may be done to the outside. */
+  /** Whether this is a dry run, in which the handler must not perform side effects. */
   readonly dryRun: boolean
-  /** Does something to the outside, and gives what came of it. In a dry run it is only noted, and gives undefined. */
+  /** Runs a side effect and returns its result. A dry run only records `what` and returns undefined. */
   effect<T>(what: string, run: () => T | Promise<T>): Promise<T | undefined>
 }
 
@@ -87,17 +87,17 @@ export type HandlerFunction = (event: Event, ctx: HandlerContext) => unknown
 
 export type ErrorHook = (error: unknown, event: Event, ctx: HandlerContext) => unknown
 
-/** What was done already is not done again, even if it comes again under another position. */
+/** An event that was handled is not handled again at another position. */
 export interface Dedupe {
   readonly by: 'position' | 'id' | ((event: Event) => string)
-  /** Infinity for ever. */
+  /** Infinity for `forever`. */
   readonly windowMs: number
   readonly store: 'memory' | 'store'
 }
 
 /**
- * A side effect outside of the database. Made by `defineHandler`. It happens at least once for each event, with a stable key; the
- * events of one key one after the other.
+ * Side effects outside the database. Created by `defineHandler`. Each event is handled at least once, with a stable idempotency key; by
+ * default, events of the same key are handled in order.
  */
 export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly kind: 'handler'
@@ -108,7 +108,7 @@ export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly functions: ReadonlyMap<string, HandlerFunction>
   readonly failure: Policy
   readonly breaker: HandlerBreaker | undefined
-  /** How many lanes run side by side, in each partition. */
+  /** How many lanes of a partition run concurrently. */
   readonly concurrency: number
   readonly timeoutMs: number
   readonly dedupe: Dedupe | undefined
@@ -118,13 +118,13 @@ export interface Handler<C extends EventCatalog = EventCatalog> {
   readonly version: number
 }
 
-/** A breaker for the whole handler, or one for each key that `key` tells, such as an endpoint. */
+/** One breaker for the handler, or one for each value that `key` returns, such as an endpoint. */
 export interface HandlerBreaker {
   readonly settings: BreakerSettings
   readonly key: ((event: Event) => string) | undefined
 }
 
-/** Without an order every event has a lane of its own, behind which nothing waits. */
+/** Without an order, each event has its own lane. */
 export function handlerLane({ order }: Handler, { key, position }: RecordedEvent): string {
   return order === 'none' ? `${key}#${position}` : key
 }
@@ -146,7 +146,7 @@ const optionNames = [
 ]
 const mostConcurrency = 10_000
 
-/** Declares what events do outside of the database: a mail, a call, a message. */
+/** Declares side effects of events outside the database, such as an email, an HTTP call or a message. */
 export function defineHandler<const C extends EventCatalog>(
   name: string,
   definition: HandlerDefinition<C>,
@@ -169,12 +169,13 @@ export function defineHandler<const C extends EventCatalog>(
   if (!['key', 'partition', 'none'].includes(order))
     throw refused(name, `order is ${JSON.stringify(order)}`, "'key', 'partition' or 'none'")
   if (onError !== undefined && typeof onError !== 'function')
-    throw refused(name, 'onError is no function', 'a function of the error, the event and the context')
-  if (typeof dryRun !== 'boolean') throw refused(name, 'dryRun is no boolean', 'true, or left out')
-  if (typeof failure?.classes !== 'object') throw refused(name, 'failure is no policy', 'a preset, or definePolicy(…)')
+    throw refused(name, 'onError is not a function', 'a function of the error, the event and the context')
+  if (typeof dryRun !== 'boolean') throw refused(name, 'dryRun is not a boolean', 'true or false')
+  if (typeof failure?.classes !== 'object')
+    throw refused(name, 'failure is not a policy', 'a preset or the result of definePolicy(…)')
   checkCount(version, `version of ${name}`, 1, 1_000_000)
   const timeoutMs = toMs(timeout, `The timeout of ${name}`)
-  if (timeoutMs < 1) throw refused(name, 'timeout is 0', 'a duration')
+  if (timeoutMs < 1) throw refused(name, 'timeout is shorter than 1ms', 'a duration from 1ms')
   return {
     kind: 'handler',
     name,
@@ -198,7 +199,8 @@ function breakerOf(name: string, given: AnyDefinition['breaker']): HandlerBreake
   if (given === undefined) return undefined
   checkOptions(given, `The breaker of ${name}`, ['key', ...breakerOptionNames])
   const { key, ...options } = given
-  if (key !== undefined && typeof key !== 'function') throw refused(name, 'breaker.key is no function', 'a function')
+  if (key !== undefined && typeof key !== 'function')
+    throw refused(name, 'breaker.key is not a function', 'a function of the event')
   return { settings: breakerSettings(options), key }
 }
 

@@ -1,17 +1,17 @@
-/** That something was done, so that it is not done again. Written by `SubscriptionStore.commit`, together with the outcome. */
+/** Records that an event was handled. `SubscriptionStore.commit` writes it together with the outcome. */
 export interface InboxMark {
-  /** What it was, in the handler's own words: an id, or what its `dedupe.by` made of the event. */
+  /** The id of the event, or the value that `dedupe.by` returned for it. */
   readonly key: string
-  /** JSON; null where there was none, or where it was too large to keep. */
+  /** The result as JSON. Null if there was none, or if it was too large to store. */
   readonly result: string | null
-  /** Milliseconds since 1970; undefined for ever. */
+  /** Milliseconds since 1970. Undefined: no expiry. */
   readonly until: number | undefined
 }
 
-/** Reads marks, and sweeps those whose time is over. */
+/** Reads marks and removes expired ones. */
 export interface InboxStore {
-  /** Those of these keys that are there and whose time is not over. */
+  /** The marks of these keys that exist and have not expired. */
   find(subscription: string, keys: readonly string[], now: number): Promise<ReadonlyMap<string, InboxMark>>
-  /** Takes away some whose time is over; how many. */
+  /** Removes some expired marks and returns their number. */
   sweep(now: number, most: number): Promise<number>
 }

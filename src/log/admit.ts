@@ -6,17 +6,18 @@ import { checkJsonText, dataLimits, encodeJson, metadataLimits } from '../event/
 import { checkReadable, checkTypeName, idLength, keyLength } from '../event/names.ts'
 import { parseJson } from '../event/parse.ts'
 import { isA, messageOf } from '../failure/peek.ts'
+import { count, many } from '../runtime/count.ts'
 import type { Clock, Random } from '../runtime/ports.ts'
 import type { NewEvent } from './log-store.ts'
 
 interface DraftFields {
-  /** Give one to make a repeated append harmless; without it each call is a new event. */
+  /** Makes a repeated append harmless; without it each call appends a new event. */
   readonly id?: string
   readonly metadata?: Metadata
   readonly time?: string | Date
 }
 
-/** An event on its way in: `data`, or `json` with the exact text to keep (numbers beyond 2^53, for one). */
+/** An event to append: `data`, or `json` with the exact text to store (for example, for numbers beyond 2^53). */
 export type Draft<Type extends string = string, Data = unknown> = DraftFields & { readonly type: Type } & (
     | { readonly data: Data; readonly json?: never }
     | { readonly json: string; readonly data?: never }
@@ -28,10 +29,10 @@ export type DraftOf<C> = [C] extends [EventCatalog]
 
 const draftFields = new Set(['id', 'type', 'data', 'json', 'metadata', 'time'])
 const textFields = ['correlationId', 'causationId', 'traceparent', 'tenant', 'actor']
-// All of it travels in one message, and stands in memory several times on the way.
+// The whole append is sent in one message and copied in memory several times.
 const appendSize = 33_554_432
 
-/** Events that may go in, once `pending`, the answers of asynchronous schemas, are all there. */
+/** The checked events; `pending` are the results of asynchronous schemas to wait for. */
 export interface Admitted {
   readonly events: readonly NewEvent[]
   readonly pending: readonly Promise<unknown>[]
@@ -39,7 +40,7 @@ export interface Admitted {
 
 export type Admit = (drafts: readonly Draft[], catalog: EventCatalog | undefined) => Admitted
 
-/** The door of the log: everything is checked before anything is written, so that an append goes in whole or not at all. */
+/** Validates events before anything is written, so that an append is written completely or not at all. */
 export function createAdmit(clock: Clock, random: Random): Admit {
   const nextId = createIds(clock, random)
 
@@ -61,7 +62,7 @@ export function createAdmit(clock: Clock, random: Random): Admit {
       if (!draftFields.has(field)) throw badField(`${path}.${field}`, 'is not a field of an event')
     }
     if (draft.json !== undefined && draft.data !== undefined)
-      throw badField(`${path}.json`, 'stands beside data; give one of the two')
+      throw badField(`${path}.json`, 'cannot be combined with data; give one of the two')
     const type = checkTypeName(draft.type, `${path}.type`)
     const body =
       draft.json === undefined
@@ -78,7 +79,7 @@ export function createAdmit(clock: Clock, random: Random): Admit {
     }
   }
 
-  /** What is stored is what was given, not what the schema makes of it; so the check is of the text that will be read. */
+  /** The given value is stored, not the output of the schema; so the text that will be read is checked. */
   function checkAgainst(
     known: EventCatalog,
     type: string,
@@ -98,7 +99,7 @@ export function createAdmit(clock: Clock, random: Random): Admit {
       )
     }
     const refuse = (cause: unknown): never => {
-      const what = messageOf(cause) ?? 'something that is no error'
+      const what = messageOf(cause) ?? 'a value that is not an Error'
       const why = isA(cause, HoldfastError) ? what : `Its schema threw: ${what}`
       throw new InvalidEventError('EVENT_SCHEMA', `${path}.data`, `${path} (${type}) is refused. ${why}`, { cause })
     }
@@ -106,7 +107,7 @@ export function createAdmit(clock: Clock, random: Random): Admit {
       const checked = readData(entry, entry.schemaVersion, parseJson(body))
       if (!(checked instanceof Promise)) return entry.schemaVersion
       const answer = checked.catch(refuse)
-      // If another event of this append is refused first, nobody waits for this answer any more.
+      // If another event of this append is refused first, this result is not awaited.
       answer.catch(() => undefined)
       pending.push(answer)
     } catch (cause) {
@@ -117,15 +118,15 @@ export function createAdmit(clock: Clock, random: Random): Admit {
 
   function readTime(time: string | Date | undefined, path: string): string {
     if (time === undefined) return new Date(clock.now()).toISOString()
-    // Not by its own getTime, which may say something else than a number.
+    // Not by its own getTime, which may return something else than a number.
     const ms =
       typeof time === 'string' ? parseTime(time) : time instanceof Date ? Date.prototype.getTime.call(time) : Number.NaN
-    if (Number.isNaN(ms)) throw badField(`${path}.time`, 'is not a time; give ISO 8601 with its zone, or a Date')
+    if (Number.isNaN(ms)) throw badField(`${path}.time`, 'is not a time; give ISO 8601 with a time zone, or a Date')
     return new Date(ms).toISOString()
   }
 }
 
-/** A getter or a proxy may throw whatever it likes: what can't be read is refused like all else that is no event. */
+/** A getter or a proxy may throw: a value that can't be read is refused like any other invalid event. */
 function reading<T>(path: string, read: () => T): T {
   try {
     return read()
@@ -147,24 +148,24 @@ export function checkKey(key: unknown): string {
 function checkBatch(events: readonly NewEvent[]): void {
   const size = events.reduce((sum, { body, metadata = '' }) => sum + body.length + metadata.length, 0)
   if (size > appendSize) {
-    const message = `This append has ${size} characters, in ${events.length} events.`
+    const message = `This append has ${count(size)} characters, in ${many(events.length, 'event')}.`
     throw new InvalidEventError('EVENT_TOO_LARGE', 'events', message, { hint: `Append up to ${appendSize} at a time.` })
   }
   const ids = new Set<string>()
   for (const { id } of events) {
-    if (ids.has(id)) throw new EventIdConflictError(id, 'it stands twice in one append')
+    if (ids.has(id)) throw new EventIdConflictError(id, 'it occurs twice in one append')
     ids.add(id)
   }
 }
 
-// Years have four digits, or a sign and six: so a Date that is far away comes back as it was.
-// Date.parse alone would take 'order 12' for a day in 2001, and a time without a zone for another moment on every machine.
+// A year has four digits, or a sign and six, so that a distant Date is read back unchanged. Date.parse alone would read 'order
+// 12' as a day in 2001, and a time without a zone differently on every machine.
 const isoTime = /^(\d{4}|[+-]\d{6})-(\d\d)-(\d\d)(T(?:[01]\d|2[0-3]):\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/
 
-/** In milliseconds since 1970; NaN for what is no time. */
+/** In milliseconds since 1970; NaN if it is not a time. */
 export function parseTime(time: string): number {
   const [, year, month, day] = isoTime.exec(time) ?? []
-  // Date.parse would make the 2nd of March of a 30th of February.
+  // Date.parse would turn February 30 into March 2.
   if (
     day === undefined ||
     new Date(Date.UTC(Number(year), Number(month) - 1, Number(day))).getUTCDate() !== Number(day)
@@ -179,7 +180,7 @@ function readMetadata(metadata: Metadata | undefined, path: string): string | un
     throw badField(path, 'is not an object')
   const text = encodeJson(metadata, path, metadataLimits)
   if (text === '{}') return undefined
-  // Checked as it will be read, so that a getter can't give one answer here and another to the writer.
+  // Checks the written text, so that a getter can't return different values to the check and to the writer.
   const written = parseMetadata(text)
   for (const field of textFields) {
     if (Object.hasOwn(written, field)) checkReadable(written[field], `${path}.${field}`, keyLength)

@@ -2,7 +2,7 @@ import type { Deed } from '../audit/audit.ts'
 import { EventIdConflictError } from '../errors.ts'
 import type { AppendOutcome } from './log-store.ts'
 
-/** What the transaction of an append counts for its deed. */
+/** The counts that an append adds to its audit entry. */
 export function appendCounts(
   { version, position }: Extract<AppendOutcome, { outcome: 'appended' | 'repeated' }>,
   events: number,
@@ -10,14 +10,14 @@ export function appendCounts(
   return { position, versionBefore: version - events, versionAfter: version }
 }
 
-/** The same where a log was empty before. */
+/** The same for a log that was empty. */
 export function firstCounts(events: number): Deed['details'] {
   return { eventsBefore: 0, eventsAfter: events }
 }
 
-/** Into an empty log everything goes, but for an id that stands there twice. */
+/** An append to an empty log can only fail because of a repeated id. */
 export function mustBeAppended(outcome: AppendOutcome, id: string): void {
   if (outcome.outcome === 'appended') return
-  const why = outcome.outcome === 'id-conflict' ? outcome.why : 'it stands there twice'
+  const why = outcome.outcome === 'id-conflict' ? outcome.why : 'it occurs twice'
   throw new EventIdConflictError(id, why)
 }

@@ -2,10 +2,10 @@ import type { Deed } from '../audit/audit.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Share } from '../source/share.ts'
 
-/** The version a key must have for an append to go through: whatever it is, none yet, or exactly this. */
+/** The version that a key must have for an append: any, none yet, or exactly this one. */
 export type ExpectedVersion = 'any' | 'new' | number
 
-/** An event that passed the door and has everything but its place. */
+/** A validated event without its position and version. */
 export interface NewEvent {
   readonly id: string
   readonly type: string
@@ -16,11 +16,11 @@ export interface NewEvent {
 }
 
 export interface AppendWith {
-  /** The adapter's own transaction handle: the events are there when that transaction commits, and not before. */
+  /** The adapter's own transaction handle: the events exist when that transaction commits. */
   readonly tx?: unknown
   /**
-   * Who appends it by hand, and why: it is in the audit if it is in the log. The store adds the position and the versions of the key
-   * before and after. A repeated append is no deed.
+   * The author and the reason of a manual append: recorded in the audit in the same transaction. The store adds the position and
+   * the versions of the key before and after. A repeated append is not recorded.
    */
   readonly deed?: Deed | undefined
 }
@@ -32,33 +32,36 @@ export interface KeyedEvent {
 }
 
 export type AppendOutcome =
-  /** `repeated`: all of these events were there already, with the same content; nothing was written. */
+  /** `repeated`: all of these events already exist with the same content; nothing was written. */
   | { readonly outcome: 'appended' | 'repeated'; readonly version: number; readonly position: number }
   | { readonly outcome: 'version-conflict'; readonly actual: number }
   | { readonly outcome: 'id-conflict'; readonly id: string; readonly why: string }
 
 export interface PageLimits {
   readonly events: number
-  /** Bodies together; a page always holds at least one event, however large. */
+  /** The size of all bodies; a page always has at least one event, of any size. */
   readonly bytes: number
 }
 
-/** What a read gives: all events of the share up to `through`, and none beyond it. */
+/** The result of a read: all events of the share up to `through`, and none after it. */
 export interface LogPage {
   readonly events: readonly RecordedEvent[]
-  /** At least the position of the last event; above it where what follows belongs to other shares. */
+  /** At least the position of the last event; higher if the following events belong to other shares. */
   readonly through: number
-  /** Nothing more could be read when it was; what can be read since is announced. Without it, who wants to know reads again. */
+  /** The end of the log was reached; later events are announced. Without it, read again to find out. */
   readonly isEnd?: boolean
 }
 
-/** How many events lie above a position, and when the first of them was appended, in milliseconds since 1970. */
+/** The number of events after a position, and when the first of them was appended, in milliseconds since 1970. */
 export interface Lag {
   readonly events: number
   readonly since: number | undefined
 }
 
-/** Why readers wait: a position that was handed out and is neither there nor given up, and who may still fill it. */
+/**
+ * Why readers wait: a position that was assigned and is neither visible nor rolled back, and the transaction that may still fill
+ * it.
+ */
 export interface Gap {
   /** The last position before it. */
   readonly after: number
@@ -73,9 +76,7 @@ export interface GapHolder {
   readonly application: string | undefined
 }
 
-/**
- * Keeps the events and hands out positions and versions. What is allowed in is the log's job (`createLog`), not the store's.
- */
+/** Stores events and assigns positions and versions. Validation is done by the log (`createLog`), not by the store. */
 export interface LogStore {
   append(
     key: string,
@@ -84,20 +85,22 @@ export interface LogStore {
     options?: AppendWith,
   ): Promise<AppendOutcome>
   /**
-   * Appends all of these in order to a log that has none yet, with the deed, in one transaction. False, and nothing done, where it has
-   * some; an id that stands there twice ends all of it with an error.
+   * Appends all of these in order to an empty log, with the audit entry, in one transaction. Returns false and does nothing if
+   * the log is not empty; throws if an id occurs twice.
    */
   appendFirst(events: readonly KeyedEvent[], deed: Deed): Promise<boolean>
-  /** Events with a higher position, in order, up to the safe horizon: what is not returned now can't appear below it later. */
+  /** Events with a higher position, in order, up to the safe horizon: no event can appear below it later. */
   readAll(after: number, limits: PageLimits, share?: Share): Promise<LogPage>
   readKey(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
-  /** The safe horizon: nothing can appear at or below it any more. 0 for an empty log. */
+  /** By its id, which no other event has. */
+  find(id: string): Promise<RecordedEvent | undefined>
+  /** The safe horizon: no event can appear at or below it any more. 0 for an empty log. */
   head(): Promise<number>
-  /** The highest position there is, also above the horizon. One that was there and isn't any more was lost. */
+  /** The highest position, also above the horizon. A lower value than before means that events were lost. */
   end(): Promise<number>
   lag(after: number, share?: Share): Promise<Lag>
-  /** Undefined while nothing holds readers up. A log with one writer at a time has no gaps. */
+  /** Undefined while readers don't wait. A log with one writer at a time has no gaps. */
   gap(): Promise<Gap | undefined>
-  /** Calls back when something may have been appended. A hint: readers poll as well. */
+  /** Calls back when events may have been appended. A hint: readers poll as well. */
   onAppend(wake: () => void): () => void
 }

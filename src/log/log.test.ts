@@ -293,7 +293,7 @@ describe('a log with a catalog', () => {
     await expect(reading()).rejects.toThrow(InvalidEventError)
     await expect(collect(log.readAll())).rejects.toMatchObject({
       code,
-      message: expect.stringMatching(/bad-id at position 2 .*log\.raw reads it/),
+      message: expect.stringMatching(/bad-id at position 2 .*Use log\.raw to read it/),
     })
     expect(seen).toEqual([{ amount: 1, currency: 'EUR' }])
     expect(await dataOf(log.raw.readAll())).toEqual([{ amount: 1 }, poison.data])

@@ -14,18 +14,21 @@ export interface Appended {
   readonly version: number
   /** The position of the last event of this append. */
   readonly position: number
-  /** True when these events were there already, and nothing was written. */
+  /** True if these events already existed, and nothing was written. */
   readonly repeated: boolean
 }
 
 export interface AppendOptions {
   readonly expectedVersion?: ExpectedVersion
   /**
-   * Your own transaction: a `pg` client between BEGIN and COMMIT, or a `node:sqlite` database inside one, on the store's own
-   * database. What else you write there and these events happen together or not at all.
+   * Your own transaction: a `pg` client between BEGIN and COMMIT, or a `node:sqlite` database inside one, on the store's
+   * database. These events are committed together with your other writes.
    */
   readonly tx?: unknown
-  /** Who appends it by hand, and why: it is in the audit if it is in the log. Nothing is where these events were there already. */
+  /**
+   * The author and the reason of a manual append: recorded in the audit in the same transaction, unless these events already
+   * existed.
+   */
   readonly deed?: Deed
 }
 
@@ -41,13 +44,13 @@ export interface Log<C = undefined> {
   readKey(key: string, options?: ReadOptions): AsyncIterable<LoggedOf<C>>
   /** All events in order of position; `after` is a position. Ends at the head. */
   readAll(options?: ReadOptions): AsyncIterable<LoggedOf<C>>
-  /** The same log without the catalog: every event as it was written, whatever it is. */
+  /** The same log without the catalog: every event as it was written. */
   readonly raw: Log
 }
 
 export interface LogOptions<C> extends Partial<Runtime> {
   readonly store: { readonly log: LogStore }
-  /** With a catalog, `data` is typed and checked both ways, and an unknown type is refused at the door. */
+  /** With a catalog, `data` is typed and checked on write and read, and an unknown type is refused. */
   readonly events?: C
 }
 
@@ -69,7 +72,7 @@ export function createLog<const C extends EventCatalog | undefined = undefined>(
         checkKey(key)
         checkExpected(expectedVersion)
         if (deed) checkDeed(deed)
-        // Without a wait where no schema asks for one, so that appends reach the store in the order in which they were called.
+        // Synchronous unless a schema is asynchronous, so that appends reach the store in the order of the calls.
         const { events, pending } = admit(drafts, known)
         if (pending.length > 0) await Promise.all(pending)
         const outcome = await store.log.append(key, events, expectedVersion, { tx: checkTx(tx), deed })
@@ -92,23 +95,23 @@ function checkExpected(expected: ExpectedVersion): void {
   if (expected === 'any' || expected === 'new') return
   if (isCount(expected)) return
   throw new HoldfastError('OPTION_INVALID', `expectedVersion is ${printed(expected)}.`, {
-    hint: "Give 'any', 'new', or the version you read (a whole number from 0).",
+    hint: "Give 'any', 'new', or the version that you read (a whole number from 0).",
   })
 }
 
-/** A transaction that was meant and isn't there, such as a client that nobody waited for, must not become a plain append. */
+/** An invalid transaction, such as a client that was not awaited, must not become an append without a transaction. */
 function checkTx(tx: unknown): unknown {
   if (tx === undefined || (typeof tx === 'object' && tx !== null && !('then' in tx))) return tx
   throw new HoldfastError(
     'TRANSACTION_INVALID',
     `tx is ${tx === null ? 'null' : typeof tx === 'object' ? 'a promise' : typeof tx}.`,
     {
-      hint: 'Give the client of your own transaction; mind the await.',
+      hint: 'Pass the client of your transaction; check that it is awaited.',
     },
   )
 }
 
-/** What came of an append, for whoever asked for it. */
+/** Converts the outcome of an append into a result or an error. */
 export function settle(
   key: string,
   expected: ExpectedVersion,
@@ -127,7 +130,7 @@ export function settle(
   }
 }
 
-/** A place that is none, such as NaN, would find nothing, and look like the end of the log. */
+/** An invalid position, such as NaN, would find nothing and look like the end of the log. */
 function checkRead(read: ReadOptions): ReadOptions {
   checkOptions(read, 'Reading', ['after', 'limit', 'signal'])
   const { after = 0, limit = 0 } = read

@@ -2,7 +2,7 @@ import { HoldfastError, InvalidEventError } from '../errors.ts'
 import { type EventCatalog, type EventOf, readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
 
-/** An event as it lies in the log: with its position, the schema version it was written with, and its exact text. */
+/** An event of the log: with its position, the schema version it was written with, and its exact text. */
 export interface Logged {
   readonly position: number
   readonly version: number
@@ -12,7 +12,7 @@ export interface Logged {
 
 export type LoggedOf<C> = ([C] extends [EventCatalog] ? EventOf<C> : Event) & Logged
 
-/** An event of the log as it is read: with a catalog, brought up to the newest schema and checked. */
+/** Reads an event of the log: with a catalog, upcast to the newest schema and checked. */
 export async function readLogged(record: RecordedEvent, catalog: EventCatalog | undefined): Promise<Event & Logged> {
   const { position, id, type, key, schemaVersion, time } = record
   const json = record.body as string
@@ -25,7 +25,7 @@ export async function readLogged(record: RecordedEvent, catalog: EventCatalog | 
     } catch (cause) {
       const code = cause instanceof HoldfastError ? cause.code : 'EVENT_SCHEMA'
       const message = `The event ${id} at position ${position} can't be read: ${cause instanceof Error ? cause.message : 'its schema threw'}`
-      throw new InvalidEventError(code, 'data', message, { cause, hint: 'log.raw reads it as it was written.' })
+      throw new InvalidEventError(code, 'data', message, { cause, hint: 'Use log.raw to read it as it was written.' })
     }
   }
   const version = record.version as number

@@ -2,12 +2,13 @@ import { HoldfastError } from '../errors.ts'
 import { refuseBeside } from '../rebuild/live.ts'
 import type { RedriveAct, RedriveRequest } from '../redrive/redrive.ts'
 import type { Selected } from '../redrive/selected.ts'
-import { checkOptions } from '../runtime/options.ts'
+import { count, many } from '../runtime/count.ts'
+import { checkOptions, whole } from '../runtime/options.ts'
 import { atMoment } from './moment.ts'
-import { type OperatorParts, whole } from './parts.ts'
-import { type ActOptions, type Asked, checkNamed, filterOf, type Selection } from './selection.ts'
+import { digestOf, type OperatorParts } from './parts.ts'
+import { type ActOptions, type Asked, checkNamed, filterOf, type Selection, throughOf } from './selection.ts'
 
-/** One, then two more, then five more, …: a fault that all letters share shows at the first. */
+/** Small first stages: a fault that all letters share shows at the first one. */
 const canarySizes = [1, 2, 5, 20, 100, 1_000]
 
 export async function ask(
@@ -24,10 +25,11 @@ export async function ask(
     subscription,
     act,
     filter: filterOf(selection),
+    through: throughOf(act, selection),
     by: parts.by,
     reason: parts.reasonOf(options.reason),
-    at: parts.runtime.clock.now(),
-    expected: digestOf(expected),
+    at: Math.floor(parts.runtime.clock.now()),
+    expected: digestOf(expected, 'operator.select'),
     rate: rateOf(rate),
     stages: stagesOf(canary),
     maxFailures:
@@ -39,7 +41,7 @@ export async function ask(
     await checkNamed(parts, subscription, act, selection)
     return parts.store.redrives.ask({ ...wanted, after })
   }
-  // Before all else: what another act begins from here on, this one must know of. A digest tells by itself what was seen.
+  // Read the newest redrive before anything else, so that lanes which a later act takes are excluded. With `expected` the digest does that.
   const asked = await (expected === undefined ? atMoment(parts.store.redrives, subscription, perform) : perform())
   switch (asked.outcome) {
     case 'asked':
@@ -47,8 +49,8 @@ export async function ask(
     case 'changed':
       throw new HoldfastError(
         'REDRIVE_CHANGED',
-        `The selected lanes of ${subscription} changed since they were seen: ${asked.lanes === 1 ? 'it is 1 lane' : `they are ${asked.lanes} lanes`} now. Nothing was done.`,
-        { hint: 'Select again, look at what changed, and act with the new digest.' },
+        `The selected lanes of ${subscription} changed since the digest was made: ${asked.lanes === 1 ? 'it is 1 lane' : `they are ${count(asked.lanes)} lanes`} now. Nothing was done.`,
+        { hint: 'Select again, check what changed, and act with the new digest.' },
       )
     case 'nothing':
       throw await nothingToDo(parts, wanted, asked.busy)
@@ -57,7 +59,7 @@ export async function ask(
   }
 }
 
-/** What an act would be about now, with the digest that `expected` takes. */
+/** The lanes that an act would change now, with the digest for `expected`. */
 export async function select(
   parts: OperatorParts,
   subscription: string,
@@ -65,9 +67,10 @@ export async function select(
   selection: Selection,
 ): Promise<Selected> {
   const filter = filterOf(selection)
+  const through = throughOf(act, selection)
   refuseBeside(subscription)
   await parts.partitionsOf(subscription)
-  return parts.store.redrives.select({ subscription, act, filter })
+  return parts.store.redrives.select({ subscription, act, filter, through })
 }
 
 export async function nothingToDo(
@@ -76,8 +79,8 @@ export async function nothingToDo(
   busy: number,
 ): Promise<HoldfastError> {
   if (busy > 0) {
-    const many = busy === 1 ? 'The lane is' : `All ${busy} lanes are`
-    return new HoldfastError('REDRIVE_BUSY', `${many} taken by another redrive of ${subscription}.`, {
+    const taken = busy === 1 ? 'The lane is' : `All ${count(busy)} lanes are`
+    return new HoldfastError('REDRIVE_BUSY', `${taken} taken by another redrive of ${subscription}.`, {
       hint: 'Watch that one, or cancel it.',
     })
   }
@@ -89,15 +92,8 @@ export async function nothingToDo(
     resolve: 'that is parked, retrying or waiting for a breaker',
     skip: 'that waits for a version',
   }[act]
-  return new HoldfastError('REDRIVE_NOTHING', `No lane of ${subscription} has such a head ${wanted}.`, {
-    hint: lanes === 0 ? 'None of its lanes is held.' : `It has ${lanes} held lanes: ${held.join(', ')}.`,
-  })
-}
-
-function digestOf(expected: unknown): string | undefined {
-  if (expected === undefined || (typeof expected === 'string' && /^[0-9a-f]{64}$/.test(expected))) return expected
-  throw new HoldfastError('OPTION_INVALID', 'expected is not a digest.', {
-    hint: 'Give the digest that operator.select gave, or leave it out.',
+  return new HoldfastError('REDRIVE_NOTHING', `No selected lane of ${subscription} has a head ${wanted}.`, {
+    hint: lanes === 0 ? 'None of its lanes is held.' : `It has ${many(lanes, 'held lane')}: ${held.join(', ')}.`,
   })
 }
 
@@ -106,13 +102,13 @@ function rateOf(rate: number | undefined): number | undefined {
   throw new HoldfastError('OPTION_INVALID', `rate is ${String(rate)}.`, { hint: 'Give letters per second, above 0.' })
 }
 
-/** From the size of each stage to how many there may be in all. */
+/** Turns the size of each stage into the total number of lanes up to that stage. */
 function stagesOf(canary: ActOptions['canary']): number[] {
   if (canary === undefined) return []
   const sizes: unknown = canary === true ? canarySizes : canary
   if (!Array.isArray(sizes) || sizes.length === 0 || sizes.length > 100)
-    throw new HoldfastError('OPTION_INVALID', 'canary is neither true nor a list of sizes.', {
-      hint: 'Give true, or such as [1, 2, 5, 20].',
+    throw new HoldfastError('OPTION_INVALID', 'canary must be true or a list of 1 to 100 stage sizes.', {
+      hint: 'Give true, or a list such as [1, 2, 5, 20].',
     })
   let all = 0
   return sizes.map((size) => (all += whole(size, 'A stage of canary', 1, 1_000_000_000)))

@@ -10,11 +10,11 @@ import { checkOptions } from '../runtime/options.ts'
 import type { OperatorParts } from './parts.ts'
 
 const mostSaves = 10
-// An act of an operator depends on none of them.
+// The defaults: isolating and resetting do not depend on the settings.
 const settings = breakerSettings()
 
 export interface IsolateOptions {
-  /** Also one that the store does not have, because no call of it has failed yet. Default: false. */
+  /** Accept a breaker that is not in the store because none of its calls has failed. Default: false. */
   readonly new?: boolean
 }
 
@@ -59,7 +59,7 @@ interface Change {
   readonly mayBeNew: boolean
 }
 
-/** Engines use it all the time, so the save may come too late; then it is read again. */
+/** Engines update breakers concurrently. If the revision changed since the read, the read is repeated. */
 async function change(
   parts: OperatorParts,
   given: string,
@@ -83,34 +83,34 @@ async function change(
   }
   throw new StoreError(
     'STORE_BUSY',
-    `Other processes changed the breaker ${JSON.stringify(name)} at the same time, again and again.`,
+    `The breaker ${JSON.stringify(name)} was not changed: other processes changed it during each of ${mostSaves} attempts.`,
     { hint: 'Try again.' },
   )
 }
 
-/** An act on a misspelled name would change nothing that is called, and would look as if it had. */
+/** An act on a misspelled name would appear to succeed without any effect. */
 async function checkKnown(
   { store, subscriptions }: OperatorParts,
   name: string,
   breaker: BreakerRecord | undefined,
   mayBeNew: boolean,
 ): Promise<void> {
-  // A handler that has one breaker for all events has it under its own name, also before the first event.
+  // The breaker of a handler without a breaker key has the name of the handler, also before the first event.
   const declared = [...subscriptions.values()].flatMap(({ consumer }) =>
     consumer.kind === 'handler' && consumer.breaker && !consumer.breaker.key ? consumer.name : [],
   )
   if (breaker || mayBeNew || declared.includes(name)) return
   const known = (await store.breakers.list()).map((one) => one.name)
   const meant = nearest(name, [...new Set([...known, ...declared])])
-  throw new HoldfastError('BREAKER_UNKNOWN', `There is no breaker ${JSON.stringify(name)}. Nothing was done.`, {
+  throw new HoldfastError('BREAKER_UNKNOWN', `The breaker ${JSON.stringify(name)} does not exist. Nothing was done.`, {
     hint:
       meant === undefined
-        ? 'List them: holdfast breakers list. One that never failed is not in the store: it is isolated with `new: true` (`--new`).'
+        ? 'To list breakers, run holdfast breakers list. A breaker that never failed is not in the store; to isolate it, pass `new: true` (`--new`).'
         : `Did you mean ${meant}?`,
   })
 }
 
-/** An operator's act replaces the record as a whole, also one that can't be read. */
+/** The act replaces the whole record, so an unreadable one counts as closed. */
 function readable(name: string, record: string): Circuit {
   try {
     return readCircuit(name, record)

@@ -14,30 +14,30 @@ interface DryRow {
   before: Row
 }
 
-/** The rows as the letters so far would have left them, and the lanes that would flow again by now. */
+/** The rows after the letters tried so far, and the lanes that would be released by then. */
 export interface DryRows {
   readonly rows: Map<string, DryRow>
   readonly released: Set<string>
 }
 
-/** In memory, from the rows as they are. A rule of the database's own, such as a unique index, is not asked. */
+/** Folds in memory, starting with the stored rows. Constraints of the database, such as a unique index, are not checked. */
 export async function dryFold(
   { parts, subscription, lane, letters, leftOut, before: { rows, released } }: LaneTrial,
   projection: Projection,
 ): Promise<TrialResult> {
   const { store } = parts
-  // Most lanes have one. What can be read only now, or was edited, may be about another one.
+  // The rows that this lane changes: usually one. An event that was edited, or is readable only now, can have another key.
   const first = new Map<string, Row>()
   const watchesGaps = subscription.source?.versions === 'unordered'
-  // What is left out makes no gap.
-  let done = leftOut?.event.version ?? (await store.letters.lane(subscription.name, lane))?.done
+  // Removed letters do not count as a gap.
+  let done = leftOut.at(-1)?.event.version ?? (await store.letters.lane(subscription.name, lane))?.done
   const outcomes: DryOutcome[] = []
   for (const letter of letters) {
     const { version } = letter.event
     if (watchesGaps && version !== undefined && done !== undefined) {
       if (version > done + 1) break
       if (version <= done) {
-        outcomes.push({ outcome: 'ignored', why: 'its version was done before' })
+        outcomes.push({ outcome: 'ignored', why: 'its version was processed before' })
         continue
       }
     }
@@ -62,7 +62,7 @@ export async function dryFold(
     if (!first.has(key)) first.set(key, row.before)
     if (key !== lane && row.folding.position > record.position)
       return { outcome: 'failed', failure: rowAhead(row.folding, record), effects: [] }
-    // One whose type is not known can't be read, so it is a function here.
+    // An event of an unknown type can't be read and has returned above, so `relevance` is a function.
     const failure = foldEvent(projection, row.folding, relevance as Reducer, event, record.position)
     if (failure) return { outcome: 'failed', failure, effects: [] }
     const after = rowOf(projection, row.folding, row.wasThere)
@@ -80,7 +80,7 @@ export async function dryFold(
   }
 }
 
-/** Undefined before the first event that made one. */
+/** Undefined before the event that creates the row. */
 function rowOf(projection: Projection, folding: Folding, wasThere: boolean): Row {
   if (!wasThere && !folding.changed) return undefined
   const { key, version, json } = rowWrite(projection, folding)

@@ -11,7 +11,7 @@ import type { DryOutcome, LaneTrial, TrialResult } from './dry-run.ts'
 
 const silent: HandlerLogger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** Only a handler that says so is run at all: what any other would do to the outside nobody could take back. */
+/** Calls the handler only if it has `dryRun`: the side effects of any other handler can't be undone. */
 export async function dryHandler(trial: LaneTrial, handler: Handler): Promise<TrialResult> {
   const outcomes: DryOutcome[] = []
   for (const letter of trial.letters) {
@@ -37,7 +37,7 @@ async function handle(trial: LaneTrial, handler: Handler, letter: DeadLetter): P
   const result = await attempt(trial, handler, letter, event, relevance as HandlerFunction, effects)
   if (result.result === 'succeeded') return { outcome: 'handled', idempotencyKey, effects }
   const found = classify(result.error, handler.failure.rules, parts.runtime.clock.now())
-  if (found.skip !== undefined) return { outcome: 'ignored', why: `the handler passes it over: ${found.skip}` }
+  if (found.skip !== undefined) return { outcome: 'ignored', why: `the handler skips it: ${found.skip}` }
   return {
     outcome: 'failed',
     failure: describeFailure(result.error, found.class, found.rule, found.evidence),
@@ -76,7 +76,8 @@ async function attempt(
   signal?.addEventListener('abort', giveUp, { once: true })
   const timeOut = async () => {
     await timers.sleep(handler.timeoutMs, isOver.signal)
-    if (!isOver.signal.aborted) trying.giveUp(said.transient(`It did not end in ${fromMs(handler.timeoutMs)}.`))
+    if (!isOver.signal.aborted)
+      trying.giveUp(said.transient(`The handler did not end within ${fromMs(handler.timeoutMs)}.`))
   }
   void timeOut()
   try {

@@ -2,7 +2,7 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Failure } from '../failure/failure.ts'
 import { refuseBeside } from '../rebuild/live.ts'
-import { checkOptions } from '../runtime/options.ts'
+import { checkOptions, whole } from '../runtime/options.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import type { RowChange } from '../subscription/subscription-store.ts'
 import { nothingToDo } from './ask.ts'
@@ -10,34 +10,34 @@ import { dryFold, type DryRows } from './dry-fold.ts'
 import { dryHandler } from './dry-handler.ts'
 import { drySql } from './dry-sql.ts'
 import { headsOf } from './heads.ts'
-import { type OperatorParts, whole } from './parts.ts'
-import { checkNamed, filterOf, type Selection } from './selection.ts'
+import type { OperatorParts } from './parts.ts'
+import { checkNamed, filterOf, type Selection, throughOf } from './selection.ts'
 
 export interface DryRunOptions {
-  /** How many letters in all. 100 unless you say otherwise, 10,000 at the most. */
+  /** How many letters in total, at most 10,000. Default: 100. */
   readonly limit?: number
-  /** `discard` and `resolve` leave the heads out and try what stands behind them. `redrive` unless you say otherwise. */
+  /** `discard` and `resolve` skip the heads and try the later letters of their lanes. Default: `redrive`. */
   readonly act?: 'redrive' | 'discard' | 'resolve'
   readonly signal?: AbortSignal
 }
 
-/** What would become of letters. Nothing of it was kept. */
+/** The result of a dry run. No change was kept. */
 export interface DryRun {
   readonly subscription: string
   readonly kind: 'fold' | 'sql' | 'handler'
   readonly lanes: readonly DryLane[]
-  /** Whether that was all: no lane and no letter was left out by the limit. */
+  /** Whether all selected lanes and letters were tried: false if the limit or the signal ended the run early. */
   readonly isWhole: boolean
-  /** Letters: those that would go through, would fail, stand behind one that would, and of which nothing is known. */
+  /** Letters that would pass, that would fail, that are queued behind a failing letter, and whose result is unknown. */
   readonly totals: { readonly pass: number; readonly fail: number; readonly behind: number; readonly unknown: number }
 }
 
 export interface DryLane {
   readonly lane: string
-  /** `unknown` when a handler was not run. */
+  /** `unknown` if a handler was not called. */
   readonly verdict: 'pass' | 'fail' | 'unknown'
   readonly letters: readonly DryLetter[]
-  /** What all of its letters together would have changed. None for a handler. */
+  /** The changes of all its letters together. Empty for a handler. */
   readonly changes: readonly RowChange[]
 }
 
@@ -45,39 +45,39 @@ export interface DryLetter {
   readonly position: number
   readonly eventId: string
   readonly type: string
-  /** The number of the revision that was tried instead of the event as it came. */
+  /** The number of the revision that was tried instead of the original event. */
   readonly revision: number | undefined
   readonly outcome: DryOutcome
-  /** As it stands: `redactFailure` wants its payload. */
+  /** The stored letter. `redactFailure` needs its payload. */
   readonly letter: DeadLetter
 }
 
 export type DryOutcome =
-  /** `changes` only where they can be told from those of the other letters of its lane. */
+  /** `changes` is undefined if the changes of several letters cannot be separated (SQL). */
   | { readonly outcome: 'applied'; readonly changes: readonly RowChange[] | undefined }
-  /** A handler that says it can be tried was run. `effects`: what it would have done, in order. */
+  /** The handler has `dryRun` and was called. `effects`: the side effects that it would have performed, in order. */
   | { readonly outcome: 'handled'; readonly idempotencyKey: string; readonly effects: readonly string[] }
-  /** A handler that does not say so: whether it would go through is not known. */
+  /** The handler has no `dryRun` and was not called: its result is unknown. */
   | { readonly outcome: 'would be called'; readonly idempotencyKey: string }
   | { readonly outcome: 'failed'; readonly failure: Failure; readonly effects: readonly string[] }
-  /** It changes nothing: it is not subscribed to, was done before, or is left out. */
+  /** The letter changes nothing: its type is not subscribed to, it was processed before, or the act removes it. */
   | { readonly outcome: 'ignored'; readonly why: string }
-  /** It stands behind one that failed, and was not tried. */
+  /** An earlier letter of the lane failed, so this one was not tried. */
   | { readonly outcome: 'behind' }
 
-/** A lane on trial: its letters as they stand in it, head first, without the one that is left out. */
+/** A lane to try: its letters in order, head first, without the letters that the act removes. */
 export interface LaneTrial {
   readonly parts: OperatorParts
   readonly subscription: Subscription
   readonly lane: string
   readonly letters: readonly DeadLetter[]
-  readonly leftOut: DeadLetter | undefined
+  readonly leftOut: readonly DeadLetter[]
   readonly signal: AbortSignal | undefined
-  /** What the lanes before it have come to: one redrive takes them all, one after the other. */
+  /** The result of the previous lanes: a redrive processes the lanes one after the other. */
   readonly before: DryRows
 }
 
-/** One outcome for each letter that was tried; it ends with the first that fails. */
+/** One outcome per tried letter. The trial ends at the first failure. */
 export interface TrialResult {
   readonly outcomes: readonly DryOutcome[]
   readonly changes: readonly RowChange[]
@@ -100,6 +100,7 @@ export async function dryRun(
   refuseBeside(name)
   const subscription = await parts.liveOf(name)
   const filter = filterOf(selection)
+  const through = throughOf(act, selection)
   let left = whole(options.limit ?? 100, 'limit', 1, 10_000)
   await parts.partitionsOf(name)
   await checkNamed(parts, name, act, selection)
@@ -113,13 +114,14 @@ export async function dryRun(
     }
     const limits = { events: left, bytes: mostBytes, perLane: left }
     const [queue] = await parts.store.letters.queues(name, partition, [lane], limits)
-    // Somebody let it go meanwhile.
+    // Another operator has released the lane in the meantime.
     if (!queue || queue.letters.length === 0) continue
     left -= queue.letters.length
     isWhole &&= queue.next === undefined
-    const [head, ...behind] = queue.letters
-    const leftOut = act === 'redrive' ? undefined : head
-    const letters = leftOut ? behind : queue.letters
+    const isLeftOut = ({ event }: DeadLetter, i: number) =>
+      act !== 'redrive' && (i === 0 || event.position <= (through ?? 0))
+    const leftOut = queue.letters.filter(isLeftOut)
+    const letters = queue.letters.filter((letter, i) => !isLeftOut(letter, i))
     const tried = await tryLane({ parts, subscription, lane, letters, leftOut, signal, before })
     if (tried.verdict === 'pass' && queue.next === undefined) before.released.add(lane)
     lanes.push(tried)
@@ -132,7 +134,7 @@ async function tryLane(trial: LaneTrial): Promise<DryLane> {
   const { lane, letters, leftOut } = trial
   const { outcomes, changes } = await tryLetters(trial)
   const tried = letters.map((letter, i) => dryLetter(letter, outcomes[i] ?? { outcome: 'behind' }))
-  const before = leftOut ? [dryLetter(leftOut, { outcome: 'ignored', why: 'it is left out' })] : []
+  const before = leftOut.map((letter) => dryLetter(letter, { outcome: 'ignored', why: 'it is left out' }))
   return { lane, verdict: verdictOf(outcomes), letters: [...before, ...tried], changes }
 }
 

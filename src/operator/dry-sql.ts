@@ -1,11 +1,12 @@
 import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
 import { StoreError } from '../errors.ts'
+import { classify } from '../failure/classify.ts'
 import { describeFailure } from '../failure/failure.ts'
-import type { Effect } from '../projection/projection.ts'
+import type { Effect } from '../projection/sql-projection.ts'
 import type { Transaction } from '../subscription/subscription-store.ts'
 import type { DryOutcome, LaneTrial, TrialResult } from './dry-run.ts'
 
-/** In a transaction of its own that is taken back, each letter behind a savepoint. */
+/** Runs in a separate transaction that is rolled back, with a savepoint per letter. */
 export async function drySql(trial: LaneTrial): Promise<TrialResult> {
   let outcomes: DryOutcome[] = []
   const changes = await trial.parts.store.subscriptions.rehearse(async (tx) => {
@@ -17,7 +18,7 @@ export async function drySql(trial: LaneTrial): Promise<TrialResult> {
     }
   })
   const applied = outcomes.filter(({ outcome }) => outcome === 'applied').length
-  // What one of several has changed can't be told from what the others have.
+  // The changes of several letters can't be separated.
   return {
     outcomes: outcomes.map((outcome) =>
       outcome.outcome === 'applied' && applied === 1 ? { outcome: 'applied', changes } : outcome,
@@ -42,6 +43,10 @@ async function perform(
     return { outcome: 'applied', changes: undefined }
   } catch (error) {
     if (error instanceof StoreError) throw error
-    return { outcome: 'failed', failure: describeFailure(error, 'permanent', 'sql'), effects: [] }
+    return {
+      outcome: 'failed',
+      failure: describeFailure(error, 'permanent', 'sql', classify(error, [], 0).evidence),
+      effects: [],
+    }
   }
 }

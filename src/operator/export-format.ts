@@ -1,7 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import type { RecordedEvent } from '../event/event.ts'
 
-/** The text of a body as it is; what is no text in base64. */
+/** A body that is valid UTF-8 as text, any other as base64. */
 export function bodyFields(body: RecordedEvent['body']): { body: string } | { base64: string } {
   if (typeof body === 'string') return { body }
   const text = textOf(body)
@@ -18,7 +18,7 @@ function textOf(bytes: Uint8Array): string | undefined {
   }
 }
 
-// Some at a time: a call takes only so many arguments.
+// In chunks: the number of arguments of a call is limited.
 const chunk = 8_192
 
 function toBase64(bytes: Uint8Array): string {
@@ -27,18 +27,18 @@ function toBase64(bytes: Uint8Array): string {
   return btoa(binary)
 }
 
-/** A line of an export that an event is in. */
+/** A line of an export that contains an event. */
 export interface ExportedLine {
   readonly line: number
   readonly isLetter: boolean
   readonly isRevised: boolean
-  /** Nothing of it is checked yet but that it is an object. */
+  /** An object; its fields are not checked yet. */
   readonly event: Readonly<Record<string, unknown>>
 }
 
 const longestLine = 33_554_432
 
-/** Reads lines of an export; the first says what it is. Throws `IMPORT_INVALID` at the first that is none. */
+/** Reads the lines of an export. The first line is the header. Throws `IMPORT_INVALID` at the first invalid line. */
 export async function* readExport(lines: AsyncIterable<string> | Iterable<string>): AsyncGenerator<ExportedLine> {
   let number = 0
   let isBegun = false
@@ -48,7 +48,8 @@ export async function* readExport(lines: AsyncIterable<string> | Iterable<string
     const value = objectIn(text, number)
     if (!isBegun) {
       if (value['holdfast'] !== 'letters') throw invalid(number, 'is not the first line of an export')
-      if (value['version'] !== 1) throw invalid(number, `has the version ${String(value['version'])}, and we know 1`)
+      if (value['version'] !== 1)
+        throw invalid(number, `has the version ${String(value['version'])}; the supported version is 1`)
       isBegun = true
       continue
     }
@@ -58,21 +59,21 @@ export async function* readExport(lines: AsyncIterable<string> | Iterable<string
     yield {
       line: number,
       isLetter: kind === 'letter',
-      isRevised: Array.isArray(revisions) && revisions.length > 0,
+      isRevised: Array.isArray(revisions) && revisions.some((each) => isObject(each) && each['isTakenBack'] !== true),
       event,
     }
   }
-  if (!isBegun) throw invalid(1, 'is missing: there is nothing to import')
+  if (!isBegun) throw invalid(1, 'is missing: the export is empty')
 }
 
 function objectIn(text: unknown, number: number): Record<string, unknown> {
-  if (typeof text !== 'string' || text.length > longestLine) throw invalid(number, 'is too long, or no text')
+  if (typeof text !== 'string' || text.length > longestLine) throw invalid(number, 'is too long, or not a string')
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    // Its words are not told on: they have the text in them.
-    throw invalid(number, 'is not JSON')
+    // The message of the SyntaxError quotes the text, which can contain payload values.
+    throw invalid(number, 'is not valid JSON')
   }
   if (isObject(value)) return value
   throw invalid(number, 'is not an object')
@@ -84,7 +85,7 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 export function invalid(line: number, what: string, cause?: unknown): HoldfastError {
   return new HoldfastError('IMPORT_INVALID', `Line ${line} ${what}. Nothing was imported.`, {
-    hint: 'Give what an export has written, line by line.',
+    hint: 'Give the unchanged lines of an export.',
     ...(cause !== undefined && { cause }),
   })
 }

@@ -3,31 +3,34 @@ import type { LetterQuery } from '../dead-letter/letter-store.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { bodyFields } from './export-format.ts'
-import { letterQuery } from './letters.ts'
+import { letterQuery } from '../dead-letter/query.ts'
+import { listHeld } from './letters.ts'
 import type { OperatorParts } from './parts.ts'
 
 export interface ExportOptions {
-  /** Which letters; all of them, unless `limit` says otherwise. */
+  /** Which letters. Default of `limit`: all. Default of `status`: the held ones. */
   readonly query: LetterQuery
-  /** Payloads leave the store: it is written down who wanted that, and why. */
+  /** Also export resolved and discarded letters. Default: false. */
+  readonly all?: boolean
+  /** The reason, for the audit: an export contains payloads. */
   readonly reason: string
-  /** Also the events of the same keys that came before, so that an import elsewhere comes to the same failure. */
+  /** Also export the earlier events of the same keys, so that an import reproduces the failure. Default: false. */
   readonly history?: boolean
 }
 
 const perPage = 200
 const pageLimits = { events: 1_000, bytes: 4_194_304 }
 
-/** Letters in order of their positions; before each, where it is wanted, the events of its key that were not written yet. */
+/** Letters in order of position. With `history`, each follows the events of its key that were not written yet. */
 export async function* exportLetters(parts: OperatorParts, options: ExportOptions): AsyncGenerator<string> {
-  checkOptions(options, 'exportLetters', ['query', 'reason', 'history'])
-  const { history = false } = options
+  checkOptions(options, 'exportLetters', ['query', 'reason', 'history', 'all'])
+  const { history = false, all = false } = options
   const reason = parts.reasonOf(options.reason)
   const { limit: _, ...query } = letterQuery(options.query)
   const { subscription, after: from = 0, ...filter } = query
   await parts.partitionsOf(subscription)
-  const details = { conditions: Object.keys(filter).join(' '), history }
-  // Before anything of it is given out: what was read can't be taken back, so there must be no reading without its entry.
+  const details = { conditions: Object.keys(filter).join(' '), history, all }
+  // Written before the first line is returned: an export without an audit entry must not be possible.
   const deed = parts.deed({ act: 'letters.export', target: subscription, reason, details })
   await parts.store.audit.record(deed)
   yield line({ holdfast: 'letters', version: 1, subscription, at: new Date(deed.at).toISOString() })
@@ -36,7 +39,8 @@ export async function* exportLetters(parts: OperatorParts, options: ExportOption
   let after = from
   for (;;) {
     const most = Math.min(perPage, left)
-    const page = most > 0 ? await parts.store.letters.list({ ...query, after, limit: most }) : []
+    const wanted = { ...query, after, limit: most }
+    const page = most === 0 ? [] : all ? await parts.store.letters.list(wanted) : await listHeld(parts.store, wanted)
     for (const letter of page) {
       if (history && letter.logged) yield* historyOf(parts, letter.event, written)
       yield line(await letterLine(parts, letter))

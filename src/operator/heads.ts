@@ -8,8 +8,8 @@ import type { Subscription } from '../subscription/subscription.ts'
 const perPage = 200
 
 /**
- * The heads that an act would be about, in the order in which they would be taken. A letter that is parked, retrying or waiting is the head of
- * its lane; what a handler has waiting waits for a breaker.
+ * The heads that an act would change, in processing order. A letter that is parked, retrying or waiting is the head of its lane. A waiting
+ * letter of a handler waits for a breaker.
  */
 export async function* headsOf(
   store: Store,
@@ -19,7 +19,7 @@ export async function* headsOf(
 ): AsyncGenerator<DeadLetter> {
   const breaker = consumer.kind === 'handler' ? 'any' : undefined
   const { lane, position } = given
-  // The head of a lane is found by its position, however many letters there are.
+  // Search by position: the number of letters in the lane does not matter then.
   const held = lane !== undefined && position === undefined ? await store.letters.lane(subscription, lane) : undefined
   const filter = held ? { ...given, position: held.headPosition } : given
   const statuses = (['parked', 'retrying', 'waiting'] as const).filter(
@@ -37,7 +37,7 @@ export async function* headsOf(
   }
 }
 
-/** A page may end within a position that several partitions have; then the next begins at that position again. */
+/** A page can end inside a position that several partitions have; the next page starts at that position again. */
 async function* walk(
   { letters }: Store,
   subscription: string,

@@ -4,21 +4,23 @@ import { checkJsonText, dataLimits, metadataLimits } from '../event/json.ts'
 import { checkReadable, checkTypeName, idLength } from '../event/names.ts'
 import type { NewEvent } from '../log/log-store.ts'
 import { checkKey, parseTime } from '../log/admit.ts'
-import { checkOptions } from '../runtime/options.ts'
+import { checkOptions, whole } from '../runtime/options.ts'
 import { type ExportedLine, invalid, readExport } from './export-format.ts'
-import { type OperatorParts, whole } from './parts.ts'
+import type { Store } from '../store.ts'
+import type { OperatorParts } from './parts.ts'
+import { importAct } from '../engine/imported.ts'
 
 export interface ImportOptions {
   readonly reason: string
 }
 
-/** What an import did. Revisions are never taken over: what came is imported as it came. */
+/** The result of an import. It imports original events; revisions are not imported. */
 export interface Imported {
   readonly events: number
-  /** How many of them were letters, and how many of those had a revision, which stays in the file. */
+  /** How many of the events were letters, and how many of those had a revision. */
   readonly letters: number
   readonly revised: number
-  /** What can't be in a log: bytes that are no text, or a text that is no JSON. */
+  /** Events that a log cannot contain: the body is not valid UTF-8, or not valid JSON. */
   readonly skipped: readonly { readonly line: number; readonly eventId: string; readonly why: string }[]
 }
 
@@ -29,9 +31,9 @@ interface Arriving {
 }
 
 /**
- * To see elsewhere what failed here. Everything is read and checked before anything is written, then it is written with its deed in one
- * transaction, and the log must be empty: in one that is in use, every subscription would take the events for new ones, and with them do
- * everything again.
+ * Imports an export, to reproduce failures in another environment. All lines are read and checked first; then the events and the audit entry
+ * are written in one transaction. The log must be empty: subscriptions of a log in use would process the events as new ones.
+ * For the same reason no engine starts on the store without `allowEffects`; the audit entry is the mark.
  */
 export async function importLetters(
   parts: OperatorParts,
@@ -52,25 +54,43 @@ export async function importLetters(
       skipped.push({ line: exported.line, ...read })
       continue
     }
-    if (ids.has(read.event.id)) throw invalid(exported.line, 'has an event that stands there twice')
+    if (ids.has(read.event.id)) throw invalid(exported.line, 'has an event that an earlier line has already')
     ids.add(read.event.id)
     arriving.push(read)
     if (exported.isLetter) letters++
     if (exported.isRevised) revised++
   }
   const details = { events: arriving.length, letters, revised, skipped: skipped.length }
-  const deed = parts.deed({ act: 'letters.import', target: 'log', reason, details })
+  const deed = parts.deed({ act: importAct, target: 'log', reason, details })
   const inOrder = arriving.toSorted((a, b) => a.position - b.position)
+  const end = await log.end()
+  if (end > 0) throw notEmpty(end)
+  await refuseRunning(parts.store)
   if (!(await log.appendFirst(inOrder, deed))) throw notEmpty(await log.end())
   return { events: arriving.length, letters, revised, skipped }
+}
+
+/** An engine that runs already has seen a store without the mark, and would process the events. */
+async function refuseRunning(store: Store): Promise<void> {
+  await store.snapshot(async (moment) => {
+    for await (const part of moment.archive()) {
+      if (part.part !== 'subscription') return
+      const { name, partitions } = part.subscription
+      const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
+      if (owner === undefined) continue
+      throw new HoldfastError('STORE_IN_USE', `${owner} runs ${name}. Nothing was imported.`, {
+        hint: 'Stop all engines of this store, and import again. If the process is dead, wait until its lease expires.',
+      })
+    }
+  })
 }
 
 function notEmpty(end: number): HoldfastError {
   return new HoldfastError(
     'STORE_NOT_EMPTY',
-    `The log has events up to position ${end} already. Nothing was imported.`,
+    `The log is not empty: it has events up to position ${end}. Nothing was imported.`,
     {
-      hint: 'Import into a new store; what is held here is redriven, not imported.',
+      hint: 'Import into a new store. To process held events of this store, redrive them.',
     },
   )
 }
@@ -79,19 +99,20 @@ function arrivalOf({ line, event }: ExportedLine): Arriving | { readonly eventId
   const { position, id, type, key, schemaVersion, time, body, base64, metadata } = event
   try {
     const eventId = checkReadable(id, 'event.id', idLength)
-    if (typeof base64 === 'string') return { eventId, why: 'its bytes are no text' }
+    if (typeof base64 === 'string') return { eventId, why: 'its body is not valid UTF-8' }
     const ms = typeof time === 'string' ? parseTime(time) : Number.NaN
-    if (Number.isNaN(ms)) throw new InvalidEventError('EVENT_FIELD_INVALID', 'event.time', 'event.time is no time.')
+    if (Number.isNaN(ms))
+      throw new InvalidEventError('EVENT_FIELD_INVALID', 'event.time', 'event.time is not a valid time.')
     const place = { position: whole(position, 'event.position', 1, Number.MAX_SAFE_INTEGER), key: checkKey(key) }
     const name = checkTypeName(type, 'event.type')
     const version = whole(schemaVersion, 'event.schemaVersion', 1, highestSchemaVersion)
     const about = metadata === undefined ? undefined : checkMetadata(metadata)
     const fields = { id: eventId, type: name, schemaVersion: version, time: new Date(ms).toISOString() }
     const text = storable(body)
-    if (text === undefined) return { eventId, why: 'its body is no JSON that a log takes' }
+    if (text === undefined) return { eventId, why: 'its body is not JSON that a log accepts' }
     return { ...place, event: { ...fields, body: text, metadata: about } }
   } catch (error) {
-    if (error instanceof HoldfastError) throw invalid(line, `has an event that no log takes: ${error.message}`, error)
+    if (error instanceof HoldfastError) throw invalid(line, `has an invalid event: ${error.message}`, error)
     throw error
   }
 }

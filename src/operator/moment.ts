@@ -8,9 +8,9 @@ interface Moment {
 const moments = new WeakMap<RedriveStore, Map<string, Moment>>()
 
 /**
- * Runs an act with the number of the newest redrive when it was called, see `RedriveStore.newest`. Acts that overlap in this process share
- * the number that the first of them read: the read of a second one may take longer (a new connection) than the first takes to redrive
- * its lanes, to fail and to park them again, and would count that as something that was there before.
+ * Runs an act with the number of the newest redrive at the time of the call, see `RedriveStore.newest`. Overlapping acts of this process share
+ * the number that the first one read. Otherwise the read of the second act could be slow (a new connection): the first act could redrive the
+ * lanes, fail and park them again before it, and the second would treat those lanes as unchanged.
  */
 export async function atMoment<T>(
   redrives: RedriveStore,

@@ -11,26 +11,28 @@ import type { PartitionState } from '../subscription/subscription-store.ts'
 
 export interface OperatorOptions extends Partial<Runtime> {
   readonly store: Store
-  /** The same that the engines run: letters are decoded, tried and validated by them. */
+  /** The same as in the engines. The operator uses them to decode, try and validate letters. */
   readonly subscriptions: readonly (Consumer | Subscription)[]
-  /** Who does all of this, as the audit will have it. */
+  /** The author of all acts, for the audit. */
   readonly by: string
 }
 
-/** What all parts of an operator share. */
+/** Shared by all functions of an operator. */
 export interface OperatorParts {
   readonly store: Store
   readonly runtime: Runtime
   readonly by: string
   readonly subscriptions: ReadonlyMap<string, Subscription>
   readonly nextId: () => string
-  /** One that this program has; `SUBSCRIPTION_UNKNOWN` otherwise. */
+  /** A subscription of this program. Throws `SUBSCRIPTION_UNKNOWN`. */
   subscriptionOf(name: string): Subscription
-  /** The same, in the version that is live: `PROJECTION_VERSION` where this program has another. */
+  /** The same. Throws `PROJECTION_VERSION` if another version is live. */
   liveOf(name: string): Promise<Subscription>
-  /** The partitions of one that the store has, whether this program knows it or not; `SUBSCRIPTION_UNKNOWN` otherwise. */
+  /** The partitions of a subscription in the store, which this program may not have. Throws `SUBSCRIPTION_UNKNOWN`. */
   partitionsOf(name: string): Promise<readonly PartitionState[]>
   reasonOf(reason: unknown): string
+  /** The same with another author. */
+  as(by: string): OperatorParts
   deed(deed: Omit<Deed, 'by' | 'at'>): Deed
 }
 
@@ -38,7 +40,7 @@ const longestReason = 2_000
 
 export function operatorParts(options: OperatorOptions): OperatorParts {
   checkOptions(options, 'createOperator', ['store', 'subscriptions', 'by', 'clock', 'timers', 'random'])
-  const { store, by, clock, timers, random } = options
+  const { store, clock, timers, random } = options
   checkStore(store, 'createOperator')
   const runtime: Runtime = {
     clock: clock ?? systemRuntime.clock,
@@ -54,29 +56,32 @@ export function operatorParts(options: OperatorOptions): OperatorParts {
       hint: `It has ${names()}.`,
     })
   }
-  return {
+  const shared = {
     store,
     runtime,
-    by: words(by, 'by', 'Say who does it, as the audit will have it.'),
     subscriptions,
     nextId: createIds(runtime.clock, runtime.random),
     subscriptionOf,
-    liveOf: async (name) => {
+    liveOf: async (name: string) => {
       const subscription = subscriptionOf(name)
       await refuseOtherVersion(store, subscription)
       return subscription
     },
-    partitionsOf: async (name) => {
-      if (typeof name !== 'string') throw new HoldfastError('OPTION_INVALID', 'The subscription is no text.')
+    partitionsOf: async (name: string) => {
+      if (typeof name !== 'string') throw new HoldfastError('OPTION_INVALID', 'The subscription must be a string.')
       const states = await store.subscriptions.partitions(name)
       if (states.length > 0) return states
       throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(name)}.`, {
         hint: subscriptions.has(name) ? 'Start an engine with it first.' : `This program has ${names()}.`,
       })
     },
-    reasonOf: (reason) => words(reason, 'The reason', 'Say why, for whoever reads the audit.'),
-    deed: (deed) => ({ ...deed, by, at: runtime.clock.now() }),
+    reasonOf: (reason: unknown) => words(reason, 'The reason', 'Give the reason of the act: the audit keeps it.'),
   }
+  const as = (given: string): OperatorParts => {
+    const by = words(given, 'by', 'Give the name of the operator: the audit keeps it.')
+    return { ...shared, by, as, deed: (deed) => ({ ...deed, by, at: Math.floor(runtime.clock.now()) }) }
+  }
+  return as(options.by)
 }
 
 function known(given: OperatorOptions['subscriptions']): ReadonlyMap<string, Subscription> {
@@ -90,23 +95,23 @@ function known(given: OperatorOptions['subscriptions']): ReadonlyMap<string, Sub
   return byName
 }
 
-/** Kept for ever and shown to people: no control characters, and nothing that a database can't hold. */
+/** The audit keeps the text and operators read it: no control characters, and nothing that a database can't store. */
 function words(text: unknown, what: string, hint: string): string {
   if (typeof text === 'string' && text.trim() !== '' && text.length <= longestReason && !/[\p{Cc}\p{Cs}]/u.test(text))
     return text
-  throw new HoldfastError('OPTION_INVALID', `${what} is missing, or no text of up to ${longestReason} characters.`, {
-    hint,
-  })
-}
-
-/** A whole number within bounds. */
-export function whole(value: unknown, what: string, least: number, most: number): number {
-  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return value as number
   throw new HoldfastError(
     'OPTION_INVALID',
-    `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}.`,
+    `${what} is missing, or is not a text of at most ${longestReason} characters without control characters.`,
     {
-      hint: `Give a whole number from ${least} to ${most}.`,
+      hint,
     },
   )
+}
+
+/** Checks `expected`; `from` is the method that returns the digest. A count would also match a different set. */
+export function digestOf(expected: unknown, from: string): string | undefined {
+  if (expected === undefined || (typeof expected === 'string' && /^[0-9a-f]{64}$/.test(expected))) return expected
+  throw new HoldfastError('OPTION_INVALID', 'expected is not a digest.', {
+    hint: `Give the digest that ${from} returned, or omit it.`,
+  })
 }

@@ -3,59 +3,61 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive, RedriveLaneState } from '../redrive/redrive.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
-import { checkOptions } from '../runtime/options.ts'
-import { type OperatorParts, whole } from './parts.ts'
+import { checkOptions, whole } from '../runtime/options.ts'
+import type { OperatorParts } from './parts.ts'
 
-/** How far a redrive is. */
+/** The progress of a redrive. */
 export interface RedriveProgressReport {
   readonly redrive: Redrive
   readonly isOver: boolean
-  /** Lanes that have their end, of all there are. */
+  /** Lanes that have ended. */
   readonly lanesDone: number
   readonly lanes: number
-  /** How many letters were processed, and how many in a second lately; 0 when nothing moves. */
+  /** Letters processed so far. The rates are averages of about the last 10 seconds. */
   readonly letters: number
   readonly lettersPerSecond: number
   readonly lanesPerSecond: number
-  /** By the lanes that are left and how fast they went lately; undefined when nothing moves. */
+  /** The remaining lanes divided by `lanesPerSecond`. Undefined if no lane ended lately. */
   readonly etaSeconds: number | undefined
 }
 
 export interface WatchOptions {
-  /** How often to look. '500ms' unless you say otherwise. */
+  /** The interval between reports. Default: `500ms`. */
   readonly every?: Duration
-  /** Ends the watching, not the redrive. */
+  /** Stops watching. The redrive continues. */
   readonly signal?: AbortSignal
 }
 
-/** A lane of a redrive with what its head failed with, if it did. */
+/** A lane of a redrive, with the failure of its head. */
 export interface RedriveLaneReport {
   readonly ordinal: number
   readonly lane: string
   readonly partition: number
-  /** The position of its head when the set was frozen. */
+  /** The position of its head when the redrive was recorded. */
   readonly position: number
   readonly state: RedriveLaneState
   readonly letters: number
-  /** Where the lane is held now, and why; only of one that failed or was deferred, and undefined when it flows by now. */
+  /** The position that holds the lane now. Only for a failed or deferred lane; undefined if it was released since. */
   readonly heldAt: number | undefined
   readonly failure: Failure | undefined
-  /** The letter it is held at: `redactFailure` wants its payload. */
+  /** The letter that holds the lane. `redactFailure` needs its payload. */
   readonly head: DeadLetter | undefined
 }
 
 export async function findRedrive({ store }: OperatorParts, id: string): Promise<Redrive> {
   const redrive = typeof id === 'string' ? await store.redrives.find(id) : undefined
   if (redrive) return redrive
-  throw new HoldfastError('REDRIVE_UNKNOWN', `There is no redrive ${JSON.stringify(id)}.`, { hint: 'List them.' })
+  throw new HoldfastError('REDRIVE_UNKNOWN', `The redrive ${JSON.stringify(id)} does not exist.`, {
+    hint: 'List the redrives for their ids.',
+  })
 }
 
-/** What was under way when it ended is finished all the same. */
+/** Lanes that were running when the redrive was cancelled are still completed. */
 export function isOver({ status, byState }: Redrive): boolean {
   return status !== 'running' && byState.running === 0
 }
 
-/** Long enough not to jump with every commit, short enough to show that it stands still. */
+/** Long enough to smooth single commits, short enough to show that a redrive has stalled. */
 const windowMs = 10_000
 
 interface Sample {
@@ -117,7 +119,7 @@ export async function redriveLanes(
   )
   const reports: RedriveLaneReport[] = []
   for (const { ordinal, lane, partition, position, state: at, letters: ended } of lanes) {
-    // Only of what was not processed; a redrive may have a hundred thousand lanes that were.
+    // Not for completed lanes: a redrive can have a hundred thousand of them.
     const held = at === 'failed' || at === 'deferred' ? await letters.lane(subscription, lane) : undefined
     const [head] = held ? await letters.list({ subscription, partition, position: held.headPosition, limit: 1 }) : []
     reports.push({

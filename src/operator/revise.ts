@@ -12,14 +12,14 @@ import { checkOptions } from '../runtime/options.ts'
 import { findLetter, titleOf } from './letters.ts'
 import type { OperatorParts } from './parts.ts'
 
-/** `data`, or `json` with the exact text (numbers beyond 2^53, for one). */
+/** `data`, or `json` with the exact text (for example for numbers beyond 2^53). */
 export type RevisionInput =
   | { readonly data: unknown; readonly json?: never }
   | { readonly json: string; readonly data?: never }
 
 export interface Revised {
   readonly number: number
-  /** From what was tried until now to what is tried from now on. */
+  /** The changes from the previous data to the new data. */
   readonly changes: readonly JsonChange[]
 }
 
@@ -46,7 +46,7 @@ export async function revise(
   return { number: numberOf(outcome, letter), changes }
 }
 
-/** What was given, checked; nothing is written. */
+/** Checks the input. Writes nothing. */
 export async function prepareRevision(parts: OperatorParts, name: LetterName, input: RevisionInput): Promise<Prepared> {
   checkOptions(input, 'A revision', ['data', 'json'])
   if ('data' in input === 'json' in input)
@@ -60,12 +60,12 @@ export async function prepareRevision(parts: OperatorParts, name: LetterName, in
   return { letter, body, changes: changesOf(recordOf(letter).body, body) }
 }
 
-/** As the code will read it: with the upcasts from the letter's own schema version. */
+/** Validates as the engine will: with upcasts from the schema version of the letter. */
 async function checkSchema(parts: OperatorParts, { subscription, event }: DeadLetter, body: string): Promise<void> {
   const entry = parts.subscriptionOf(subscription).consumer.events.entry(event.type)
   if (!entry) {
     throw new HoldfastError('EVENT_TYPE_UNKNOWN', `The catalog has no type ${JSON.stringify(event.type)}.`, {
-      hint: 'Add it to defineEvents: without a schema no revision can be checked.',
+      hint: 'Add it to defineEvents: a revision needs its schema.',
     })
   }
   try {
@@ -76,7 +76,7 @@ async function checkSchema(parts: OperatorParts, { subscription, event }: DeadLe
   }
 }
 
-/** Of something that is no JSON everything is new. */
+/** If the previous body is not valid JSON, all values count as new. */
 function changesOf(before: RecordedEvent['body'], after: string): JsonChange[] {
   let known: unknown
   try {
@@ -96,7 +96,7 @@ export async function unrevise(parts: OperatorParts, name: LetterName, reason: s
   const outcome = await letters.unrevise(exactly(letter), parts.deed({ ...deed, ...about(letter, details) }))
   const number = numberOf(outcome, letter)
   const after = recordOf(await findLetter(parts.store, exactly(letter))).body
-  // What is left of it is text, or the exact bytes of an event that came as such.
+  // The body is text, or bytes if the original event was not valid JSON.
   const changes = typeof after === 'string' && isJson(after) ? changesOf(recordOf(letter).body, after) : []
   return { number, changes }
 }
@@ -126,15 +126,15 @@ function numberOf(outcome: ReviseOutcome, letter: DeadLetter): number {
     case 'revised':
       return outcome.number
     case 'unknown':
-      throw new HoldfastError('LETTER_UNKNOWN', `${titleOf(letter)} is not there any more.`)
+      throw new HoldfastError('LETTER_UNKNOWN', `${titleOf(letter)} does not exist any more.`)
     case 'ended':
       throw ended(letter)
     case 'busy':
       throw new HoldfastError('LETTER_BUSY', `${titleOf(letter)} is about to be tried, or its lane is in a redrive.`, {
-        hint: 'Wait until it was tried, or cancel the redrive. A letter can be edited while its lane is parked or waits for a breaker.',
+        hint: 'Wait for the attempt, or cancel the redrive. A letter can be edited while its lane is parked or waits for a breaker.',
       })
     case 'unrevised':
-      throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no revision to take back.`)
+      throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no revision to undo.`)
     default:
       return outcome satisfies never
   }
@@ -142,7 +142,8 @@ function numberOf(outcome: ReviseOutcome, letter: DeadLetter): number {
 
 export function ended(letter: DeadLetter): HoldfastError {
   const { status, endedBy } = letter
-  return new HoldfastError('LETTER_ENDED', `${titleOf(letter)} was ${status} by ${endedBy ?? 'nobody'} already.`, {
-    hint: 'There is nothing left to do about it.',
+  const by = endedBy === undefined ? '' : ` by ${endedBy}`
+  return new HoldfastError('LETTER_ENDED', `${titleOf(letter)} was already ${status}${by}.`, {
+    hint: 'Only a held letter can be changed.',
   })
 }

@@ -2,58 +2,69 @@ import type { LaneSummary, LetterFilter } from '../dead-letter/letter-store.ts'
 import { HoldfastError } from '../errors.ts'
 import { isActedOn } from '../redrive/acts.ts'
 import type { Redrive, RedriveAct } from '../redrive/redrive.ts'
-import { checkFilter, findLetter, titleOf } from './letters.ts'
-import { type OperatorParts, whole } from './parts.ts'
+import { checkFilter } from '../dead-letter/query.ts'
+import { findLetter, titleOf } from './letters.ts'
+import { whole } from '../runtime/options.ts'
+import type { OperatorParts } from './parts.ts'
 import { ended } from './revise.ts'
 
 /**
- * Which letters of a subscription. Whatever is named, it is whole lanes that are let go: a lane belongs to it when its head does, and what
- * stands behind the head comes after it.
+ * Selects letters of a subscription. An act always applies to whole lanes: a lane is selected if its head matches, and its later letters
+ * follow in order.
  */
 export type Selection =
-  /** The one at a position, which must be the head of its lane. Its partition only where the source has partitions of its own. */
+  /** The letter at a position. It must be the head of its lane. `partition` is needed only if the source has its own partitions. */
   | { readonly letter: number; readonly partition?: number | undefined }
-  | { readonly lane: string }
-  /** All that failed alike, by their fingerprint. */
-  | { readonly incident: string }
-  | { readonly filter: LetterFilter }
-  | { readonly all: true }
+  | ({ readonly lane: string } & WholeLanes)
+  /** All letters with the same failure, by fingerprint. */
+  | ({ readonly incident: string } & WholeLanes)
+  | ({ readonly filter: LetterFilter } & WholeLanes)
+  | ({ readonly all: true } & WholeLanes)
+
+export interface WholeLanes {
+  /**
+   * Only for `discard` and `resolve`: also end the letters behind the heads, in the same act. `true`: all letters that are queued when the
+   * act is recorded. A position, such as `Selected.through`: the letters up to that position. Later letters are tried. Default: only the
+   * heads end.
+   */
+  readonly whole?: true | number | undefined
+}
 
 export interface ActOptions {
-  /** Why, for whoever reads the audit. */
+  /** The reason, for the audit. */
   readonly reason: string
   /**
-   * The digest of what the operator saw, see `Operator.select`. If a lane came or went since, or a head was attempted or edited, nothing
-   * is done (`REDRIVE_CHANGED`). Default: whatever is there, without the lanes that another act took since this one was called.
+   * The digest that `Operator.select` returned. If a lane was added or removed since, or a head was attempted or edited, the act fails with
+   * `REDRIVE_CHANGED` and changes nothing. Default: all lanes that match now, except those that another act took since this call began.
    */
   readonly expected?: string
-  /** Letters per second, over all partitions; as fast as it goes unless you say otherwise. */
+  /** Letters per second, over all partitions. Default: no limit. */
   readonly rate?: number
   /**
-   * A few lanes first, then more: `true` for 1, 2, 5, 20, 100, 1,000 and then all the rest, or sizes of your own, each on top of those before.
-   * The next stage begins when one is over. With it `maxFailures` is 0 unless you say otherwise.
+   * Processes the lanes in stages of growing size. `true`: 1 lane, then 2 more, 5, 20, 100 and 1,000 more, then the rest. Or a list of stage
+   * sizes. A stage starts when the previous one has ended.
    */
   readonly canary?: true | readonly number[]
-  /** With how many failed lanes it still goes on. Any number, unless you say otherwise. */
+  /** The redrive stops when more lanes than this have failed or wait for an open breaker. Default: no limit; 0 with `canary`. */
   readonly maxFailures?: number
 }
 
-/** What was asked for. It is carried out by whoever owns the partitions: see `Operator.watch` and `Operator.ensureWorked`. */
+/** A recorded act. The engines that own the partitions perform it: see `Operator.watch` and `Operator.ensureWorked`. */
 export interface Asked {
   readonly redrive: Redrive
-  /** How many lanes were left out because another redrive has them, or took them since this act was called. */
+  /** How many lanes were excluded because another redrive has them, or took them since this call began. */
   readonly busy: number
 }
 
-/** Nothing but its form is looked at. */
+/** Checks the form of a selection, not the store. */
 export function filterOf(selection: Selection): LetterFilter {
   const kinds = ['letter', 'lane', 'incident', 'filter', 'all'] as const
   const given = typeof selection === 'object' && selection !== null ? Object.keys(selection) : []
   const named = kinds.filter((kind) => given.includes(kind))
   const isOdd = given.some(
-    (key) => !kinds.some((kind) => kind === key) && !(key === 'partition' && 'letter' in selection),
+    (key) => !kinds.some((kind) => kind === key) && key !== ('letter' in selection ? 'partition' : 'whole'),
   )
-  if (named.length !== 1 || isOdd) throw badSelection('says not exactly one thing')
+  if (named.length !== 1 || isOdd) throw badSelection('must have exactly one kind')
   if ('letter' in selection) {
     const { letter, partition } = selection
     const position = whole(letter, 'letter', 1, Number.MAX_SAFE_INTEGER)
@@ -63,14 +74,25 @@ export function filterOf(selection: Selection): LetterFilter {
   if ('incident' in selection) return checkFilter({ fingerprint: selection.incident })
   if ('all' in selection) {
     const isAll: unknown = selection.all
-    if (isAll !== true) throw badSelection('has an all that is not true')
+    if (isAll !== true) throw badSelection('has a value of all other than true')
     return {}
   }
   const filter = checkFilter(selection.filter)
-  // A condition that fell out of the caller's hands must not become "all of them".
+  // A condition that the caller lost (an undefined variable) must not select all letters.
   if (Object.keys(filter).length === 0 || Object.values(filter).includes(undefined))
     throw badSelection('has a filter without a condition, or with one that is undefined')
   return filter
+}
+
+/** The last position of the letters behind the heads that the act ends; undefined: only the heads. */
+export function throughOf(act: RedriveAct, selection: Selection): number | undefined {
+  const through = 'letter' in selection ? undefined : selection.whole
+  if (through === undefined) return undefined
+  if (act !== 'discard' && act !== 'resolve')
+    throw new HoldfastError('OPTION_INVALID', `whole cannot be used with ${act}, which does not end letters itself.`, {
+      hint: 'Use whole only with discard and resolve.',
+    })
+  return through === true ? Number.MAX_SAFE_INTEGER : whole(through, 'whole', 1, Number.MAX_SAFE_INTEGER)
 }
 
 function badSelection(what: string): HoldfastError {
@@ -79,7 +101,7 @@ function badSelection(what: string): HoldfastError {
   })
 }
 
-/** Tells a person why a letter or a lane that they named can't be acted on, before the store would only say that nothing fits. */
+/** Explains why a named letter or lane can't be changed. The store itself would only report that no lane matches. */
 export async function checkNamed(
   { store }: OperatorParts,
   subscription: string,
@@ -91,7 +113,7 @@ export async function checkNamed(
     const letter = await findLetter(store, { subscription, position, ...(partition !== undefined && { partition }) })
     if (letter.endedAt !== undefined) throw ended(letter)
     const lane = await store.letters.lane(subscription, letter.lane)
-    // Let go between the two looks.
+    // The lane was released between the two reads.
     if (!lane) return
     if (lane.headPosition !== position) {
       throw new HoldfastError(

@@ -5,12 +5,12 @@ import type { Event, RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'
 import { beginFold, type Folding, foldEvent } from '../projection/fold.ts'
 import type { Projection, Reducer } from '../projection/projection.ts'
-import { checkOptions } from '../runtime/options.ts'
+import { checkOptions, whole } from '../runtime/options.ts'
 import { slotOf } from '../source/share.ts'
 import type { Subscription } from '../subscription/subscription.ts'
-import { type OperatorParts, whole } from './parts.ts'
+import type { OperatorParts } from './parts.ts'
 
-/** Just before a position, or when the version of the key was reached; as far as the log goes unless you say otherwise. */
+/** Just before a position, or at a version of the key. Default: the end of the log. */
 export type StateMoment = { readonly before: number } | { readonly version: number }
 
 export interface StateRow {
@@ -18,34 +18,34 @@ export interface StateRow {
   readonly data: unknown
 }
 
-/** The row of a key as it was at a moment. */
+/** The row of a key at an earlier point. */
 export interface StateAt {
   readonly key: string
-  /** Undefined before the first event that made one. */
+  /** Undefined before the event that creates the row. */
   readonly row: StateRow | undefined
-  /** How many events were folded, and the position of the last event that was looked at; 0 when there was none. */
+  /** How many events were folded. `position`: the last event of the key up to that point; 0 without one. */
   readonly folded: number
   readonly position: number
 }
 
-/** One event of a key, and what it made of the row. */
+/** One event of a key, with the row before and after it. */
 export interface StateStep {
   readonly position: number
   readonly version: number | undefined
-  /** As the fold sees it; undefined when it can't be read, or need not be. */
+  /** The event as the fold receives it. Undefined if it can't be read, or was not folded. */
   readonly event: Event | undefined
   readonly eventId: string
   readonly type: string
   /**
-   *     folded     it is in the row
-   *     filtered   it is not subscribed to
-   *     held       it stands in the lane, and is not in the row
-   *     discarded  by a person or a policy
-   *     failed     it can't be folded by this code
+   *     folded     the row includes the event
+   *     filtered   the projection is not subscribed to its type
+   *     held       the event is held in its lane; the row does not include it
+   *     discarded  an operator or a policy removed it
+   *     failed     this code cannot fold it
    */
   readonly outcome: 'folded' | 'filtered' | 'held' | 'discarded' | 'failed'
   readonly failure: Failure | undefined
-  /** The revision that was folded instead of the event as it came. */
+  /** The revision that was folded instead of the original event. */
   readonly revision: number | undefined
   readonly before: StateRow | undefined
   readonly after: StateRow | undefined
@@ -64,8 +64,8 @@ export async function stateAt(parts: OperatorParts, name: string, key: string, m
 }
 
 /**
- * Folds the events of a row from the log, one after the other, as `verify` does: what was revised with its revision, what was discarded or is
- * held not at all. A projection with a key of its own is looked for in the whole log.
+ * Folds the events of a row from the log in order, as `verify` does: revised events with their revision, discarded and held events not at
+ * all. For a projection with its own `key`, the whole log is read.
  */
 export async function* statesOf(
   parts: OperatorParts,
@@ -75,7 +75,8 @@ export async function* statesOf(
 ): AsyncGenerator<StateStep> {
   const subscription = await parts.liveOf(name)
   const projection = foldOf(subscription)
-  if (typeof key !== 'string' || key === '') throw new HoldfastError('OPTION_INVALID', 'The key is no text.')
+  if (typeof key !== 'string' || key === '')
+    throw new HoldfastError('OPTION_INVALID', 'The key must be a non-empty string.')
   const { before, version } = boundsOf(moment)
   const states = await parts.partitionsOf(name)
   const { partition, checkpoint } = states[slotOf(key) % states.length] as (typeof states)[number]
@@ -85,7 +86,7 @@ export async function* statesOf(
     if (record.position <= checkpoint.start) continue
     if (!projection.keyOf && record.version !== undefined && record.version > version) return
     const step = await take(subscription, projection, folding, record, await letterAt(record.position))
-    // Of another row.
+    // The event belongs to another row.
     if (!step) continue
     if (projection.keyOf && (step.after?.version ?? 0) > version) return
     yield step
@@ -104,7 +105,7 @@ async function take(
   const about = { position, version, eventId, type, revision: undefined, failure: undefined, event: undefined, before }
   const relevance = relevanceOf(subscription, record)
   const isHolding = relevance === 'unknown' && subscription.unknown === 'hold'
-  // It stands, or ended, before it was known which row it is about.
+  // The letter is held, or ended, in another lane: its row was not known at that time.
   if (letter && letter.lane !== folding.key && (letter.status !== 'resolved' || isDiscarded(letter))) return undefined
   if (letter && isDiscarded(letter)) return { ...about, outcome: 'discarded', failure: letter.failure, after: before }
   if (letter && letter.status !== 'resolved')
@@ -112,7 +113,7 @@ async function take(
   if (typeof relevance !== 'function' && !isHolding)
     return projection.keyOf ? undefined : { ...about, outcome: 'filtered', after: before }
   const { event, lane, failure: unreadable } = await readEvent(subscription, letter ? recordOf(letter) : record)
-  // Of another row. What was revised, or could not be read for a while, is about the row that it was applied to.
+  // The event belongs to another row. A revised letter, or one that was unreadable at first, belongs to the row it was applied to.
   if (lane !== folding.key) return undefined
   const tried = { ...about, event, revision: letter?.revision?.number }
   const failure = event ? foldEvent(projection, folding, relevance as Reducer, event, position) : unreadable
@@ -120,12 +121,12 @@ async function take(
   return { ...tried, outcome: 'folded', after: rowOf(folding) }
 }
 
-/** What was seen to elsewhere was not applied here either. */
+/** A letter that was handled manually (resolved with a reason) was not applied either. */
 function isDiscarded({ status, endedReason }: DeadLetter): boolean {
   return status === 'discarded' || (status === 'resolved' && endedReason !== undefined)
 }
 
-/** A row is frozen when it is folded, so it can be handed out as it is. */
+/** A folded row is frozen, so it is returned without a copy. */
 function rowOf({ changed, version, row }: Folding): StateRow | undefined {
   return changed ? { version, data: row } : undefined
 }
@@ -135,10 +136,10 @@ function foldOf({ name, consumer, source }: Subscription): Projection {
   const what = source
     ? `reads from ${source.name}, which can't be read again`
     : consumer.kind === 'sql'
-      ? 'is SQL of your own, and only that knows its rows'
+      ? 'is an SQL projection, whose rows only its own code knows'
       : 'is a handler, which has no rows'
   throw new HoldfastError('STATE_NEEDS_FOLD', `${name} ${what}.`, {
-    hint: 'Only the rows of a fold on the log can be folded anew.',
+    hint: 'Only the rows of a fold on the log can be folded again.',
   })
 }
 
@@ -147,7 +148,7 @@ function boundsOf(moment: StateMoment | undefined): { before: number; version: n
   if (moment === undefined) return bounds
   checkOptions(moment, 'A moment', ['before', 'version'])
   if ('before' in moment === 'version' in moment)
-    throw new HoldfastError('OPTION_INVALID', 'A moment is before a position, or at a version: give one of the two.')
+    throw new HoldfastError('OPTION_INVALID', 'A moment needs before (a position) or version, and only one of them.')
   if ('before' in moment) return { ...bounds, before: whole(moment.before, 'before', 1, Number.MAX_SAFE_INTEGER) }
   return { ...bounds, version: whole(moment.version, 'version', 0, Number.MAX_SAFE_INTEGER) }
 }
@@ -178,7 +179,7 @@ async function* eventsOf(
 
 type LetterFinder = (position: number) => Promise<DeadLetter | undefined>
 
-/** One question for each event of the key. Where the whole log is gone through, all letters are, beside it: a letter may stand in another lane. */
+/** One query per event of the key. If the whole log is read, all letters are read in pages: a letter can be in another lane. */
 function letterFinder(
   { store }: OperatorParts,
   subscription: string,

@@ -6,27 +6,28 @@ import { parseBody, type RecordedEvent } from '../event/event.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import { findLetter } from './letters.ts'
-import { type OperatorParts, whole } from './parts.ts'
+import { whole } from '../runtime/options.ts'
+import type { OperatorParts } from './parts.ts'
 
-/** The data as the code sees it, by the schema and its upcasts; or why it does not come so far. */
+/** The data after schema and upcasts, as the code receives it; or the reason why it cannot be read. */
 export type Decoded = { readonly data: unknown } | { readonly problem: string }
 
-/** Everything there is to know of a letter. It has values of the payload in it: see `shapeOf` and `redactFailure` for what has none. */
+/** All information about a letter, including payload values. For output without values, see `shapeOf` and `redactFailure`. */
 export interface LetterView {
   readonly letter: DeadLetter
-  /** Of what is tried: the newest revision, or the event as it came. */
+  /** The data that is processed: the newest revision, or the original event. */
   readonly decoded: Decoded
-  /** Of the event as it came; the same where there is no revision. */
+  /** The data of the original event. The same as `decoded` without a revision. */
   readonly original: Decoded
-  /** Of the last failure, with our own frames and Node's folded; undefined without one. */
+  /** The stack of the last failure, without frames of Holdfast and Node.js. Undefined without a failure. */
   readonly stack: StackFrames | undefined
-  /** As it stands; undefined when it flows. */
+  /** Undefined if the lane is not held. */
   readonly lane: LaneSummary | undefined
   readonly isHead: boolean
-  /** The first that are queued behind it. */
+  /** The next letters of the same lane. */
   readonly behind: readonly DeadLetter[]
   readonly revisions: readonly (Revision & { readonly isTakenBack: boolean })[]
-  /** The running redrive that is letting its lane go. */
+  /** The running redrive that contains its lane. */
   readonly redrive: Redrive | undefined
 }
 
@@ -58,7 +59,7 @@ export async function viewLetter(
   }
 }
 
-/** Without the program that has the schema, the plain JSON. */
+/** If this program does not have the subscription, and so no schema: the parsed JSON. */
 async function decode(subscription: Subscription | undefined, record: RecordedEvent): Promise<Decoded> {
   if (subscription) {
     const { event, failure } = await readEvent(subscription, record)
@@ -71,7 +72,7 @@ async function decode(subscription: Subscription | undefined, record: RecordedEv
   }
 }
 
-/** By the lane's own order, from its head: what stands behind a letter in the middle of a long lane is not looked for. */
+/** Reads from the head of the lane. In a long lane, the successors of a letter far from the head are not found. */
 async function queuedBehind(
   { store }: OperatorParts,
   { subscription, partition, lane, sequence, event }: DeadLetter,
@@ -90,7 +91,7 @@ async function queuedBehind(
   return letters.filter(isBehind).slice(0, most)
 }
 
-/** One that was begun has its name in the lane; one whose turn has not come yet is looked for among those that run. */
+/** A lane that was started has the id of its redrive. For a lane that was not, search the running redrives. */
 async function redriveOf(
   { store }: OperatorParts,
   subscription: string,

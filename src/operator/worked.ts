@@ -7,33 +7,35 @@ import type { OperatorParts } from './parts.ts'
 import { findRedrive, isOver } from './progress.ts'
 
 export interface Worked {
-  /** `engine`: others carried it out. `here`: nobody was there, and this process did at least a part of it. */
+  /** `engine`: other processes performed the redrive. `here`: no process ran the subscription, and this one performed at least a part. */
   readonly by: 'engine' | 'here'
   readonly redrive: Redrive
 }
 
 export interface WorkOptions {
-  /** Ends the waiting. A redrive that was begun here is kept, and goes on when somebody works on it. */
+  /** Stops waiting. The redrive stays recorded and continues when an engine runs the subscription. */
   readonly signal?: AbortSignal
-  /** Where the engine of this process writes. Nowhere unless you say: the errors it tells of may have values of payloads in them. */
+  /** The logger of the engine that this process starts. Default: none, because logged errors can contain payload values. */
   readonly logger?: Logger
+  /** See `EngineOptions.allowEffects`: a redrive on a store that letters were imported into calls handlers too. Default: false. */
+  readonly allowEffects?: boolean
 }
 
 const silent: Logger = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 const lookMs = 250
-// Asking who is there writes to the store, if only for a moment.
+// The check writes to the store.
 const askMs = 1_000
 
 /**
- * Waits for the end of a redrive, and does not wait in vain:
+ * Waits until a redrive ends, and checks repeatedly that an engine works on it:
  *
- *     somebody runs the subscription ──► wait, and look again: they may go
- *     nobody does                    ──► an engine of our own, for its letters alone, until the redrive is over
+ *     a process runs the subscription  ──► wait and check again: the process may stop
+ *     no process runs it               ──► start an engine here, for letters only, until the redrive ends
  */
 export async function ensureWorked(parts: OperatorParts, id: string, options: WorkOptions = {}): Promise<Worked> {
-  checkOptions(options, 'ensureWorked', ['signal', 'logger'])
-  const { signal, logger = silent } = options
+  checkOptions(options, 'ensureWorked', ['signal', 'logger', 'allowEffects'])
+  const { signal, logger = silent, allowEffects = false } = options
   const { store, runtime } = parts
   const { subscription } = await findRedrive(parts, id)
   let engine: Engine | undefined
@@ -46,13 +48,13 @@ export async function ensureWorked(parts: OperatorParts, id: string, options: Wo
       if (isOver(redrive) || signal?.aborted) return { by, redrive }
       if (failed) throw failed.error
       const [state] = await store.subscriptions.partitions(subscription)
-      if (state?.pause) throw paused(subscription, state.pause.reason)
+      if (state?.pause) throw paused(redrive, state.pause.reason)
       const isTime = !engine && runtime.clock.mono() - askedAt >= askMs
       if (isTime) askedAt = runtime.clock.mono()
       if (isTime && !(await isRun(parts, subscription))) {
         by = 'here'
         const own = await parts.liveOf(subscription)
-        engine = createEngine({ store, subscriptions: [own], only: 'letters', logger, ...runtime })
+        engine = createEngine({ store, subscriptions: [own], only: 'letters', logger, allowEffects, ...runtime })
         engine.on('subscription.state', ({ to }) => {
           if (to.state === 'failed') failed ??= { error: to.error }
         })
@@ -65,7 +67,7 @@ export async function ensureWorked(parts: OperatorParts, id: string, options: Wo
   }
 }
 
-/** Whether a process that lives runs it. Who attends for no time at all sees that, and is seen by nobody. */
+/** Whether a live process runs the subscription. With a lease of 0 this process sees the others, and they do not count it. */
 async function isRun({ store, nextId }: OperatorParts, subscription: string): Promise<boolean> {
   const owner = `operator-${nextId()}`
   const [view] = await store.subscriptions.attend({ owner, subscriptions: [subscription], leaseMs: 0 })
@@ -73,8 +75,8 @@ async function isRun({ store, nextId }: OperatorParts, subscription: string): Pr
   return view?.members.some(({ isSelf }) => !isSelf) === true
 }
 
-function paused(subscription: string, reason: string): HoldfastError {
-  return new HoldfastError('SUBSCRIPTION_PAUSED', `${subscription} is paused: ${reason}. Nothing of it is redriven.`, {
-    hint: 'Resume it; the redrive is kept, and goes on then.',
+function paused({ id, subscription }: Redrive, reason: string): HoldfastError {
+  return new HoldfastError('SUBSCRIPTION_PAUSED', `The redrive ${id} waits: ${subscription} is paused (${reason}).`, {
+    hint: 'The redrive is recorded and runs when the subscription is resumed.',
   })
 }

@@ -14,7 +14,7 @@ const mostTries = 4
 const mostEvents = 500
 const mostBytes = 2_097_152
 
-/** Appends with the deed of whoever does it by hand: a transaction of its own, because the others would wait for the audit with it. */
+/** Appends with an audit entry: in its own transaction, because other appends would wait for the audit lock with it. */
 export function createAppendByHand(db: Database, append: Append, onAppended: (position: number) => void) {
   return { one, first }
 
@@ -24,7 +24,7 @@ export function createAppendByHand(db: Database, append: Append, onAppended: (po
       try {
         const outcome = await db.transaction((client) => appendWithDeed(db, append, client, request, deed))
         if (outcome.outcome === 'appended') onAppended(outcome.position)
-        // It was the call that was cut off that appended it, with its deed.
+        // The interrupted call appended it, with its audit entry.
         return outcome.outcome === 'repeated' && wasLost ? { ...outcome, outcome: 'appended' } : outcome
       } catch (error) {
         const isLost = error instanceof StoreError && error.code === 'STORE_UNAVAILABLE'
@@ -38,7 +38,7 @@ export function createAppendByHand(db: Database, append: Append, onAppended: (po
   async function first(events: readonly KeyedEvent[], deed: Deed): Promise<boolean> {
     const position = await db.transaction(async (client) => {
       await client.query({ text: 'SET LOCAL statement_timeout = 0' })
-      // Alone, and not with the others as an append: then none of theirs is under way, and none begins.
+      // Exclusive, not shared like an append: no other append is running, and none starts.
       await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [appendLock, schemaNumber(db.schema)]))
       const { rows } = await client.query({ text: `SELECT FROM ${db.table('holdfast_events')} LIMIT 1` })
       if (rows.length > 0) return undefined
@@ -58,7 +58,7 @@ export function createAppendByHand(db: Database, append: Append, onAppended: (po
   }
 }
 
-/** As much as one call may have. */
+/** At most as much as one call may have. */
 function* callsOf(events: readonly KeyedEvent[]): Generator<readonly KeyedEvent[]> {
   let from = 0
   let bytes = 0
@@ -72,7 +72,7 @@ function* callsOf(events: readonly KeyedEvent[]): Generator<readonly KeyedEvent[
   if (from < events.length) yield events.slice(from)
 }
 
-/** Within a transaction, whoever has begun it. */
+/** Inside a transaction of the caller. */
 export async function appendWithDeed(
   db: Database,
   append: Append,

@@ -8,15 +8,15 @@ import type { PgClient } from './driver.ts'
 import { type Holder, pidOf } from './holders.ts'
 import type { Watch } from './watch.ts'
 
-/** Inside of a `pg` client: what the server says before it takes the next query, with the state of the transaction. */
+/** Internals of a `pg` client: the message before the next query, with the state of the transaction. */
 interface Connection {
   on(event: 'readyForQuery', listener: (message?: { readonly status?: string }) => void): unknown
   off(event: 'readyForQuery', listener: (message?: { readonly status?: string }) => void): unknown
 }
 
 /**
- * Appends in a user's own transaction, through their own client. What PostgreSQL throws there is theirs: it has aborted their
- * transaction. Nobody tells us when that ends, so it is listened for, and whoever reads is woken then.
+ * Appends in a user's transaction, through the user's client. Errors of PostgreSQL are thrown unchanged: they have aborted the
+ * user's transaction. The end of the transaction is observed on the connection, and readers are woken then.
  */
 export function createAppendWithin(
   db: Database,
@@ -24,7 +24,7 @@ export function createAppendWithin(
   watch: Watch,
   onEnded: (position: number) => void,
 ): (tx: unknown, request: AppendRequest, deed: Deed | undefined) => Promise<AppendOutcome> {
-  /** The clients that are listened to already, and the highest position of their transaction. */
+  /** The clients that are already observed, and the highest position of their transaction. */
   const open = new WeakMap<PgClient, number>()
 
   return async (tx, request, deed) => {
@@ -56,12 +56,12 @@ async function onceEnded(client: PgClient, watch: Watch, callback: () => void): 
     connection.on('readyForQuery', hear)
     return
   }
-  // A client of another make: its backend holds the append lock for as long as the transaction lasts.
+  // A client of another library: its backend holds the append lock until the transaction ends.
   const pid = client.processID ?? (await backendOf(client))
   let seen: Holder | undefined
   watch.add(({ holders }) => {
     const now = [...holders].find((holder) => pidOf(holder) === pid)
-    // The same backend with another number is its next transaction.
+    // The same backend with another transaction number is its next transaction.
     const hasEnded = now === undefined || (seen !== undefined && now !== seen)
     seen = now
     if (hasEnded) callback()
@@ -71,23 +71,23 @@ async function onceEnded(client: PgClient, watch: Watch, callback: () => void): 
 
 async function checkClient(db: Database, tx: unknown): Promise<PgClient> {
   if (typeof tx !== 'object' || tx === null || !('query' in tx) || typeof tx.query !== 'function') {
-    throw new HoldfastError('TRANSACTION_INVALID', 'tx is no client of pg.', {
-      hint: 'Give the client on which you ran BEGIN: a pg.Client, or what pool.connect() gave you.',
+    throw new HoldfastError('TRANSACTION_INVALID', 'tx is not a client of pg.', {
+      hint: 'Pass the client on which you ran BEGIN: a pg.Client, or the result of pool.connect().',
     })
   }
   const client = tx as PgClient
   const status = client.getTransactionStatus?.()
-  // In a transaction that has failed PostgreSQL itself refuses, in its own words.
+  // In a failed transaction PostgreSQL itself refuses the statement.
   if (status === 'T' || status === 'E') return client
   try {
-    // Refused outside of a transaction, and harmless within one: whatever reads the table takes the same lock.
+    // Refused outside a transaction, and harmless inside one: every read of the table takes the same lock.
     await client.query({ text: `LOCK TABLE ${db.table('holdfast_events')} IN ACCESS SHARE MODE` })
   } catch (cause) {
     // no_active_sql_transaction
     if ((cause as { readonly code?: unknown } | null)?.code !== '25P01') throw cause
     throw new HoldfastError('TRANSACTION_INVALID', 'tx is not in a transaction.', {
       cause,
-      hint: 'Run BEGIN on it first, and append through that same client; a pool gives every query to another one.',
+      hint: 'Run BEGIN first, and append through the same client; a pool runs each query on any client.',
     })
   }
   return client

@@ -11,7 +11,7 @@ describeServers('appends over a network that fails', (server) => {
   const schemas = useSchemas(server)
 
   async function open(proxy: Proxy) {
-    const store = await createPostgresStore({ connection: proxy.url, schema: schemas.newSchema(), connections: 4 })
+    const store = await createPostgresStore({ connection: proxy.url, schema: schemas.readySchema(), connections: 4 })
     onTestFinished(() => store.close())
     return store
   }
@@ -62,7 +62,7 @@ describeServers('appends over a network that fails', (server) => {
 
   it('of others go through when one of them is refused by the database', async () => {
     await using proxy = await networks()
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const store = await createPostgresStore({ connection: proxy.url, schema, connections: 4 })
     onTestFinished(() => store.close())
     const client = new Client({ connectionString: schemas.url })

@@ -20,19 +20,22 @@ interface OutcomeRow {
   readonly taken_by: string
 }
 
-/** One outcome for each request, in one round trip. `patienceMs`: how long to wait for others; 0 leaves that to the session. */
+/**
+ * One outcome for each request, in one round trip. `patienceMs`: how long to wait for other transactions; 0 uses the setting of
+ * the session.
+ */
 export type Append = (
   client: PgClient,
   requests: readonly AppendRequest[],
   patienceMs: number,
-  /** Whether the statement may be kept on the connection: not on one that isn't ours. */
+  /** Whether the statement may be prepared on the connection: only on our own connections. */
   isOurs: boolean,
 ) => Promise<readonly AppendOutcome[]>
 
 /**
- * A single event by itself, which most appends are, has a statement of its own that costs half as much, and that tells the other
- * processes when nobody did for a while. On a connection of somebody else nothing is prepared, and there the plans that a function
- * keeps cost least; whoever appends there tells of it when the transaction has ended.
+ * A single event, the most common append, has its own statement, which costs half as much and notifies other processes after a
+ * quiet time. On a foreign connection nothing is prepared; the cached plans of a function cost least there, and the notification
+ * is sent after the transaction has ended.
  */
 export function createAppend(db: Database, growth: Growth, listener: Listener): Append {
   const one = { name: 'holdfast_append_one', text: oneSql(db, listener.channel) }
@@ -72,8 +75,8 @@ function parameters(count: number): string {
 }
 
 /**
- * A position is drawn when a row comes out of FROM, and no row does before the lock is taken. Where anything stands in its way
- * nothing is written and nothing comes back, and the function finds out what it was.
+ * A position is drawn when FROM returns a row, and no row is returned before the lock is taken. If anything prevents the append,
+ * nothing is written or returned, and the function finds the reason.
  */
 function oneSql(db: Database, channel: string): string {
   const table = db.table('holdfast_events')
@@ -122,7 +125,7 @@ async function run(client: PgClient, query: PgQuery): Promise<readonly AppendOut
   return (rows as OutcomeRow[]).map(toOutcome)
 }
 
-/** Its version and its position as PostgreSQL writes a list, or nothing. */
+/** Its version and position as a PostgreSQL list, or nothing. */
 async function runOne(client: PgClient, query: PgQuery): Promise<readonly AppendOutcome[]> {
   const { rows } = await client.query({ ...query, types })
   const { appended } = rows[0] as { readonly appended: string | null }
@@ -150,9 +153,9 @@ function toOutcome({
     case 'content':
       return refused('it belongs to an event with other content')
     case 'partial':
-      return refused('some events of this append are in the log already, and others are not')
+      return refused('some events of this append are already in the log, and others are not')
     case 'scattered':
-      return refused('the events of this append are in the log already, but not one after the other')
+      return refused('the events of this append are already in the log, but not next to each other')
     default:
       return outcome satisfies never
   }

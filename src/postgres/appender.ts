@@ -10,10 +10,10 @@ interface Asked extends AppendRequest {
   readonly resolve: (outcome: AppendOutcome) => void
   readonly reject: (error: unknown) => void
   readonly bytes: number
-  /** Together with others; alone after that failed; slow when another transaction holds its key and takes its time. */
+  /** `together` with other appends; `alone` after that failed; `slow` if another transaction holds the key for long. */
   way: 'together' | 'alone' | 'slow'
   wasSent: boolean
-  /** A call with it was cut off, so that it may be in the log already, by our own doing. */
+  /** A call with it was interrupted, so it may already be in the log. */
   wasLost: boolean
   tries: number
 }
@@ -22,18 +22,18 @@ type Lane = 'quick' | 'slow'
 
 const mostRequests = 256
 const mostBytes = 2_097_152
-/** Calls under way at once. More quick ones would only make smaller batches of the same work. */
+/** Concurrent calls. More quick calls would only make batches smaller. */
 const lanes: Readonly<Record<Lane, number>> = { quick: 2, slow: 2 }
-/** A quick call that takes longer than this waits for another transaction, and lets another call take its place. */
+/** A quick call that takes longer waits for another transaction; another call can start. */
 const stuckMs = 5
 const mostStuck = 2
-/** How long a call waits for a transaction that holds a key: whoever goes together with that key waits as well. */
+/** How long a call waits for a transaction that holds a key. All appends of the call wait. */
 const patienceMs = 250
 const mostTries = 6
 
 /**
- * Appends that are asked for while others are under way share the next call, and so one round trip and one wait for the disk.
- * The requests of a key keep their order: while one is under way or put back, later ones of that key wait.
+ * Appends that arrive while others are running share the next call: one round trip and one wait for the disk. The requests of a
+ * key keep their order: while one is running or put back, later ones wait.
  */
 export function createAppender(db: Database, append: Append): (request: AppendRequest) => Promise<AppendOutcome> {
   let waiting: Asked[] = []
@@ -48,7 +48,7 @@ export function createAppender(db: Database, append: Append): (request: AppendRe
       waiting.push({ ...request, resolve, reject, bytes, way: 'together', wasSent: false, wasLost: false, tries: 0 })
       if (isStarting) return
       isStarting = true
-      // Lets everybody who appends in this turn of the loop come along.
+      // Collects the appends of this turn of the event loop.
       process.nextTick(start)
     })
 
@@ -66,13 +66,13 @@ export function createAppender(db: Database, append: Append): (request: AppendRe
   function take(lane: Lane): Asked[] {
     const batch: Asked[] = []
     const left: Asked[] = []
-    // Nobody overtakes an earlier request of the same key.
+    // A request never overtakes an earlier one of the same key.
     const keysLeft = new Set(busyKeys)
     let bytes = 0
     for (const [i, asked] of waiting.entries()) {
       const [first] = batch
       if (first && (first.way !== 'together' || batch.length === mostRequests || bytes >= mostBytes)) {
-        // One by one: so many arguments as may wait here are too many for one call.
+        // One by one: the list may be too long for the arguments of one call.
         for (const later of waiting.slice(i)) left.push(later)
         break
       }
@@ -86,7 +86,7 @@ export function createAppender(db: Database, append: Append): (request: AppendRe
       }
     }
     waiting = left
-    // In one order for all processes, so that two of them can't hold a key each and wait for the other's.
+    // In the same order in all processes, to prevent deadlocks.
     return batch.toSorted((x, y) => (x.key < y.key ? -1 : x.key > y.key ? 1 : 0))
   }
 
@@ -133,18 +133,19 @@ export function createAppender(db: Database, append: Append): (request: AppendRe
   function settle(batch: readonly Asked[], outcomes: readonly AppendOutcome[]): void {
     for (const [i, { resolve, wasLost }] of batch.entries()) {
       const outcome = outcomes[i] as AppendOutcome
-      // It was the call that was cut off that appended it.
+      // The interrupted call appended it.
       resolve(outcome.outcome === 'repeated' && wasLost ? { ...outcome, outcome: 'appended' } : outcome)
     }
   }
 
-  /** Puts requests back that can be tried in another way or once more; the ids make that harmless. */
+  /** Puts requests back that can be retried; their ids make this safe. */
   async function giveBack(batch: readonly Asked[], cause: unknown): Promise<void> {
     const error = storeError(cause, db.name)
     const code = error instanceof HoldfastError ? error.code : 'INTERNAL'
     const state = (cause as { code?: unknown } | null)?.code
     const isLost = code === 'STORE_UNAVAILABLE'
-    // An id that somebody else wrote at the same moment: the next call sees it. It alone may come from a refused statement.
+    // Another process wrote the same id at the same time: the next call sees it. Only this error of a refused statement is
+    // retried.
     const mayPass = isLost || code === 'STORE_BUSY' || state === '23505'
     const again: Asked[] = []
     for (const asked of batch) {

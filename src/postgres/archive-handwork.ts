@@ -5,18 +5,18 @@ import type {
   ArchivedRevision,
   ArchivePart,
 } from '../archive/archive.ts'
-import { fromStored, type StoredRedrive } from '../redrive/redrive-row.ts'
+import { fromStored, fromStoredLane, type StoredLane, type StoredRedrive } from '../redrive/redrive-row.ts'
 import { listEntries } from './audit.ts'
 import type { Database } from './database.ts'
 import type { Query } from './statement.ts'
 
-/** A revision may have a megabyte; the others are small. */
+/** A revision may have a megabyte; other parts are small. */
 const revisionsPerPart = 100
 const perPart = 1_000
 
 type RedriveRow = StoredRedrive<ArchivedRedrive> & { readonly row: number }
 
-/** What people did with the letters of a subscription. */
+/** The acts of operators on the letters of a subscription. */
 export async function* handwork(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
   yield* revisions(db, query, subscription)
   yield* incidents(db, query, subscription)
@@ -66,7 +66,7 @@ async function* incidents(db: Database, query: Query, subscription: string): Asy
 async function* redrives(db: Database, query: Query, subscription: string): AsyncGenerator<ArchivePart> {
   const sql = `
     SELECT number AS row, id, subscription, act, filter, by, reason, at, rate, stages, max_failures AS "maxFailures", lanes, spread,
-      admitted, status, ended_at AS "endedAt", ended_reason AS "endedReason"
+      admitted, status, ended_at AS "endedAt", ended_reason AS "endedReason", whole AS "isWhole"
     FROM ${db.table('holdfast_redrives')} WHERE subscription = $1 AND number > $2 ORDER BY number LIMIT 1`
   for (let after = 0; ; ) {
     const [found] = await query<RedriveRow>(sql, [subscription, after])
@@ -85,10 +85,11 @@ async function* redriveLanes(
   redrive: string,
 ): AsyncGenerator<ArchivePart> {
   const sql = `
-    SELECT redrive, ordinal, partition, lane, position, state, letters FROM ${db.table('holdfast_redrive_lanes')}
+    SELECT redrive, ordinal, partition, lane, position, until, state, letters FROM ${db.table('holdfast_redrive_lanes')}
     WHERE redrive = $1 AND ordinal > $2 ORDER BY ordinal LIMIT $3`
   for (let after = 0; ; ) {
-    const lanes = await query<ArchivedRedriveLane>(sql, [redrive, after, perPart])
+    const found = await query<StoredLane<ArchivedRedriveLane>>(sql, [redrive, after, perPart])
+    const lanes = found.map(fromStoredLane<ArchivedRedriveLane>)
     const last = lanes.at(-1)
     if (!last) return
     yield { part: 'redrive-lanes', subscription, lanes }

@@ -14,7 +14,7 @@ import { kindSql } from './registration.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
 
-/** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
+/** Each may have a megabyte, and a part must fit into one statement. Larger parts are not faster. */
 const perPart = 100
 
 interface SubscriptionRow {
@@ -28,7 +28,7 @@ interface SubscriptionRow {
   readonly retiredAt: number | null
 }
 
-/** Everything that is in the schema, in parts that fit into memory. `query` stands in a read transaction, so it is one moment. */
+/** The content of the schema, in parts that fit into memory. `query` is in a read transaction, so it is one moment. */
 export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
   const subscriptions = await query<SubscriptionRow>(
     `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS "generationOf", retired_at AS "retiredAt"
@@ -61,7 +61,7 @@ export async function* archive(db: Database, query: Query): AsyncGenerator<Archi
   yield* audit(db, query)
 }
 
-/** Those on which nobody works, although their rows may still name one that died. */
+/** Partitions without a live owner, even if their rows still name a dead one. */
 async function freePartitions(db: Database, query: Query, subscription: string): Promise<ReadonlySet<number>> {
   const found = await query<{ partition: number }>(
     `SELECT partition FROM ${db.table('holdfast_partitions')}
@@ -119,7 +119,7 @@ async function* lanes(db: Database, query: Query, subscription: string): AsyncGe
 }
 
 function laneOf(row: LaneRow & { partition: number }): ArchivedLane {
-  // One that is only further than its row tells has no status.
+  // A lane without a status is not held; it is only ahead of its row.
   const hold = row.status === null ? undefined : toLane(row)
   return { lane: row.lane, partition: row.partition, done: row.done ?? undefined, hold }
 }

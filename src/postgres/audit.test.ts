@@ -3,14 +3,13 @@ import { describeServers } from '../../test/postgres/databases.ts'
 import { useSchemas } from '../../test/postgres/schemas.ts'
 import { flawOf, noEntry } from '../audit/audit.ts'
 import type { Store } from '../store.ts'
-import { deedOf } from '../testing/contracts/audit.ts'
-import { begin } from '../testing/contracts/fixtures.ts'
+import { begin, deedOf } from '../testing/contracts/fixtures.ts'
 
 describeServers('the audit', (server) => {
   const schemas = useSchemas(server)
 
   it('is one chain, whoever writes to it and with what', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const stores = await Promise.all(Array.from({ length: 4 }, () => schemas.open(schema)))
     try {
       await begin((stores[0] as Store).subscriptions)
@@ -34,7 +33,7 @@ describeServers('the audit', (server) => {
   })
 
   it('can only be added to, even by who owns it', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using store = await schemas.open(schema)
     await store.audit.record(deedOf('look'))
     for (const statement of [
@@ -47,7 +46,7 @@ describeServers('the audit', (server) => {
   })
 
   it('has no deed of what a user made fail in the middle', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using store = await schemas.open(schema)
     await begin(store.subscriptions)
     const failing = store.subscriptions.reset(

@@ -5,7 +5,7 @@ import { auditLock, schemaNumber } from './locks.ts'
 import { prepared, type Query } from './statement.ts'
 
 export interface AuditRow extends Omit<AuditEntry, 'details'> {
-  /** In JSON. */
+  /** JSON. */
   readonly details: string
 }
 
@@ -15,6 +15,10 @@ export function postgresAudit(db: Database, query: Query): AuditStore {
   return {
     record: (deed) => db.transaction((client) => writeDeed(db, client, deed)),
     list: (after, limit) => listEntries(db, query, after, limit),
+    has: async (act) => {
+      const sql = `SELECT 1 FROM ${db.table('holdfast_audit')} WHERE act = $1 LIMIT 1`
+      return (await query(prepared(sql), [act])).length > 0
+    },
   }
 }
 
@@ -25,12 +29,12 @@ export async function listEntries(db: Database, query: Query, after: number, lim
   return rows.map((row) => ({ ...row, details: JSON.parse(row.details) as AuditEntry['details'] }))
 }
 
-/** Within the transaction that does what it says, and as the last of it: the others wait for it from here on. */
+/** Inside the transaction of the act, as its last statement: other acts wait for the audit lock from here on. */
 export async function writeDeed(db: Database, client: PgClient, deed: Deed | undefined): Promise<void> {
   if (!deed) return
   checkDeed(deed)
   await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [auditLock, schemaNumber(db.schema)]))
-  // A statement of its own: it must see what was committed before the lock was had.
+  // A separate statement: it must see what was committed before the lock was taken.
   const lastSql = `SELECT number, hash FROM ${db.table('holdfast_audit')} ORDER BY number DESC LIMIT 1`
   const [last] = rowsOf<Pick<AuditEntry, 'number' | 'hash'>>(await client.query(queryOf(lastSql, [])))
   await client.query(queryOf(insertEntrySql(db), entryValues(chain(deed, last ?? noEntry))))

@@ -6,7 +6,7 @@ import { prepared, type Query } from './statement.ts'
 
 interface BreakerRow {
   readonly name: string
-  /** In JSON. */
+  /** JSON. */
   readonly state: string
   readonly record: string
   readonly revision: number
@@ -14,7 +14,7 @@ interface BreakerRow {
 
 type LoadedRow = { readonly now: number } & (BreakerRow | { readonly name: null })
 
-/** Its time is that of the server, which is the same for all processes. */
+/** Uses the time of the server, which is the same for all processes. */
 export function postgresBreakers(db: Database, query: Query): BreakerStore {
   const sql = statements(db)
   return {
@@ -48,7 +48,7 @@ function statements(db: Database) {
     load: prepared(`
       SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now, b.name, b.state, b.record, b.revision
       FROM (VALUES (1)) AS always LEFT JOIN ${breakers} AS b ON b.name = ANY ($1::text[])`),
-    // The second of two that insert waits for the first, and then finds it there, or another revision.
+    // The second of two inserts waits for the first, and then finds the row, or another revision.
     insert: prepared(`
       INSERT INTO ${breakers} (name, state, record, revision) VALUES ($1, $2, $3, 1)
       ON CONFLICT (name) DO NOTHING RETURNING 1`),

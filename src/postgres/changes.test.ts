@@ -150,7 +150,7 @@ describeServers('a rehearsal', (server) => {
   type Run = (text: string) => Promise<unknown>
 
   async function prepare() {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const store = await schemas.open(schema)
     await schemas.user.query(`
       CREATE TABLE ${schema}.accounts (id text PRIMARY KEY, n int);

@@ -7,31 +7,30 @@ import type { Query } from './statement.ts'
 interface WrittenTable {
   /** Quoted, with its schema. */
   readonly name: string
-  /** As people say it: without a schema that is searched anyway. */
+  /** For display: without a schema that is in the search path. */
   readonly told: string
-  /** The columns of its primary key; none where it has none. In JSON. */
+  /** The columns of its primary key, as JSON; empty if it has none. */
   readonly key: string
-  /** Whether rows of it may have been deleted. */
+  /** Whether rows may have been deleted. */
   readonly hasDeleted: boolean
-  /** It was made, emptied or altered: nobody else can look at it until the transaction ends. */
+  /** It was created, truncated or altered: no other transaction can read it until this one ends. */
   readonly isLocked: boolean
 }
 
 interface Image {
   readonly values: Readonly<Record<string, unknown>>
-  /** The row and its key in JSON; the same for the same content. */
+  /** The row and its key as JSON; equal for equal content. */
   readonly text: string
   readonly key: string | null
 }
 
-/** A person looks at it. */
+/** The result is for display. */
 const mostRows = 1_000
 
 /**
- * The rows of users that a transaction has changed, whole, as they were and as they are. `inside` stands in that transaction, of which
- * `number` is the number. Everybody else still sees what was before, so that is read on another connection: a row that was written is
- * there inside and not outside, and one that is gone the other way round. Which rows are looked at so closely is told by the numbers
- * of the transactions that wrote or marked them.
+ * The user's rows that a transaction has changed, before and after. `inside` is in that transaction, with the id `number`. Other
+ * connections still see the earlier rows, so these are read on another connection: a written row is visible inside and not
+ * outside, and a deleted row the other way round. Candidate rows are found by the transaction ids in xmin and xmax.
  */
 export async function rowChanges(db: Database, inside: Query, number: string): Promise<RowChange[]> {
   const tables = await inside<WrittenTable>(writtenSql, [db.schema])
@@ -49,7 +48,7 @@ export async function rowChanges(db: Database, inside: Query, number: string): P
   }
 }
 
-// Whatever is written to is locked for it until the transaction ends. Temporary tables are nobody else's.
+// Written tables are locked until the transaction ends. Temporary tables are ignored.
 const writtenSql = `
   SELECT format('%I.%I', n.nspname, c.relname) AS name, c.oid::regclass::text AS told,
     coalesce((
@@ -89,7 +88,7 @@ function paired(table: string, before: readonly Image[], after: readonly Image[]
   return changes.slice(0, mostRows)
 }
 
-/** Those that name a transaction from `number` on; each savepoint is one. Of the number only the lower half stands there. */
+/** Rows with a transaction id from `number` on; each savepoint has its own. Rows only store the lower half of the id. */
 async function writtenRows(
   table: WrittenTable,
   key: readonly KeyColumn[],
@@ -106,7 +105,7 @@ async function writtenRows(
   return imagesOf(inside, table, key, `WHERE t.ctid = ANY ($1::tid[]) LIMIT ${mostRows}`, [places ?? '{}'])
 }
 
-/** What stood where there are other rows now, by their key. */
+/** The earlier rows with the same key. */
 async function replacedRows(
   table: WrittenTable,
   key: readonly KeyColumn[],
@@ -119,7 +118,7 @@ async function replacedRows(
   return imagesOf(outside, table, key, from, [`[${after.map((image) => image.key).join(',')}]`])
 }
 
-/** Who changes a row, deletes it or only locks it leaves a number at it, of one transaction or of several together. */
+/** A transaction that updates, deletes or locks a row sets its xmax, to a transaction id or a multixact id. */
 async function goneRows(
   table: WrittenTable,
   key: readonly KeyColumn[],
@@ -133,7 +132,7 @@ async function goneRows(
   return imagesOf(outside, table, key, `WHERE t.ctid = ANY ($1::tid[]) LIMIT ${mostRows}`, [places ?? '{}'])
 }
 
-/** Of some places in a table those where nothing is to be seen. */
+/** The places in a table at which no row is visible. */
 async function unseen(
   query: Query,
   { name }: WrittenTable,
@@ -165,7 +164,7 @@ async function imagesOf(
   return rows.map(({ ' key': found, ' text': text, ...own }) => ({ key: found, text, values: own }))
 }
 
-/** A column as users may name it, who need not keep to our rules. */
+/** A column with any name that PostgreSQL allows. */
 class KeyColumn {
   readonly quoted: string
   readonly literal: string

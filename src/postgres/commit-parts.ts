@@ -7,19 +7,19 @@ import type { Database } from './database.ts'
 import { type LetterInsert, type LetterUpdate, type LetterWrites, letterWrites } from './letter-writes.ts'
 import { numberArray } from './statement.ts'
 
-/** What a page writes beside its checkpoint and its rows. */
+/** What a page writes besides its checkpoint and rows. */
 export interface Writes extends LetterWrites {
   readonly lanes: readonly LaneWrite[]
-  /** The lanes that flow again and have nothing to remember. */
+  /** The lanes that are not held any more and have nothing to store. */
   readonly gone: readonly LaneWrite[]
   readonly trials: readonly Trial[]
   /** Positions whose trials are over. */
   readonly ended: readonly number[]
-  /** Whose own trials are over. */
+  /** Processes whose own trials are over. */
   readonly acquitted: readonly string[]
   readonly inbox: readonly InboxMark[]
   readonly redriven: readonly RedriveProgress[]
-  /** What letters come with that somebody had revised before. */
+  /** Revisions of new letters that were made in an earlier version. */
   readonly revised: readonly Revised[]
 }
 
@@ -53,14 +53,14 @@ export function writesOf(commit: Commit): Writes {
     trials: trial ? [trial] : [],
     ended: endedTrials,
     acquitted: acquitted === undefined ? [] : [acquitted],
-    // In the same order for all, or two commits with the same marks might wait for each other.
+    // In the same order for all commits, to prevent deadlocks.
     inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
     redriven: foldProgress(redriven),
     revised: held.flatMap(({ event, revision }) => (revision ? [{ ...revision, position: event.position }] : [])),
   }
 }
 
-/** What is said of a lane twice adds up, and ends as it was said last. */
+/** Several entries for one lane are added up; the last state counts. */
 function foldProgress(redriven: readonly RedriveProgress[]): RedriveProgress[] {
   const byLane = new Map<string, RedriveProgress>()
   for (const progress of redriven) {
@@ -79,7 +79,7 @@ function isGone({ hold, done }: LaneWrite): boolean {
   return !hold && done === undefined
 }
 
-/** Those that have something to write. Most pages have none, and of the others most only queue. */
+/** The parts that have something to write. Most pages have none, and most others only queue. */
 export function partsOf(writes: Writes): Part[] {
   return parts.filter((part) => writes[part].length > 0)
 }
@@ -119,10 +119,10 @@ function begunOf({ trials: [begun] }: Writes): unknown[] {
   return [begun?.position, begun?.instance]
 }
 
-/** What there is and what comes, without the last bracket. */
+/** The stored list and the new entries, without the last bracket. */
 const addedAttempts = `coalesce(left(l.attempts, -1) || ',', '[') || r.attempts`
 
-/** A part as a statement that hangs on the checkpoint `c`; its parameters begin with the number `first`. */
+/** A part as a statement that depends on the checkpoint `c`; its parameters start at `first`. */
 export function partSql(
   db: Database,
   part: Part,
@@ -135,7 +135,7 @@ export function partSql(
     const arrays = columns.map(({ type }, i) => `$${first + i}::${type}[]`)
     return `unnest(${arrays.join(', ')}) AS r (${namesOf(columns)})`
   }
-  // Not one that is begun again in the same statement: which of the two would come first, nobody could tell.
+  // Not a trial that starts again in the same statement: the order of the two would be undefined.
   const overSql = (which: string) => ({
     parameters: 3,
     sql: `
@@ -159,9 +159,9 @@ export function partSql(
           SELECT $1::text, $2::integer, $10::bigint, r.* FROM c, ${from(insertColumns)}`,
       }
     case 'updates':
-      // attempts is a list in JSON that we wrote ourselves, so it ends with a bracket, and each of its items begins with the same text, which
-      // is nowhere else: a quote inside of a string has a backslash before it. What is looked for comes as a whole: a planner
-      // that knows the subscription and the partition, but not yet how large they are, would read all of them.
+      // `attempts` is a JSON list that we wrote ourselves, so it ends with a bracket, and each item begins with the same text,
+      // which occurs nowhere else: a quote inside a string is escaped. The lookup uses all key columns at once: with subscription
+      // and partition only, the planner could read the whole partition.
       return {
         parameters: updateColumns.length,
         sql: `
@@ -217,7 +217,8 @@ export function partSql(
           ON CONFLICT (subscription, key) DO UPDATE SET result = excluded.result, until = excluded.until`,
       }
     case 'redriven':
-      // Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane.
+      // Includes a lane that was left in the meantime, because it was running. It is not open again, since another redrive may
+      // have the lane.
       return {
         parameters: progressColumns.length,
         sql: `
@@ -237,7 +238,7 @@ export function partSql(
   }
 }
 
-/** A list of things as arrays, one for each column. */
+/** A list of items as arrays, one for each column. */
 interface Column<Item> {
   readonly name: string
   readonly type: 'text' | 'bigint' | 'integer' | 'boolean' | 'bytea'
@@ -321,7 +322,7 @@ const revisionColumns: readonly Column<Revised>[] = [
   { name: 'at', type: 'bigint', of: ({ at }) => at },
 ]
 
-/** What a letter that only queues leaves to the log. */
+/** Fields that a queued letter leaves to the log. */
 function whole(of: (insert: LetterInsert) => unknown): (insert: LetterInsert) => unknown {
   return (insert) => (insert.isBare ? null : of(insert))
 }

@@ -36,12 +36,12 @@ export function checkpointValues(
   ]
 }
 
-// What is inserted goes by the only index there is; what is looked for has a choice.
+// Inserts use the only index; lookups have a choice of plans.
 const looking: readonly Part[] = ['updates', 'gone', 'ended', 'acquitted', 'redriven']
 
 /**
- * The one rule, in one statement. All parts hang on the first: if the checkpoint is not where and whose it must be, it gives no
- * row, and the others have nothing to write. Fewer rows written than given ends all of it with an error.
+ * Outcomes and checkpoint in one statement. All parts depend on the first: if the checkpoint does not match, it returns no row,
+ * and the other parts write nothing. If fewer rows are written than given, the statement fails.
  */
 export function commitStatement(db: Database, table: TableSpec | undefined, written: readonly Part[]): Statement {
   const steps = [`c AS (${checkpointSql(db)})`]

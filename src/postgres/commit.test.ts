@@ -286,7 +286,7 @@ describeServers('a commit', (server) => {
   }
 
   async function prepare(): Promise<Bench> {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const store = await schemas.open(schema)
     const lease = await begin(store.subscriptions)
     return {
@@ -295,7 +295,7 @@ describeServers('a commit', (server) => {
       lease,
       commit: (page) => store.subscriptions.commit({ ...commitOf(lease), ...page }),
       untilWaiting: async () => {
-        const sql = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}%'`
+        const sql = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '%${schema}%'`
         await expect.poll(async () => (await schemas.user.query(sql)).rowCount).toBe(1)
       },
       [Symbol.asyncDispose]: () => store.close(),

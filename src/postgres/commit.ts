@@ -11,13 +11,13 @@ import { rowValues } from './rows.ts'
 import { type Query, prepared } from './statement.ts'
 
 export interface Commits {
-  /** In a transaction of its own. */
+  /** In its own transaction. */
   commit(commit: Commit): Promise<CommitOutcome>
-  /** In the transaction of `query`, where `rejected` and what breaks our own rules is thrown. */
+  /** In the transaction of `query`; throws `rejected` and violations of our own constraints. */
   write(query: Query, commit: Commit): Promise<CommitOutcome>
-  /** What a commit that failed comes to, after it was taken back; throws what is no outcome. */
+  /** Converts the error of a failed, rolled-back commit to an outcome, or throws it. */
   judge(error: unknown, commit: Commit): Promise<CommitOutcome>
-  /** Why a lease can't commit now; undefined if it can. With `lock`, that stays so until the transaction ends. */
+  /** Why a lease can't commit now; undefined if it can. With `lock`, this stays true until the transaction ends. */
   barred(query: Query, lease: Lease, lock: boolean, evenPaused?: boolean): Promise<CommitOutcome | undefined>
 }
 
@@ -30,7 +30,7 @@ interface StandingRow {
   readonly pause_reason: string | null
 }
 
-// Between a commit that found the subscription paused and the look at it, it may have been resumed.
+// Between a commit that found the subscription paused and the next read, it may have been resumed.
 const tries = 3
 
 export function postgresCommits(db: Database, listener: Presence): Commits {
@@ -70,7 +70,7 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
   async function judge(error: unknown, page: Commit): Promise<CommitOutcome> {
     const { table, rows, lease } = page
     if (!table || rows.length === 0) throw error
-    // The table went elsewhere with a switch, or was dropped, or the one that has its name now has other columns.
+    // The table was moved by a switch or dropped, or another table has its name now.
     const isElsewhere = ['42P01', '42703'].includes(sqlStateOf(error) ?? '')
     const barring = isElsewhere
       ? await barred((statement, values) => db.query(statement, values), lease, false, page.evenPaused)
@@ -94,14 +94,14 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
     return barredBy(row, lease, evenPaused)
   }
 
-  /** The owner's rows are always newer than what is there; if not, somebody else has written them. */
+  /** The owner's rows are always newer than the stored ones; otherwise another process has written them. */
   async function olderRow(table: TableSpec, { rows }: Commit, cause: unknown): Promise<HoldfastError> {
     const sql = `SELECT key, version FROM ${db.table(table.name)} WHERE key = ANY ($1::text[])`
     const found = await db.query<{ key: string; version: number }>(sql, [rows.map(({ key }) => key)])
     const versions = new Map(found.map(({ key, version }) => [key, version]))
     const older = rows.find(({ key, version }) => version <= (versions.get(key) ?? -Infinity))
     const what = older
-      ? `The row ${JSON.stringify(older.key)} of ${table.name} is at version ${older.version} or beyond already.`
+      ? `The row ${JSON.stringify(older.key)} of ${table.name} is already at version ${older.version} or later.`
       : `A trigger or a rule on ${table.name} kept some of the rows from being written.`
     return new HoldfastError('INTERNAL', what, {
       cause,
@@ -110,7 +110,7 @@ export function postgresCommits(db: Database, listener: Presence): Commits {
   }
 }
 
-/** A pause comes first: who is paused need not know whose turn it will be. */
+/** A pause takes precedence over a lost lease. */
 function barredBy(
   row: StandingRow | undefined,
   { epoch, owner }: Lease,
@@ -125,7 +125,7 @@ function fencedBy(row: StandingRow | undefined): CommitOutcome {
   return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner || undefined }
 }
 
-/** One for every table and every set of parts that came up: a few. */
+/** One for every table and every combination of parts: a few. */
 function commitStatements(db: Database): (table: TableSpec | undefined, written: readonly Part[]) => Statement {
   const ofTable = new WeakMap<TableSpec, Map<string, Statement>>()
   const withoutTable = new Map<string, Statement>()

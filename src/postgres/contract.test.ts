@@ -5,13 +5,13 @@ import { useSchemas } from '../../test/postgres/schemas.ts'
 import { storeContract } from '../testing/contracts/store.ts'
 
 describeServers('the PostgreSQL store', (server) => {
-  const schemas = useSchemas(server)
+  const schemas = useSchemas(server, { perTest: true })
 
   storeContract({
     test: it,
     open: async () => {
       const { user } = schemas
-      const schema = schemas.newSchema()
+      const schema = schemas.readySchema()
       const store = await schemas.open(schema)
       const ago = (column: string, table: string) =>
         `UPDATE ${schema}.${table} SET ${column} = ${column} - $1 * interval '1 millisecond'`

@@ -20,21 +20,21 @@ export interface DatabaseOptions {
   readonly connections: number
 }
 
-/** A statement of ours, prepared once for each connection. */
+/** A statement that is prepared once per connection. */
 export interface Statement {
   readonly name: string
   readonly text: string
 }
 
 const busyTries = 6
-/** How long closing waits for what is under way, and for servers that don't answer. */
+/** How long closing waits for running work and for servers that don't answer. */
 const farewellMs = 500
-/** Half as long again as a statement may take. */
+/** 1.5 times the statement timeout. */
 const longestQuietMs = 45_000
 
 /**
- * The connections of a store and the one place where errors of PostgreSQL get their meaning. What can simply be tried again (a
- * deadlock, a serialization failure, a lock or statement timeout) is tried again here, a few times, before anybody hears of it.
+ * The connections of a store, and the only place where errors of PostgreSQL are classified. Errors that can be retried (a
+ * deadlock, a serialization failure, a lock or statement timeout) are retried here a few times.
  */
 export class Database {
   /** For messages: the server and the database, without credentials. */
@@ -53,33 +53,33 @@ export class Database {
     this.schema = options.schema
     this.name = describe(options.connection)
     this.#pool = new options.driver.Pool({ ...sessionConfig(options), max: options.connections })
-    // An idle connection that the server ends is no news: the next query gets another. Without a listener it ends the process.
+    // The server may end an idle connection: the next query uses another. Without a listener the process would end.
     this.#pool.on('error', () => undefined)
-    // The same for one that is lent out: what was going on there hears of it, but its client asks for a listener as well.
+    // The same for a connection in use: its running query gets the error, but the client also needs a listener.
     this.#pool.on('connect', (client: PgPooledClient) => {
       this.#track(client)
       severWhenQuiet(client)
     })
   }
 
-  /** Why a connection has ended; undefined while it has not. */
+  /** Why a connection has ended; undefined while it is open. */
   endOf(client: PgClient): unknown {
     return this.#ends.get(client)
   }
 
-  /** Calls back when a connection was lost, and with it perhaps the last that the server knew. */
+  /** Calls back when a connection was lost, and possibly the server's last commits with it. */
   onLost(react: () => void): void {
     this.#mourners.add(react)
   }
 
-  /** Calls back when a connection ends. Returns what ends the listening. */
+  /** Calls back when a connection ends. Returns a function that removes the listener. */
   onEnd(client: PgPooledClient, react: (error: StoreError) => void): () => void {
     const end = () => react(new StoreError('STORE_UNAVAILABLE', `The connection to ${this.name} ended.`))
     client.on('end', end)
     return () => void client.off('end', end)
   }
 
-  /** A table of ours, or of a projection, with its schema. */
+  /** A Holdfast or projection table, with its schema. */
   table(name: string): string {
     return `${quote(this.schema)}.${quote(name)}`
   }
@@ -91,7 +91,7 @@ export class Database {
     })
   }
 
-  /** All of it or nothing. `work` may run again from the start. */
+  /** All or nothing. `work` may run again from the start. */
   async transaction<T>(work: (client: PgClient) => Promise<T>, begin = 'BEGIN'): Promise<T> {
     return this.retry(async () => {
       const client = await this.connect()
@@ -100,7 +100,7 @@ export class Database {
         try {
           const result = await work(client)
           const { command } = await client.query({ text: 'COMMIT' })
-          // A COMMIT after a statement that failed does not fail: it rolls back, and says so here only.
+          // A COMMIT after a failed statement does not fail: it rolls back, and only the command tag shows it.
           if (command !== 'COMMIT') throw new StoreError('STORE_BUSY', `${this.name} rolled a transaction back.`)
           return result
         } catch (error) {
@@ -111,13 +111,13 @@ export class Database {
     })
   }
 
-  /** The caller gives it back with `release`; with an error if it can't be used any more. */
+  /** The caller returns it with `release`; with an error if it can't be used any more. */
   async connect(): Promise<PgPooledClient> {
     if (this.#closed) throw this.#closedError()
     return await this.#pool.connect()
   }
 
-  /** A connection of its own, not yet made, for what takes long. It ends with the store at the latest. */
+  /** A separate connection, not opened yet, for long work. It is closed with the store at the latest. */
   session(): PgSession {
     if (this.#closed) throw this.#closedError()
     const session = new this.options.driver.Client(sessionConfig(this.options))
@@ -125,14 +125,14 @@ export class Database {
     return session
   }
 
-  /** What is under way has a moment to end. */
+  /** Running work gets a moment to finish. */
   close(): Promise<void> {
     this.#closed = true
     this.#ended ??= this.#end()
     return this.#ended
   }
 
-  /** Tells what errors mean; tries again what can be. */
+  /** Converts errors and retries. */
   async retry<T>(work: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
@@ -159,7 +159,7 @@ export class Database {
     const ended = this.#pool.end().finally(() => isOver.abort())
     await nap(farewellMs, isOver.signal)
     for (const client of this.#open) sever(client)
-    // What is lent out and never comes back is not waited for.
+    // A connection that is not returned is not waited for.
     await Promise.race([ended, nap(farewellMs, isOver.signal, true)])
   }
 
@@ -180,26 +180,26 @@ export async function rollback(client: PgClient): Promise<void> {
   try {
     await client.query({ text: 'ROLLBACK' })
   } catch {
-    // The connection is gone, and the transaction with it.
+    // The connection is gone, and its transaction with it.
   }
 }
 
-/** pg has no word for it: to end a connection politely takes a server that answers. */
+/** pg has no method for this: closing a connection normally needs a server that answers. */
 export function sever(client: PgClient): void {
   const { connection } = client as { readonly connection?: { readonly stream?: { destroy?(): void } } }
   connection?.stream?.destroy?.()
 }
 
-/** A connection can die without a word. Statements on this one may not take as long; so nobody is there any more. */
+/** A connection can die silently. No statement may take this long, so the server is gone. */
 function severWhenQuiet(client: PgClient): void {
   const { connection } = client as { connection?: { stream?: { setTimeout?(ms: number, quiet: () => void): void } } }
   connection?.stream?.setTimeout?.(longestQuietMs, () => sever(client))
 }
 
-/** Connections on which something was set that must not stay: they are thrown away when they are given back. */
+/** Connections with changed settings: they are closed when they are returned. */
 export const spoiled = new WeakSet<PgClient>()
 
-/** Gives a connection back, or throws it away if an error may have left it in a state nobody knows. */
+/** Returns a connection, or closes it if an error may have left it in an unknown state. */
 async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise<T> {
   let failure: unknown
   try {
@@ -209,13 +209,13 @@ async function useOf<T>(client: PgPooledClient, work: () => Promise<T>): Promise
     throw error
   } finally {
     const trouble = failure === undefined ? undefined : (troubleOf(failure) ?? 'lost')
-    client.release(trouble === 'lost' || trouble === 'down' || spoiled.has(client))
+    client.release(trouble === 'lost' || trouble === 'down' || trouble === 'denied' || spoiled.has(client))
   }
 }
 
 /**
- * A client's timeouts are set by us: a statement that hangs must not hold a partition for longer than a person would wait, and a
- * process that stopped in the middle must let go of its locks. The server looks after clients that are gone once a second.
+ * We set the timeouts of a client: a statement that hangs must not hold a partition for long, and a process that stopped inside a
+ * transaction must lose its locks. The server checks for disconnected clients once per second.
  */
 function sessionConfig({ connection }: DatabaseOptions): PgConfig {
   const settings = {
@@ -223,7 +223,7 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     lock_timeout: 5_000,
     idle_in_transaction_session_timeout: 10_000,
     client_connection_check_interval: 1_000,
-    // Stricter ones fail where ours wait, and are tried again for nothing. A space needs a backslash here.
+    // Stricter levels fail where ours waits. A space needs a backslash here.
     default_transaction_isolation: 'read\\ committed',
     timezone: 'UTC',
     datestyle: 'ISO',
@@ -238,7 +238,7 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     connectionTimeoutMillis: 5_000,
     keepAlive: true,
     ...connection,
-    // Its error has no code, so nobody could tell it from a mistake in an event.
+    // Its error has no code, so it could not be distinguished from an error of an event.
     query_timeout: undefined,
     options: [...flags, ...own].join(' '),
   }
@@ -246,11 +246,22 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
 
 export { sessionConfig }
 
-function describe({ connectionString, host = 'localhost', database = '' }: PgConfig): string {
-  try {
-    const url = new URL(connectionString ?? '')
-    return `PostgreSQL ${url.host}${url.pathname}`
-  } catch {
-    return `PostgreSQL ${String(host)}/${String(database)}`
+/** As pg understands a connection: what is not in it comes from the environment, and a database is called like its role. */
+function describe(connection: PgConfig): string {
+  const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env
+  const url = URL.parse(connection.connectionString ?? '')
+  const host = firstOf(connection['host'], url?.searchParams.get('host'), url?.hostname, PGHOST, 'localhost')
+  const port = firstOf(connection['port'], url?.port, PGPORT)
+  const database = firstOf(connection['database'], url?.pathname.slice(1), PGDATABASE)
+  const name = database || firstOf(connection['user'], url?.username, PGUSER)
+  return `PostgreSQL ${host}${port === '' ? '' : `:${port}`}/${name}`
+}
+
+/** The first that says anything. */
+function firstOf(...given: readonly unknown[]): string {
+  for (const value of given) {
+    if (typeof value === 'string' && value !== '') return value
+    if (typeof value === 'number') return String(value)
   }
+  return ''
 }

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors.ts'
 
-// What we use of `pg`, written down, so that nobody's types depend on which version of it is installed.
+// The part of `pg` that we use, as our own types, so that public types don't depend on the installed version.
 
 export interface PgResult {
   readonly command: string
@@ -21,10 +21,10 @@ export interface PgTypes {
   getTypeParser(oid: number, format?: 'text' | 'binary'): (value: string) => unknown
 }
 
-/** A connection: `pg.Client`, or what `pg.Pool` lends out. */
+/** A connection: `pg.Client`, or a client of `pg.Pool`. */
 export interface PgClient {
   query(query: PgQuery): Promise<PgResult>
-  /** 'T' inside a transaction, 'E' inside one that failed, 'I' outside. Not all versions of pg have it. */
+  /** 'T' inside a transaction, 'E' inside a failed one, 'I' outside. Not all versions of pg have it. */
   getTransactionStatus?(): 'I' | 'T' | 'E' | null
   readonly processID?: number | null
 }
@@ -41,7 +41,7 @@ export interface PgPool {
   on(event: 'error' | 'connect', listener: (value: never) => void): unknown
 }
 
-/** A connection of its own, for what must outlast single queries. */
+/** A separate connection, for work that outlasts single queries. */
 export interface PgSession extends PgClient {
   connect(): Promise<unknown>
   end(): Promise<void>
@@ -60,7 +60,7 @@ export interface PgDriver {
   readonly Client: new (config: PgConfig) => PgSession
 }
 
-/** `pg` is an optional peer: whoever stays with SQLite never needs it. */
+/** `pg` is an optional peer: SQLite users don't need it. */
 export async function loadDriver(): Promise<PgDriver> {
   try {
     const module = (await import('pg')) as unknown as { default?: PgDriver } & PgDriver
@@ -68,7 +68,7 @@ export async function loadDriver(): Promise<PgDriver> {
   } catch (cause) {
     throw new HoldfastError('DRIVER_MISSING', 'The package pg is not installed.', {
       cause,
-      hint: 'Install it beside Holdfast: npm install pg',
+      hint: 'Install it: npm install pg',
     })
   }
 }
@@ -78,8 +78,8 @@ const json = 114
 const asText = (value: string) => value
 
 /**
- * Our own reading of values: a bigint as a number (positions, versions and counts stay below 2^53), everything else that is
- * not a number or a truth as its text, because pg would parse JSON and lose what JSON.parse loses.
+ * Our own parsers: a bigint as a number (positions, versions and counts stay below 2^53), every other type except numbers and
+ * booleans as text, because pg would parse JSON and lose what JSON.parse loses.
  */
 const parsers = new Map<number, (value: string) => unknown>([
   [16, (value) => value === 't'],
@@ -103,7 +103,7 @@ export const types: PgTypes = {
 
 const numeric = 1700
 
-/** For values of users, of which nothing may be lost: numbers that are no number of ours stay what they are. */
+/** For user values, which must be exact: numbers that a JavaScript number can't represent stay text. */
 export const exactTypes: PgTypes = {
   getTypeParser: (oid, format) => {
     if (oid === int8) return (value) => (Number.isSafeInteger(Number(value)) ? Number(value) : BigInt(value))

@@ -1,11 +1,12 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 
 /**
- * What an error of PostgreSQL or of the way to it means, by its code. `again`: the statement can be tried at once, nothing was
- * done. `lost`: the connection is gone, and whether the last statement was done is not known. `down`: it was refused for a
- * reason that lies in the server and passes. `refused`: the statement itself is wrong, or not allowed.
+ * The meaning of an error of PostgreSQL or of the connection, by its code. `again`: the statement can be retried at once, nothing
+ * was done. `lost`: the connection is gone, and the outcome of the last statement is unknown. `down`: refused for a temporary
+ * reason in the server. `denied`: the server does not accept the role, its password or the database. `refused`: the statement is
+ * wrong or not allowed.
  */
-export type Trouble = 'again' | 'lost' | 'down' | 'corrupt' | 'refused'
+export type Trouble = 'again' | 'lost' | 'down' | 'denied' | 'corrupt' | 'refused'
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html
 const byState = new Map<string, Trouble>([
@@ -28,9 +29,9 @@ const byState = new Map<string, Trouble>([
 const byClass = new Map<string, Trouble>([
   ['08', 'lost'], // connection exception
   ['53', 'down'], // insufficient resources: disk full, out of memory, too many connections
-  ['58', 'down'], // system error: the server's own input and output
-  ['28', 'down'], // invalid authorization: a password that is being changed, a server that is being set up
-  ['3D', 'down'], // no such database (yet)
+  ['58', 'down'], // system error: I/O errors of the server
+  ['28', 'denied'], // invalid authorization
+  ['3D', 'denied'], // no such database
 ])
 
 const network = new Set([
@@ -48,11 +49,19 @@ const network = new Set([
   'EACCES',
 ])
 
+/** Of these, no connection was ever made. */
+const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EACCES'])
+
+/** Our own statements name only what our migrations make. */
+const missing = new Set(['3F000', '42P01', '42703', '42883'])
+
+export const migrateHint = 'run: holdfast migrate'
+
 export function isSqlState(code: unknown): code is string {
   return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !network.has(code)
 }
 
-/** Undefined for what comes neither from PostgreSQL nor from the network: somebody's own mistake. */
+/** Undefined for an error that comes neither from PostgreSQL nor from the network: an error of user code. */
 export function troubleOf(error: unknown): Trouble | undefined {
   if (typeof error !== 'object' || error === null) return undefined
   const { code, errors } = error as { code?: unknown; errors?: unknown[] }
@@ -64,26 +73,41 @@ export function troubleOf(error: unknown): Trouble | undefined {
 }
 
 /**
- * An error of our own statements, for whoever called the store. What a driver throws without any code (it does so when the
- * connection ends under a query) can only be about the connection: our statements have no other way to fail.
+ * An error of our own statements, for the caller of the store. An error of the driver without a code (when the connection ends
+ * during a query) must be about the connection: our statements can't fail otherwise.
  */
 export function storeError(cause: unknown, where: string): unknown {
   if (cause instanceof HoldfastError) return cause
   const trouble = troubleOf(cause) ?? 'lost'
-  const { message = String(cause), code } = cause as { message?: string; code?: unknown }
+  const { code } = cause as { code?: unknown }
+  const message = messageOf(cause)
+  keepPrivate(cause)
   const what = isSqlState(code) ? `${message} (${code})` : message
   switch (trouble) {
     case 'again':
-      return new StoreError('STORE_BUSY', `${where} is busy: ${what}.`, { cause, hint: 'Try again; the engine does.' })
+      return new StoreError('STORE_BUSY', `${where} is busy: ${what}.`, {
+        cause,
+        hint: 'Try again; the engine retries.',
+      })
     case 'lost':
+      if (typeof code === 'string' && unreached.has(code))
+        return new StoreError('STORE_UNAVAILABLE', `${where} can't be reached: ${what}.`, {
+          cause,
+          hint: 'Is the server running, and are host and port right?',
+        })
       return new StoreError('STORE_UNAVAILABLE', `The connection to ${where} was lost: ${what}.`, {
         cause,
-        hint: 'It is made anew when the server answers.',
+        hint: 'It is opened again when the server answers.',
       })
     case 'down':
-      return new StoreError('STORE_UNAVAILABLE', `${where} can't be used now: ${what}.`, {
+      return new StoreError('STORE_UNAVAILABLE', `${where} is unavailable: ${what}.`, {
         cause,
-        hint: 'Nothing was lost; mend the server.',
+        hint: 'Nothing was lost; fix the server.',
+      })
+    case 'denied':
+      return new StoreError('STORE_MISCONFIGURED', `${where} does not let this program in: ${what}.`, {
+        cause,
+        hint: 'Correct the role, the password or the database of the connection; `holdfast config` shows where it comes from.',
       })
     case 'corrupt':
       return new StoreError('STORE_CORRUPT', `${where} reports damaged data: ${what}.`, {
@@ -91,16 +115,39 @@ export function storeError(cause: unknown, where: string): unknown {
         hint: 'Restore it from a backup.',
       })
     case 'refused':
-      return new StoreError('STORE_REFUSED', `${where} refused a statement: ${what}.`, { cause })
+      return new StoreError('STORE_REFUSED', `${where} refused a statement: ${what}.`, {
+        cause,
+        ...(typeof code === 'string' &&
+          missing.has(code) && { hint: `The schema is missing or not up to date; ${migrateHint}` }),
+      })
     default:
       return trouble satisfies never
   }
 }
 
-// Query builders wrap what the driver throws, and we do.
+/** If several addresses were tried, the error itself has no message. */
+function messageOf(cause: unknown): string {
+  const { message = String(cause) } = cause as { message?: string }
+  if (message !== '' || !(cause instanceof AggregateError)) return message
+  return cause.errors.map(messageOf).join('; ')
+}
+
+// `Key (email)=(ada@example.com) already exists.`, and the statement with its parameters.
+const withValues = ['detail', 'where', 'internalQuery', 'parameters']
+
+/** What has values of events in it stays with the error for a program that asks, and out of what a logger writes of an error. */
+function keepPrivate(error: unknown): void {
+  if (typeof error !== 'object' || error === null || Object.isFrozen(error)) return
+  for (const name of withValues) {
+    const known = Object.getOwnPropertyDescriptor(error, name)
+    if (known?.configurable) Object.defineProperty(error, name, { ...known, enumerable: false })
+  }
+}
+
+// Query builders wrap driver errors, and so do we.
 const deepestCause = 8
 
-/** The error of PostgreSQL itself in what was thrown. */
+/** The error of PostgreSQL inside a thrown value. */
 export function serverErrorOf(error: unknown): ServerError | undefined {
   let cause = error
   for (let depth = 0; depth < deepestCause && cause instanceof Error; depth++) {

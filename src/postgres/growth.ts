@@ -1,15 +1,15 @@
 import type { Statement } from './database.ts'
 
 /**
- * PostgreSQL keeps the plan of a prepared statement, and for a log of a page or two the best plan is to read all of it. Until
- * statistics are gathered, minutes later, it would go on doing so with a log of a million events. So a statement is prepared
- * anew, under another name, whenever the log has become four times as large. Below 256 events it doesn't matter.
+ * PostgreSQL keeps the plan of a prepared statement, and for a log of one or two pages the best plan is a full scan. It would
+ * keep that plan for a log of a million events until statistics are gathered minutes later. So a statement is prepared again,
+ * under another name, whenever the log has become four times as large. Below 256 events it doesn't matter.
  */
 export class Growth {
   #top = 0
   #step = 0
 
-  /** The log reaches at least this far. */
+  /** The log has at least this position. */
   reach(position: number): void {
     if (position <= this.#top) return
     this.#top = position

@@ -9,19 +9,19 @@ interface Submittable {
   handleError?: (error: unknown, ...rest: unknown[]) => unknown
 }
 
-/** The same connection, seen with all the forms of its method. */
+/** The same connection, with all overloads of its method. */
 interface RawClient {
   query(...args: readonly unknown[]): unknown
 }
 
 /**
- * The connection as the user's code gets it: everything that pg's client can, but the transaction on it stays ours. It can be given
- * to a query builder as its client, or as its pool, and then lends itself out.
+ * The connection that user code gets: everything that pg's client can do, but the transaction stays ours. It can be passed to a
+ * query builder as a client or as a pool.
  */
 export class Handle {
-  /** What the user's code gets. */
+  /** What user code gets. */
   readonly client: unknown
-  /** Whether the session may not be what it was before. */
+  /** Whether session settings may have changed. */
   isTouched = false
   readonly #target: RawClient
   readonly #pending = new Set<Promise<unknown>>()
@@ -33,19 +33,19 @@ export class Handle {
   constructor(target: PgClient) {
     this.#target = target
     const refuse = (what: string) => () => {
-      throw broken(`The connection of a transaction was ${what}.`, 'It is given back when the transaction ends.')
+      throw broken(`The connection of a transaction was ${what}.`, 'Holdfast releases it when the transaction ends.')
     }
     const common = { connect: async () => lent, end: refuse('closed') }
     const lent = this.#wrap({ ...common, release: () => undefined })
-    this.client = this.#wrap({ ...common, release: refuse('given back') })
+    this.client = this.#wrap({ ...common, release: refuse('released') })
   }
 
-  /** The first error since the last statement that worked: what the transaction failed of, if it did. */
+  /** The first error since the last successful statement: the reason if the transaction failed. */
   get failure(): unknown {
     return this.#failure
   }
 
-  /** The first error that was the store's doing, whatever the user's code made of it. */
+  /** The first error of the store, even if user code caught it. */
   get trouble(): unknown {
     return this.#trouble
   }
@@ -55,7 +55,7 @@ export class Handle {
     return typeof error === 'object' && error !== null && this.#errors.has(error)
   }
 
-  /** Waits for what was begun and not waited for: it would fail in the middle of something else. */
+  /** Waits for statements that were not awaited: they would fail in the middle of later work. */
   async settle(): Promise<void> {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending)
   }
@@ -65,7 +65,7 @@ export class Handle {
     this.#trouble = undefined
   }
 
-  /** From here on the connection is somebody else's. */
+  /** After this the connection belongs to another user. */
   close(): void {
     this.#isOver = true
   }
@@ -83,7 +83,7 @@ export class Handle {
     })
   }
 
-  /** In all the forms of pg: a text or an object, with values or without, with a callback or for a promise. */
+  /** All forms of pg: a text or an object, with or without values, with a callback or a promise. */
   #query(args: readonly unknown[]): unknown {
     const [query, ...rest] = args
     const isSubmittable = typeof (query as { submit?: unknown } | null | undefined)?.submit === 'function'
@@ -105,7 +105,7 @@ export class Handle {
     return undefined
   }
 
-  /** A query object tells its errors to itself alone. */
+  /** A query object reports its errors only to itself. */
   #overhear(query: Submittable): void {
     const own = query.handleError
     if (typeof own !== 'function') return
@@ -116,20 +116,21 @@ export class Handle {
   }
 
   #objection(text: string | undefined): HoldfastError | undefined {
-    if (this.#isOver) return broken('A statement came after its transaction was over.', 'Wait for every statement.')
-    if (text === undefined) return broken('A query without a text can not be checked.', 'Use the text form.')
+    if (this.#isOver) return broken('A statement was sent after its transaction ended.', 'Await every statement.')
+    if (text === undefined) return broken('A query without a text cannot be checked.', 'Use the text form.')
     if (leavesTraces(text)) this.isTouched = true
     if (!endsTransaction(text)) return undefined
     return broken(
       'A statement would have ended the transaction of its event.',
-      'Holdfast begins and commits it; use SAVEPOINT where you need a transaction within it.',
+      'Holdfast begins and commits it; use SAVEPOINT for a nested transaction.',
     )
   }
 
   #watch(result: Promise<unknown>): Promise<unknown> {
     const watched = this.#note(result)
     this.#pending.add(watched)
-    // Who doesn't wait for it hears of it all the same, when the event is done; it need not end the process.
+    // If user code does not await it, the error is reported when the event is done; an unhandled rejection must not end the
+    // process.
     watched.catch(() => undefined).finally(() => this.#pending.delete(watched))
     return watched
   }

@@ -3,22 +3,22 @@ import type { Database } from './database.ts'
 import type { Growth } from './growth.ts'
 import { appendLock, schemaNumber } from './locks.ts'
 
-/** A transaction that holds the append lock: its backend and its virtual number, `pid:a/b`, which no other transaction has. */
+/** A transaction that holds the append lock: its backend and its virtual transaction id, `pid:a/b`, which is unique. */
 export type Holder = string
 
-/** What was there, and after that who held the append lock. */
+/** What was visible, and then which transactions held the append lock. */
 export interface Look {
   readonly server: string
   readonly isReplica: boolean
   readonly top: number
-  /** Whether there is an event at the position that was asked about. */
+  /** Whether there is an event at the requested position. */
   readonly isFilled: boolean
   readonly holders: ReadonlySet<Holder>
 }
 
 const holder = `coalesce(l.pid, 0) || ':' || l.virtualtransaction`
 
-/** The holders as one text; null when there are none. */
+/** The holders as one text; null if there are none. */
 export function holdersSql(schema: string): string {
   return `SELECT string_agg(${holder}, ' ') FROM pg_locks AS l WHERE ${isAppendLock(schema)}`
 }
@@ -27,7 +27,7 @@ export function holdersOf(text: string | null): ReadonlySet<Holder> {
   return new Set(text ? text.split(' ') : [])
 }
 
-/** A transaction after PREPARE TRANSACTION has no backend any more, and after a restart another number as well. */
+/** After PREPARE TRANSACTION a transaction has no backend, and after a restart another number. */
 export function isPrepared(one: Holder): boolean {
   return one.startsWith('0:')
 }
@@ -36,7 +36,7 @@ export function pidOf(one: Holder): number {
   return Number.parseInt(one, 10)
 }
 
-/** One statement: its snapshot comes before its look at the locks. */
+/** One statement: its snapshot is taken before it reads the locks. */
 export async function lookAtHolders(db: Database, growth: Growth, position: number): Promise<Look> {
   const events = db.table('holdfast_events')
   const text = `SELECT pg_postmaster_start_time()::text AS server, pg_is_in_recovery() AS "isReplica",
@@ -47,7 +47,7 @@ export async function lookAtHolders(db: Database, growth: Growth, position: numb
   return { ...row, holders: holdersOf(row.holders) }
 }
 
-/** Those of them who still hold it, as a person would name them. */
+/** The remaining holders, for display. */
 export async function describeHolders(db: Database, holders: readonly Holder[]): Promise<GapHolder[]> {
   const text = `SELECT coalesce(l.pid, 0) AS pid, a.application_name AS application,
       round(extract(epoch FROM coalesce(a.xact_start, p.prepared)) * 1000) AS since,
@@ -68,7 +68,7 @@ export async function describeHolders(db: Database, holders: readonly Holder[]):
 }
 
 function isAppendLock(schema: string): string {
-  // pg_locks shows the numbers unsigned; 2 marks locks with two of them. An advisory lock belongs to one database.
+  // pg_locks shows the numbers unsigned; 2 marks locks with two numbers. An advisory lock belongs to one database.
   return `l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid = '${appendLock >>> 0}'
     AND l.objid = '${schemaNumber(schema) >>> 0}' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
 }

@@ -5,23 +5,23 @@ import type { Watch } from './watch.ts'
 
 /**
  * The safe horizon. Positions come from a sequence, but transactions don't commit in that order: a position may be missing now
- * and appear later, below others that were read already. `settled` is the position up to which that can't happen: everything at
- * or below it is visible, or will never be there.
+ * and appear later, below others that were already read. `settled` is the position up to which this can't happen: every event at
+ * or below it is visible, or will never exist.
  *
- * It is raised in two ways. Positions that follow each other without a gap on `settled` are settled, because all of them are
- * visible. Where one is missing, the holders of the append lock are asked for, after the read that saw a higher position p:
+ * It is raised in two ways. Positions that follow `settled` without a gap are settled, because all of them are visible. At a gap,
+ * the holders of the append lock are read, after the read that saw a higher position p:
  *
  *   1. The missing g < p was drawn before p, and p was visible in the snapshot; so g was drawn before the snapshot.
- *   2. Whoever drew g took the append lock before, and keeps it until the transaction ends.
- *   3. So when the locks are looked at, after the snapshot, the drawer of g holds the lock, or has ended.
- *   4. PostgreSQL lets go of a transaction's locks only after its commit is visible to new snapshots.
+ *   2. The transaction that drew g took the append lock before, and holds it until it ends.
+ *   3. So when the locks are read, after the snapshot, the transaction that drew g holds the lock, or has ended.
+ *   4. PostgreSQL releases a transaction's locks only after its commit is visible to new snapshots.
  *
- * Hence: when none of the holders that were seen is left, every g < p is visible to the next read, or dead. Who comes to hold the
- * lock later draws above p and doesn't matter. No clock decides, no writer ever waits for a reader, and transactions that don't
- * append don't hold anybody up.
+ * Hence: when none of these holders is left, every g < p is visible to the next read, or will never exist. Transactions that take
+ * the lock later draw above p and don't matter. No clock is used, writers never wait for readers, and transactions that don't
+ * append delay no reader.
  *
- * Only PREPARE TRANSACTION changes what a holder is called. So while a holder with a backend is waited for, whatever prepared
- * transaction appears may be that holder, and is waited for as well.
+ * Only PREPARE TRANSACTION changes the id of a holder. So while readers wait for a holder with a backend, they also wait for
+ * every prepared transaction that appears, because it may be that holder.
  */
 export class Horizon {
   readonly #begin: () => Promise<Beginning>
@@ -30,25 +30,25 @@ export class Horizon {
   #era: Era | undefined
   #beginning: Promise<Era> | undefined
 
-  /** `begin` asks what is settled for certain; `wake` is called when readers may go on. */
+  /** `begin` reads what is certainly settled; `wake` is called when readers can continue. */
   constructor(begin: () => Promise<Beginning>, watch: Watch, wake: () => void) {
     this.#begin = begin
     this.#watch = watch
     this.#wake = wake
   }
 
-  /** What a look should be taken at: the first position that readers wait for. */
+  /** The position to look at: the first one that readers wait for. */
   get next(): number {
     return (this.#era?.settled ?? 0) + 1
   }
 
-  /** What is known now. What a read tells that began with it is told with it. */
+  /** The current knowledge. Results of a read are passed back with the era with which the read began. */
   async now(): Promise<Era> {
     if (this.#era) return this.#era
     const beginning = (this.#beginning ??= this.#first())
     try {
       const era = await beginning
-      // Unless everything was forgotten meanwhile; then the read that begins now finds out.
+      // Unless everything was cleared in the meantime; then the next read finds out.
       if (this.#beginning === beginning) this.#era = era
       return era
     } finally {
@@ -56,14 +56,14 @@ export class Horizon {
     }
   }
 
-  /** False when the read was of another server than the era is about, or of the same after a restart: read again. */
+  /** False if the read was from another server than the era, or from the same after a restart: read again. */
   isOf(era: Era, server: string): boolean {
     if (era === this.#era && era.server === server) return true
     if (era === this.#era) this.forget()
     return false
   }
 
-  /** Takes in what a live read saw that began on the era's `settled`. False when it has to ask for the holders after all. */
+  /** Adds the result of a live read that began at the era's `settled`. False if the holders must be read. */
   learn(era: Era, { solid, top, holders }: Sight): boolean {
     era.settled = Math.max(era.settled, solid)
     if (top <= era.settled) return true
@@ -72,18 +72,18 @@ export class Horizon {
     return holders !== undefined || era.waits.length > 0
   }
 
-  /** Whether readers wait for holders, so that there are looks at them anyway. */
+  /** Whether readers wait for holders, so that they are polled anyway. */
   isWaiting(era: Era): boolean {
     return era.waits.length > 0
   }
 
-  /** The server may have lost its last commits and give their positions again: what was known is worth nothing. */
+  /** The server may have lost its last commits and assign their positions again: all knowledge is discarded. */
   forget(): void {
     this.#era = undefined
     this.#beginning = undefined
   }
 
-  /** Each wait has a watcher of its own, so that none is told of a look that was taken before it began. */
+  /** Each wait has its own watcher, so that it never uses a look that was taken before it began. */
   #wait(era: Era, upTo: number, holders: ReadonlySet<Holder>): void {
     if (holders.size === 0) era.settled = Math.max(era.settled, upTo)
     if (upTo <= Math.max(era.settled, era.waits.at(-1)?.upTo ?? 0)) return
@@ -98,7 +98,7 @@ export class Horizon {
     const hasEnded = wait.holders.size === 0
     if (hasEnded && !isLost) era.settled = Math.max(era.settled, wait.upTo)
     era.waits = isLost ? [] : era.waits.filter(({ upTo }) => upTo > era.settled)
-    // Readers have seen more than what is waited for. If they had to wait for the end of this, they would be late by a wait.
+    // Readers have seen higher positions than this wait covers; starting the next wait now avoids a delay.
     if (era.isBehind && !isLost) this.#wait(era, look.top, look.holders)
     era.isBehind = false
     if (hasEnded || isLost || look.isFilled) this.#wake()
@@ -110,12 +110,12 @@ export class Horizon {
   }
 }
 
-/** What is settled on a server for certain, before anything was read. */
+/** What is certainly settled on a server, before anything was read. */
 export type Beginning = Pick<Era, 'server' | 'settled'>
 
 /**
- * A checkpoint above its start, at an event of this log, was reached by a reader of this log and so was settled when it was
- * written; one without such an event may be of another source.
+ * A checkpoint above its start, at an event of this log, was reached by a reader of this log, so it was settled when it was
+ * written. A checkpoint without such an event may be from another source.
  */
 export async function readBeginning(db: Database): Promise<Beginning> {
   const [row] = (await db.query<Beginning>(`
@@ -126,23 +126,23 @@ export async function readBeginning(db: Database): Promise<Beginning> {
   return row
 }
 
-/** What is known of one server, from its start to its end. */
+/** The knowledge about one server, from its start to its end. */
 export interface Era {
   readonly server: string
   settled: number
-  /** The older first: its holders are among those of the newer ones, so it ends no later than they do. */
+  /** Oldest first: its holders are a subset of those of newer waits, so it ends no later. */
   waits: readonly Wait[]
-  /** Whether a reader has seen more than what is waited for. */
+  /** Whether a reader has seen higher positions than the waits cover. */
   isBehind: boolean
 }
 
 interface Wait {
   readonly upTo: number
-  /** Those that are left. */
+  /** The remaining holders. */
   holders: ReadonlySet<Holder>
 }
 
-// While a transaction stays open every read adds one. Those beyond a few would all end together with the last.
+// While a transaction stays open every read adds a wait. Further ones would end together with the last.
 const mostWaits = 16
 
 function remaining(seen: ReadonlySet<Holder>, now: ReadonlySet<Holder>): ReadonlySet<Holder> {

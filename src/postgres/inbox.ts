@@ -26,7 +26,7 @@ function statements(db: Database) {
     find: fresh(`
       SELECT key, result, until FROM ${inbox}
       WHERE subscription = $1 AND key = ANY ($2::text[]) AND (until IS NULL OR until > $3::bigint)`),
-    // Those that another process is just sweeping or marking again are left to it.
+    // Rows that another process is sweeping or marking are skipped.
     sweep: fresh(`
       WITH over AS MATERIALIZED (
         SELECT subscription, key FROM ${inbox} WHERE until <= $1::bigint ORDER BY until LIMIT $2 FOR UPDATE SKIP LOCKED

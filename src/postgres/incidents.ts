@@ -7,27 +7,27 @@ import { isStorable } from './rows.ts'
 import { fresh, type Query } from './statement.ts'
 
 interface FoundRow extends IncidentRow {
-  /** The newest of them, in JSON, and the attempts at the first of those. */
+  /** The newest of them as JSON, and the attempts of the first. */
   readonly newest: string | null
   readonly attempts: string | null
 }
 
 export function incidentsReader(db: Database, query: Query): LetterStore['incidents'] {
   const sql = incidentsStatement(db)
-  return async ({ subscription, fingerprint, limit }) => {
+  return async ({ subscription, fingerprint, open = false, limit }) => {
     if (fingerprint !== undefined && !isStorable(fingerprint)) return []
-    const rows = await query<FoundRow>(sql, [subscription, fingerprint, limit])
+    const rows = await query<FoundRow>(sql, [subscription, fingerprint, limit, open])
     return rows.map((row) => incidentOf(subscription, row))
   }
 }
 
 /**
- * What is there, and what was purged; in one statement, so in one moment. Before a program of today tried it, a letter has no
- * `failed_at`.
+ * Existing and purged letters, in one statement and so at one moment. Letters from before `failed_at` existed have none until
+ * they are tried again.
  */
 function incidentsStatement(db: Database): Statement {
   const letters = db.table('holdfast_letters')
-  // One that only queued before it failed leaves its lane to the log.
+  // For a letter that was only queued before it failed, the lane is in the log.
   const laneOf = `coalesce(l.lane, (SELECT e.key FROM ${db.table('holdfast_events')} AS e WHERE e.position = l.position))`
   return fresh(`
     SELECT i.*, n.newest, n.attempts FROM (
@@ -45,7 +45,8 @@ function incidentsStatement(db: Database): Statement {
         SELECT p.fingerprint, p.letters, 0, 0, p.first_seen, p.last_seen, p.last_ended, NULL
         FROM ${db.table('holdfast_incidents')} AS p WHERE p.subscription = $1 AND ($2::text IS NULL OR p.fingerprint = $2)
       ) AS parts
-      GROUP BY fingerprint ORDER BY "lastSeen" DESC, fingerprint COLLATE "C" LIMIT $3
+      GROUP BY fingerprint HAVING sum(held) > 0 OR NOT $4::boolean
+      ORDER BY "lastSeen" DESC, fingerprint COLLATE "C" LIMIT $3
     ) AS i CROSS JOIN LATERAL (
       SELECT json_agg(json_build_object('position', l.position, 'class', l.class) ORDER BY l.number) AS newest,
         max(l.attempts) FILTER (WHERE l.number = 1) AS attempts

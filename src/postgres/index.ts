@@ -12,7 +12,8 @@ import { postgresLetters } from './letters.ts'
 import { Growth } from './growth.ts'
 import { createListener } from './listener.ts'
 import { postgresLog } from './log.ts'
-import { isCurrent, migrate } from './migrate.ts'
+import { migrateHint } from './errors.ts'
+import { isCurrent, isMade, migrate } from './migrate.ts'
 import { migrations } from './migrations/index.ts'
 import { postgresPurge } from './purge.ts'
 import { postgresRebuilds } from './rebuild.ts'
@@ -26,21 +27,26 @@ import type { Query } from './statement.ts'
 import { postgresSubscriptions } from './subscriptions.ts'
 
 export type { PgClient, PgConfig } from './driver.ts'
+export { defineSqlProjection, type PgRows, type PgStatements, type PgTransaction } from './projection.ts'
 export { type RoleNames, rolesSql } from './roles.ts'
 
 export interface PostgresStoreOptions {
-  /** `postgres://user:password@host:port/database`, or a configuration as `pg` takes it. */
+  /** `postgres://user:password@host:port/database`, or a configuration object of `pg`. */
   readonly connection: string | PgConfig
-  /** Where Holdfast keeps its tables and those of the projections. 'holdfast' unless you say otherwise. */
+  /** The schema for the tables of Holdfast and of projections. Default: 'holdfast'. */
   readonly schema?: string
-  /** How many connections this process may open, apart from the one it listens on. 10 unless you say otherwise. */
+  /** The maximum number of connections of this process, without the one for LISTEN. Default: 10. */
   readonly connections?: number
-  /** Whether to bring the schema up to date, which needs the right to. True unless you say otherwise. */
+  /** Whether to migrate the schema, which needs the permission. Default: true. */
   readonly migrate?: boolean
 }
 
-/** Opens a store in a PostgreSQL database, and brings its schema up to date. */
-export async function createPostgresStore(options: PostgresStoreOptions): Promise<Store> {
+export interface PostgresStore extends Store {
+  readonly dialect: 'postgres'
+}
+
+/** Opens a store in a PostgreSQL database, and migrates its schema. */
+export async function createPostgresStore(options: PostgresStoreOptions): Promise<PostgresStore> {
   checkOptions(options, 'createPostgresStore', ['connection', 'schema', 'connections', 'migrate'])
   const { connection, schema = 'holdfast', connections = 10, migrate: mayMigrate = true } = options
   if (typeof mayMigrate !== 'boolean') {
@@ -62,6 +68,7 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
       await db.close()
     })())
   return {
+    dialect: 'postgres',
     log: postgresLog(db, listener, growth),
     subscriptions: postgresSubscriptions(db, listener),
     letters: { ...postgresLetters(db, query), ...postgresRevisions(db, query), ...postgresPurge(db, query) },
@@ -78,6 +85,14 @@ export async function createPostgresStore(options: PostgresStoreOptions): Promis
   }
 }
 
+async function notCurrent(db: Database): Promise<HoldfastError> {
+  const hint = `As a role that owns the schema, ${migrateHint} (or open the store once with migrate: true).`
+  const where = `the schema ${db.schema} of ${db.name}`
+  return (await isMade(db))
+    ? new HoldfastError('SCHEMA_OLDER', `The tables of Holdfast in ${where} are not up to date.`, { hint })
+    : new HoldfastError('SCHEMA_MISSING', `There are no tables of Holdfast in ${where}.`, { hint })
+}
+
 const warned = new Set<string>()
 
 async function open(options: DatabaseOptions, mayMigrate: boolean): Promise<Database> {
@@ -90,18 +105,14 @@ async function open(options: DatabaseOptions, mayMigrate: boolean): Promise<Data
       warned.add(warning)
     }
     if (facts.synchronousCommit === 'off') {
-      // What was reported as committed must be. The other settings wait for the disk at least.
+      // A reported commit must be durable. The other settings wait at least for the disk.
       await db.close()
       const { connection } = options
       const own = typeof connection['options'] === 'string' ? connection['options'] : ''
       db = new Database({ ...options, connection: { ...connection, options: `${own} -c synchronous_commit=on` } })
     }
     if (mayMigrate) await migrate(db, migrations)
-    else if (!(await isCurrent(db, migrations))) {
-      throw new HoldfastError('SCHEMA_OLDER', `The schema ${db.schema} of ${db.name} is not up to date.`, {
-        hint: 'Open the store once with migrate: true, as a role that owns the schema; after that, this one can use it.',
-      })
-    }
+    else if (!(await isCurrent(db, migrations))) throw await notCurrent(db)
     await checkSequence(db)
     return db
   } catch (error) {

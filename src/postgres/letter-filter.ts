@@ -4,22 +4,22 @@ import type { Database } from './database.ts'
 import { isStorable } from './rows.ts'
 
 export interface Conditions {
-  /** Each behind an AND, about the letter `l`. */
+  /** Each condition starts with AND and is about the letter `l`. */
   readonly sql: string
-  /** Of the parameters from the first one on. */
+  /** The parameters, starting with the first. */
   readonly values: unknown[]
 }
 
 /**
- * The conditions of a filter for `holdfast_letters AS l`; the first parameter is `$first`. What a letter leaves to the log is looked up
- * there one by one, so that the planner has no other way.
+ * The conditions of a filter for `holdfast_letters AS l`; the first parameter is `$first`. Fields that a letter leaves to the log
+ * are looked up one by one, which forces the plan.
  */
 export function conditionsOf(db: Database, filter: LetterFilter, first: number): Conditions {
   const sql: string[] = []
   const values: unknown[] = []
   const bind = (value: unknown, type: string) => `$${first + values.push(value) - 1}::${type}`
   const texts = [filter.lane, filter.type, filter.fingerprint, filter.text].filter((text) => text !== undefined)
-  // Such a text can't be in the database, and asking for it would be an error.
+  // Such a text can't be stored, and searching for it would be an error.
   if (!texts.every(isStorable)) return { sql: 'AND false', values }
 
   const add = (column: string, is: string, value: unknown, type: string) => {
@@ -42,9 +42,7 @@ export function conditionsOf(db: Database, filter: LetterFilter, first: number):
   return { sql: sql.join(' '), values }
 }
 
-/**
- * Of the letter `l`, see `searchedTexts`. `escaped` is the text as JSON has it: failures that don't have it anywhere are not taken apart.
- */
+/** For the letter `l`, see `searchedTexts`. `escaped` is the text in JSON form: failures that don't contain it are not parsed. */
 function hasTextSql(db: Database, text: string, escaped: string): string {
   const isIn = (value: string, part = text) => `strpos(lower(${value} COLLATE "C"), lower(${part} COLLATE "C")) > 0`
   const values = (of: string, fields: readonly string[]) => fields.map((field) => `(${of} ->> '${field}')`).join(', ')
@@ -63,8 +61,8 @@ function hasTextSql(db: Database, text: string, escaped: string): string {
 }
 
 /**
- * Older letters may have a zero in the code of an error, for which PostgreSQL has no text: it is taken for what is written in its place now.
- * A backslash that is followed by u0000 is none: those come in pairs.
+ * Older letters may have U+0000 in the code of an error, which PostgreSQL can't represent: it is replaced as it would be now. An
+ * escaped backslash followed by u0000 is not U+0000: such backslashes come in pairs.
  */
 function storableJson(json: string): string {
   const zeros = String.raw`regexp_replace(${json}, '(?<!\\)((?:\\\\)*)\\u0000', '\1\\ufffd', 'g')`

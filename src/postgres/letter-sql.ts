@@ -7,22 +7,13 @@ export const laneColumns =
   'lane, status, since, done, head, head_position AS "headPosition", due_at AS "dueAt", tries, breaker, redrive'
 
 /**
- * First the letters that are meant, by the one index that leads to them in order, then everything about each of them. Written so that
- * the planner has no other way, because it would take one in a young database, where it doesn't know yet how much there is.
+ * First the selected letters, by the index that has them in order, then everything about each. Written so that the planner has no
+ * other plan: in a young database, without statistics, it would choose a bad one.
  */
 export function letterStatements(db: Database) {
   const lanes = db.table('holdfast_lanes')
   const letters = db.table('holdfast_letters')
-  const events = db.table('holdfast_events')
   const deadLetters = db.table('holdfast_dead_letters')
-  // The letters of a lane, on the two ways to find them; the schema says when it is which.
-  const foreign = (lane: string) => `
-    FROM ${letters} AS l WHERE l.subscription = $1 AND l.lane = ${lane} AND NOT l.logged AND l.ended_at IS NULL`
-  const logged = (lane: string, head: string) => `
-    FROM ${events} AS e CROSS JOIN LATERAL (
-      SELECT l.partition, l.position, l.ended_at FROM ${letters} AS l
-      WHERE l.subscription = $1 AND l.position = e.position AND l.logged AND l.ended_at IS NULL LIMIT 1
-    ) AS l WHERE e.key = ${lane} AND e.version >= coalesce(${head}, 0)`
   const whole = (found: string) => `
     SELECT v.* FROM (${found}) AS f CROSS JOIN LATERAL (
       SELECT * FROM ${deadLetters} AS v
@@ -30,7 +21,7 @@ export function letterStatements(db: Database) {
     ) AS v`
   const summaryOf = (condition: string, rest: string) => `
     SELECT ${laneColumns},
-      (SELECT count(*) ${foreign('h.lane')}) + (SELECT count(*) ${logged('h.lane', loggedHead(db))}) AS letters
+      (SELECT count(*) FROM (${heldInLane(db)}) AS w) AS letters
     FROM ${lanes} AS h WHERE subscription = $1 AND status IS NOT NULL ${condition} ${rest}`
   const summary = `
     (SELECT coalesce(sum(held), 0)::bigint FROM ${db.table('holdfast_partitions')} WHERE subscription = $1) AS held,
@@ -62,7 +53,7 @@ export function letterStatements(db: Database) {
       ${whole(`SELECT l.partition, l.position FROM ${letters} AS l
         WHERE l.subscription = $1 AND l.partition = $2 AND l.position > $3 ORDER BY l.position LIMIT $4`)}
       ORDER BY v.position`),
-    // In one statement, so in one moment, or the parts might not add up. Costs as much as there are held lanes.
+    // In one statement and so at one moment; otherwise the parts might not add up. The cost depends on the number of held lanes.
     summary: fresh(`
       SELECT ${summary}, (SELECT json_agg(o) FROM (${summaryOf('', 'ORDER BY since, lane LIMIT $2')}) AS o) AS oldest`),
     lane: fresh(summaryOf('AND lane = $2', '')),
@@ -82,7 +73,17 @@ export function letterStatements(db: Database) {
   }
 }
 
-/** What the view `holdfast_dead_letters` gives of a letter `l` and its event `e`. */
+/** The positions of the letters of a lane `h`, for the two ways of storing letters; the schema defines which applies. */
+export const heldInLane = (db: Database) => `
+  SELECT l.position FROM ${db.table('holdfast_letters')} AS l
+  WHERE l.subscription = $1 AND l.lane = h.lane AND NOT l.logged AND l.ended_at IS NULL
+  UNION ALL
+  SELECT l.position FROM ${db.table('holdfast_events')} AS e CROSS JOIN LATERAL (
+    SELECT l.position FROM ${db.table('holdfast_letters')} AS l
+    WHERE l.subscription = $1 AND l.position = e.position AND l.logged AND l.ended_at IS NULL LIMIT 1
+  ) AS l WHERE e.key = h.lane AND e.version >= coalesce(${loggedHead(db)}, 0)`
+
+/** The columns of the view `holdfast_dead_letters` for a letter `l` and its event `e`. */
 const wholeColumns = (db: Database) => `
   l.subscription, l.partition, l.position, l.status, coalesce(l.lane, e.key) AS lane, coalesce(l.sequence, e.version) AS sequence,
   coalesce(l.event_id, e.id) AS event_id, coalesce(l.type, e.type) AS type, coalesce(l.key, e.key) AS key,
@@ -98,20 +99,19 @@ const wholeColumns = (db: Database) => `
   ) AS revision`
 
 /**
- * For a lane `h`: the version of its head, where that is in the log. What the key had before it is not looked at; other sequences are no
- * versions.
+ * For a lane `h`: the version of its head, if it is in the log. Earlier events of the key are not read; sequences of other
+ * sources are not versions.
  */
 const loggedHead = (db: Database) => `(
   SELECT h.head FROM ${db.table('holdfast_letters')} AS l
   WHERE l.subscription = $1 AND l.position = h.head_position AND l.partition = h.partition AND l.logged LIMIT 1)`
 
 /**
- * The letters of the lanes $3, for each in order and at most $4 of it, one lane after the other until there are $5; of those, what fits
- * into $6 bytes and one more, so that a long queue of large ones stays where it is. The loops are nested in the order in which
- * they are written, because each needs what the one around it gives; so the limit ends them, and no lane behind it is looked at.
- * Whatever a lane has is found once: not by the view, which would look for the event again. A lane may have letters that are in the log and
- * letters that are not, see `mergeLetters`: to take of both the one with the lower position is to sort by the highest that each kind has
- * come to.
+ * The letters of the lanes $3, in order, at most $4 for each, lane by lane until there are $5; of those, as many as fit into $6
+ * bytes plus one, so that a long queue of large letters is not read. The loops are nested in the order in which they are written,
+ * because each needs the result of the outer one; so the limit ends them, and no further lane is read. Everything is looked up
+ * once, and not through the view, which would look for the event again. A lane may have letters in the log and letters that are
+ * not, see `mergeLetters`: merging both by position is the same as sorting by the highest position that each kind has reached.
  */
 function queuesStatement(db: Database): Statement {
   const letters = db.table('holdfast_letters')

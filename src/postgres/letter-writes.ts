@@ -3,22 +3,22 @@ import type { Ending, LetterStatus, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
 import type { LetterChange } from '../subscription/subscription-store.ts'
 
-/** What the changes of one letter come to. */
+/** The combined changes of one letter. */
 interface Change {
   status?: LetterStatus
   failure?: Failure
-  /** In JSON. */
+  /** JSON. */
   readonly attempts: string[]
   ending?: Partial<Ending>
 }
 
-/** Who resolved a letter need not give a reason. */
+/** A resolved letter needs no reason. */
 type End = Partial<Ending> & { readonly at: number }
 
 export interface LetterInsert {
   readonly letter: NewLetter
   readonly status: LetterStatus
-  /** Only queues, or did: the log has everything else. */
+  /** It is or was only queued: the log has everything else. */
   readonly isBare: boolean
   readonly failure: Failure | undefined
   readonly attempts: string | null
@@ -31,9 +31,9 @@ export interface LetterUpdate {
   readonly position: number
   readonly status: LetterStatus | null
   readonly failure: Failure | undefined
-  /** To be added to those there are: objects in JSON, with commas between them. */
+  /** To append to the stored ones: JSON objects separated by commas. */
   readonly attempts: string | null
-  /** How many these are. */
+  /** The number of these attempts. */
   readonly tried: number
   readonly end: End | undefined
 }
@@ -46,8 +46,8 @@ export interface LetterWrites {
 }
 
 /**
- * The letters of a commit, so that each is written once. The parts of one statement don't see what the others write: a letter
- * that is held and changed in the same commit, or changed twice, would keep only one of the two.
+ * Combines the letters of a commit, so that each is written once. The parts of one statement don't see each other's writes: a
+ * letter that is held and changed in the same commit, or changed twice, would keep only one change.
  */
 export function letterWrites(held: readonly NewLetter[], letters: readonly LetterChange[], at: number): LetterWrites {
   const changes = foldChanges(letters, at)
@@ -94,10 +94,10 @@ function foldChanges(letters: readonly LetterChange[], at: number): Map<number, 
 }
 
 function toInsert(letter: NewLetter, isBare: boolean, change: Change | undefined, at: number): LetterInsert {
-  // What only queues has not been tried.
+  // A queued letter has not been tried.
   const own = letter.failure && !isBare ? [JSON.stringify({ at, failure: letter.failure })] : []
   const attempts = [...own, ...(change?.attempts ?? [])]
-  // What was ended from the start has an end, whoever it was.
+  // A letter that was created as ended has an end, too.
   const ending = change?.ending ?? endingOf(letter)
   return {
     letter,

@@ -26,25 +26,25 @@ type LaneSummaryRow = LaneRow & { readonly letters: number }
 
 interface HeadsRow {
   readonly held: number
-  /** How many lanes by the status of their heads, in JSON. */
+  /** The number of lanes by the status of their heads, as JSON. */
   readonly heads: string | null
 }
 
 interface SummaryRow extends HeadsRow {
-  /** In JSON. */
+  /** JSON. */
   readonly oldest: string | null
 }
 
 interface StatsRow extends HeadsRow {
-  /** How many letters by their status, and how many heads by the class of their failure; both in JSON. */
+  /** The number of letters by status, and the number of heads by the class of their failure; both as JSON. */
   readonly ended: string | null
   readonly classes: string | null
   readonly since: number | null
 }
 
-type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'purge'
+type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'listPurgeable' | 'purge'
 
-/** For the store, and for a moment of it: what `LetterStore` only reads, and what `StoreMoment` asks for. */
+/** For the store and for a snapshot of it: the read methods of `LetterStore` and `StoreMoment`. */
 export function postgresLetters(db: Database, query: Query) {
   const sql = letterStatements(db)
   return {
@@ -57,7 +57,7 @@ export function postgresLetters(db: Database, query: Query) {
     queues: async (subscription, partition, lanes, limits) => {
       const { events, bytes, perLane } = limits
       if (events <= 0 || bytes <= 0) return []
-      // One more than asked for of each lane, to know who is next.
+      // One more than requested of each lane, to know which is next.
       const most = events + lanes.length
       const values = [subscription, partition, lanes, Math.min(perLane, events) + 1, most, bytes]
       return toQueues(await query<QueuedRow>(sql.queues, values), lanes, limits, most)
@@ -92,12 +92,12 @@ export function postgresLetters(db: Database, query: Query) {
 }
 
 interface QueuedRow extends LetterRow {
-  /** Which of the lanes that were asked for: 1, 2, 3, … */
+  /** The index of the requested lane: 1, 2, 3, … */
   readonly lane_number: number
   readonly bytes_before: number
 }
 
-/** A lane is cut where the limits are reached, and with it the list of lanes. Where all rows came, lanes without any are empty. */
+/** A lane, and the list of lanes, is cut where the limits are reached. If all rows came, lanes without rows are empty. */
 function toQueues(
   rows: readonly QueuedRow[],
   lanes: readonly string[],
@@ -110,7 +110,7 @@ function toQueues(
   const queues: LetterQueue[] = []
   let { events, bytes } = limits
   for (const [i, lane] of lanes.entries()) {
-    // What there was no room for is nobody's queue yet.
+    // Events that did not fit are not part of a queue yet.
     if (events <= 0 || bytes <= 0 || (isCut && i + 1 > last.lane_number)) break
     const letters: DeadLetter[] = []
     let next: LetterQueue['next']

@@ -4,7 +4,7 @@ import { quote } from './identifier.ts'
 
 const operators = { eq: '=', gt: '>', gte: '>=', lt: '<', lte: '<=' } as const
 
-/** A list of rows by a column and then by the key. NULL comes before everything else, which PostgreSQL has to be told. */
+/** A list of rows ordered by a column and then by key. NULL sorts first, which must be explicit in PostgreSQL. */
 export function listSql(
   from: string,
   table: TableSpec,
@@ -19,7 +19,7 @@ export function listSql(
   const conditions = where.map((condition) => conditionSql(condition, bind))
   if (after) conditions.push(afterSql(orderBy, after, bind))
   const columns = table.columns.map(({ name }, i) => `, ${quote(name)} AS column_${i}`).join('')
-  // The key is never NULL, and its index is in the plain order.
+  // The key is never NULL, and its index has the default order.
   const nulls = orderBy.column === 'key' ? '' : orderBy.direction === 'asc' ? 'NULLS FIRST' : 'NULLS LAST'
   values.push(limit)
   const text = `
@@ -65,7 +65,7 @@ function typeOf(table: TableSpec, column: string): ColumnType {
 
 const valueTypes = { text: 'string', integer: 'number', real: 'number', boolean: 'boolean' } as const
 
-/** PostgreSQL would refuse to read a fraction as a whole number, though it can very well compare the two. */
+/** PostgreSQL would refuse to read a fraction as an integer, although it can compare the two. */
 export function castOf(type: ColumnType, column: string, value: ColumnValue): string {
   if (typeof value !== valueTypes[type] || (typeof value === 'string' && /\0|\p{Cs}/u.test(value))) {
     throw new HoldfastError('OPTION_INVALID', `${JSON.stringify(value)} can't be compared with ${column}.`, {

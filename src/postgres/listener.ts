@@ -9,25 +9,28 @@ import { createNotifier } from './notifier.ts'
 export type Kind = 'append' | 'release'
 
 /**
- * A process's ear: a session of its own that hears what other processes tell, and that holds the process's presence lock. The
- * server lets go of that lock when the process dies, however it dies, so the others know at once. Close it before the database.
+ * A session of the process that receives notifications of other processes and holds the presence lock of this process. The server
+ * releases the lock when the process dies, so other processes notice at once. Close it before the database.
  */
 export interface Listener {
   /** The second number of the presence lock; undefined while the session is down. */
   readonly presence: number | undefined
-  /** Aborted when it is closed. */
+  /** Aborted on close. */
   readonly signal: AbortSignal
-  /** Resolves when the session is up, or the listener closed. */
+  /** Resolves when the session is up, or the listener is closed. */
   ready(): Promise<void>
   onAppend(wake: () => void): () => void
   onRelease(wake: () => void): () => void
-  /** Calls back when the session was lost, and with it perhaps the last that the server knew. */
+  /** Calls back when the session was lost, and possibly the server's last commits with it. */
   onLost(react: () => void): () => void
-  /** Wakes those who listen in this process. */
+  /** Wakes the listeners of this process. */
   wake(kind: Kind): void
-  /** Wakes those who listen, in this process and in the others. */
+  /** Wakes the listeners of all processes. */
   notify(kind: Kind): void
-  /** What a transaction has to send on the channel to wake the others when it commits; undefined when it should leave that to us. */
+  /**
+   * The payload that a transaction must send on the channel to wake other processes when it commits; undefined if it should leave
+   * this to us.
+   */
   claim(kind: Kind): string | undefined
   readonly channel: string
   close(): Promise<void>
@@ -35,13 +38,13 @@ export interface Listener {
 
 const firstWaitMs = 50
 const mostWaitMs = 5_000
-/** A connection can die without a word, and on this one nothing else is sent that would find out. */
+/** A connection can die silently, and nothing else is sent on this one that would detect it. */
 const heartbeatMs = 5_000
 const farewellMs = 500
 
 export function createListener(db: Database): Listener {
   const channel = `holdfast_${db.schema}`
-  // What we tell comes back to us too, and was heard already.
+  // Our own notifications come back to us and are ignored.
   const self = randomBytes(6).toString('hex')
   const wakers: Readonly<Record<Kind, Set<() => void>>> = { append: new Set(), release: new Set() }
   const mourners = new Set<() => void>()
@@ -95,11 +98,11 @@ export function createListener(db: Database): Listener {
   }
 
   function wake(kind: Kind): void {
-    // On their own, so that one who throws can't spoil the work of whoever wakes them.
+    // In their own microtask, so that an error of a listener does not affect the caller.
     for (const callback of wakers[kind]) queueMicrotask(callback)
   }
 
-  /** One session after the other, until it is closed. Never rejects. */
+  /** Opens one session after another until it is closed. Never rejects. */
   async function live(): Promise<void> {
     let waitMs = firstWaitMs
     while (!signal.aborted) {
@@ -110,7 +113,7 @@ export function createListener(db: Database): Listener {
     }
   }
 
-  /** A session from its beginning to its end; whether it was ever up. */
+  /** A session from start to end; returns whether it was ever up. */
   async function attend(): Promise<boolean> {
     const over = new AbortController()
     const end = () => over.abort()
@@ -124,7 +127,7 @@ export function createListener(db: Database): Listener {
       await Promise.race([open(session, over.signal), ended])
       await Promise.race([beat(session, over.signal), ended])
     } catch {
-      // It could not be opened, or it broke: another one.
+      // It could not be opened, or it broke: open another one.
     }
     end()
     signal.removeEventListener('abort', end)
@@ -137,12 +140,12 @@ export function createListener(db: Database): Listener {
   async function open(session: PgSession, over: AbortSignal): Promise<void> {
     await session.connect()
     await session.query({ text: `LISTEN ${quote(channel)}` })
-    // After a lost connection the server may still take our old session for alive; then it must be another number.
+    // After a lost connection the server may still consider the old session alive; then another number is needed.
     while (!(await take(session, number))) number = randomInt(1, 2 ** 31)
     if (over.aborted) return
     presence = number
     up.resolve()
-    // Something may have been told while nobody heard it.
+    // Notifications may have been missed.
     wake('append')
     wake('release')
   }
@@ -164,7 +167,7 @@ async function take(session: PgSession, number: number): Promise<boolean> {
   return rowsOf<{ taken: boolean }>(await session.query(query))[0]?.taken === true
 }
 
-/** Ends when the server doesn't answer any more. */
+/** Ends when the server does not answer any more. */
 async function beat(session: PgSession, over: AbortSignal): Promise<void> {
   for (;;) {
     await nap(heartbeatMs, over)
@@ -174,7 +177,7 @@ async function beat(session: PgSession, over: AbortSignal): Promise<void> {
   }
 }
 
-/** Says goodbye, and leaves if nobody answers. */
+/** Closes the session, or disconnects if the server does not answer. */
 async function bury(session: PgSession): Promise<void> {
   const goodbye = session.end().catch(() => undefined)
   await within(farewellMs, goodbye)

@@ -1,15 +1,15 @@
-// Advisory locks are numbers in one space for the whole database; these classes keep ours apart from each other and, as far as
-// numbers can, from everybody else's. The second number says which schema they are about, except for the last.
+// Advisory locks are numbers in one namespace for the whole database; these classes separate ours from each other and, as far as
+// possible, from other applications. The second number is the schema, except for the last class.
 
 /** Shared by every transaction that appends, from before it draws its positions until it ends. */
 export const appendLock = 0x484f4c41
-/** Held by whoever brings the schema up to date. */
+/** Held by the process that migrates the schema. */
 export const migrationLock = 0x484f4c4d
-/** Held from the last entry of the audit to the next one, which follows on it. Taken last, so nobody waits for anything while holding it. */
+/** Held from reading the last audit entry until the next one is committed. Taken last, so a holder never waits for anything. */
 export const auditLock = 0x484f4c44
-/** Held by whoever freezes lanes for a redrive, or revises a letter that must not be in one. */
+/** Held by a transaction that freezes lanes for a redrive, or revises a letter that must not be in one. */
 export const redriveLock = 0x484f4c52
-/** Held by a process as long as it lives; the second number is the process's own. */
+/** Held by a process as long as it lives; the second number identifies the process. */
 export const presenceLock = 0x484f4c50
 
 /** The number of a schema in the locks above. */

@@ -12,14 +12,15 @@ import { type Era, Horizon, readBeginning } from './horizon.ts'
 import type { Listener } from './listener.ts'
 import { nap } from './nap.ts'
 import { createPages, scanOf, throughOf } from './page.ts'
+import { isStorable } from './rows.ts'
 import { Tail } from './tail.ts'
 import { createWatch } from './watch.ts'
 
-/** A lag up to this many positions is counted; a larger one is estimated. */
+/** A lag of up to this many positions is counted; a larger one is estimated. */
 const mostCounted = 100_000
-/** How long what is kept may be given out before the server is asked again: a few round trips. */
+/** How long cached events may be used before the server is asked again: a few round trips. */
 const freshMs = 20
-/** How many positions a look takes in at first, and at most where there are ever more. */
+/** The number of positions of the first look, and the maximum for later ones. */
 const firstWindow = 1_000
 const mostWindow = 64_000
 const tailLimits: PageLimits = { events: 1_000, bytes: 1_048_576 }
@@ -58,9 +59,9 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
         ) AS since
       FROM top`,
   }
-  // How many events fit into a page by their bytes, roughly. To measure many more than those is what makes large events slow.
+  // The approximate number of events that fit into a page by bytes. Measuring many more is slow for large events.
   let fitting = Number.POSITIVE_INFINITY
-  // A server that crashed may have lost its last commits and give their positions again. All connections go with it.
+  // A server that crashed may have lost its last commits and assign their positions again. All its connections are lost, too.
   listener.onLost(() => horizon.forget())
   db.onLost(() => horizon.forget())
 
@@ -73,6 +74,8 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
     appendFirst: byHand.first,
     readAll,
     readKey: (key, afterVersion, limits): Promise<readonly RecordedEvent[]> => pages.key(key, afterVersion, limits),
+    // A text that PostgreSQL can't hold is the id of no event.
+    find: async (id) => (isStorable(id) ? pages.find(id) : undefined),
     head: async () => (await look()).settled,
     end: async () => (await pages.bounds(0)).top,
     lag: async (after, { partition, of } = whole): Promise<Lag> => {
@@ -97,7 +100,7 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
       const era = await horizon.now()
       const scan = scanOf({ ...limits, events: Math.min(limits.events, fitting) }, share)
       const isAtEnd = from >= era.settled
-      // Near the end, the server is asked whether it is still the same one, and what is new, unless it just was.
+      // Near the end, the server is asked for new events, and whether it is still the same server, unless it was just asked.
       const mayLook = isAtEnd || (era.settled - from <= scan && performance.now() - lookedAt > freshMs)
       if (mayLook && !hasLooked) {
         await look()
@@ -106,14 +109,14 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
       }
       if (isAtEnd) return { events: [], through: from, isEnd: true }
       const kept = tailOf(era).read(from, limits, share)
-      // Only a look that began after the call was made has seen all that was announced before.
+      // Only a look that began after the call has seen everything that was announced before.
       if (kept) return { ...kept, isEnd: hasLooked && kept.through >= era.settled }
       const upTo = Math.min(from + scan, era.settled)
       const { events, isCut, sight } = await pages.range(from, upTo, limits, share)
       if (!horizon.isOf(era, sight.server)) continue
       fitting = isCut && events.length < limits.events ? Math.max(16, 4 * events.length) : fitting * 2
       if (events.length > 0) return { events, through: throughOf(events, isCut, upTo) }
-      // A hole, or nothing of this share. An empty page must not look like the end of the log.
+      // A gap, or nothing of this share. An empty page must not look like the end of the log.
       const { first = era.settled + 1 } = upTo < era.settled ? await pages.bounds(upTo) : {}
       from = Math.max(upTo, Math.min(first - 1, era.settled))
       if (share.of > 1) return { events, through: from }
@@ -121,8 +124,8 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
   }
 
   /**
-   * Takes in what is new at the end of the log. Whoever asks in the same moment shares the answer, but never one that was under
-   * way already: what it was asked for may have been committed since.
+   * Reads new events at the end of the log. Concurrent callers share the answer, but never one that was already running: events
+   * may have been committed since.
    */
   function look(): Promise<Era> {
     nextLook ??= beginLook()
@@ -130,10 +133,10 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
   }
 
   async function beginLook(): Promise<Era> {
-    // There must be a connection that would be lost.
+    // A connection is needed to detect its loss.
     void listener.ready()
     await lookUnderWay?.catch(() => undefined)
-    // All that wake together have asked when the promises at hand are settled.
+    // All callers that wake together have asked when the current promises are settled.
     await new Promise<void>((resolve) => process.nextTick(resolve))
     nextLook = undefined
     lookUnderWay = lookNow()
@@ -144,7 +147,7 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
     for (let window = firstWindow; ; ) {
       const era = await horizon.now()
       const before = era.settled
-      // What a wait has settled since the last look is not kept yet.
+      // Events that a wait has settled since the last look are not cached yet.
       const after = tailOf(era).through
       const { events, isCut, sight } = await pages.live(after, before, !horizon.isWaiting(era), tailLimits, window)
       if (!horizon.isOf(era, sight.server)) continue
@@ -152,11 +155,11 @@ export function postgresLog(db: Database, listener: Listener, growth = new Growt
       tailOf(era).add(after, events, through)
       lookedAt = performance.now()
       const hasLearnt = horizon.learn(era, sight)
-      // Solid as far as it was looked for. Who comes to a long log must not take that for its end.
+      // The whole window has no gap. In a long log this is not the end.
       const isLong = sight.solid - before === window && era.settled < sight.top
       if (isLong) window = Math.min(window * 8, mostWindow)
       if (isLong || !hasLearnt) continue
-      // What was missing turned out to be settled: whatever filled it belongs here too.
+      // The gap turned out to be settled: the events that filled it are added.
       if (!isCut && era.settled > through) await keep(era, through)
       return era
     }

@@ -10,7 +10,7 @@ import { toTrials, trialsSql } from './trials.ts'
 interface ViewRow {
   readonly name: string
   readonly version: number
-  /** Both are lists in JSON, or null where there is none. */
+  /** Both are JSON lists, or null. */
   readonly members: string | null
   readonly partitions: string | null
 }
@@ -28,17 +28,17 @@ interface PartitionViewRow extends TriedPartitionRow {
   readonly is_redriven: boolean
 }
 
-/** Stands for a process that has no presence now: its `until` alone says whether it lives. */
+/** For a process without a presence lock: only its `until` shows whether it is alive. */
 const noPresence = 0
 
-/** Who is there, and who has what. */
+/** The members and the owners of partitions. */
 export function postgresMembers(
   db: Database,
   listener: Presence,
   isPresent: () => Promise<void>,
 ): Pick<SubscriptionStore, 'attend' | 'leave'> {
   const sql = statements(db)
-  // A connection that was made anew has another number; what was written under the old one is still ours.
+  // A new connection has another number; rows with the old number are still ours.
   const ours = new Set<number | null>([null, noPresence])
 
   return {
@@ -88,14 +88,14 @@ export function postgresMembers(
   }
 }
 
-/** The name is enough, unless another process has it too. */
+/** The name is enough, unless another process has the same name. */
 function owns(member: MemberRow, row: Owned, others: readonly MemberRow[]): boolean {
   if (row.owner !== member.owner) return false
   const hasNamesake = others.some((other) => other !== member && other.owner === member.owner)
   return !hasNamesake || row.presence === null || row.presence === member.presence
 }
 
-/** The same in every process, whatever its language. */
+/** The same in every process, regardless of its locale. */
 function byOwner(a: MemberRow, b: MemberRow): number {
   if (a.owner !== b.owner) return a.owner < b.owner ? -1 : 1
   return a.presence - b.presence
@@ -107,9 +107,8 @@ function statements(db: Database) {
   const isSelf = 'm.owner = $2 AND m.presence = $3'
   const isDead = `(m.until <= clock_timestamp() OR ${isGone('m.presence')} OR (m.owner = $2 AND m.presence = ${noPresence}))`
   return {
-    // Writes only where less than two thirds of the time is left; whoever writes also sweeps. Those that another process
-    // is just sweeping or renewing are left to it, or the two might wait for each other. A lane that is tried again at a time
-    // is not waited for: it may be days.
+    // Writes only if less than two thirds of the time is left; the writer also deletes expired rows. Rows that another process is
+    // deleting or renewing are skipped, to prevent deadlocks. A lane with a due time does not count: it may be days away.
     attend: fresh(`
       WITH present AS MATERIALIZED (${presentSql}),
       stale AS (

@@ -69,7 +69,7 @@ describeServers('migrations', (server) => {
     const spec = { name: 't', table: undefined, start: 0, partitions: undefined }
     expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1, version: 1 })
     await expect(store.subscriptions.register({ ...spec, kind: 'handler' })).rejects.toThrow(
-      'The subscription t was SQL of its own and is a handler now.',
+      'The subscription t was a SQL projection and is a handler now.',
     )
     await schemas.user.query(`DROP OWNED BY ${schema}_reader; DROP ROLE ${schema}_reader`)
   })

@@ -8,15 +8,15 @@ import { migrationLock, schemaNumber } from './locks.ts'
 import type { Migration } from './migrations/index.ts'
 
 /**
- * Brings the schema up to date, in one transaction: an interruption at any point leaves the schema as it was. Processes that
- * start together wait for each other at the lock, and the second finds nothing to do.
+ * Migrates the schema in one transaction: an interruption leaves the schema unchanged. Processes that start together wait for
+ * each other at the lock, and the second has nothing to do.
  */
 export async function migrate(db: Database, migrations: readonly Migration[]): Promise<void> {
   if (await isCurrent(db, migrations)) return
   const schema = quote(db.schema)
   await db.transaction(async (client) => {
     await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [migrationLock, schemaNumber(db.schema)]))
-    // Asked for only where it is missing: who may use a schema may not always make one.
+    // Only if it is missing: a role that can use a schema can't always create one.
     if (!(await hasSchema(client, db.schema))) await client.query({ text: `CREATE SCHEMA ${schema}` })
     await client.query({
       text: `CREATE TABLE IF NOT EXISTS ${schema}.holdfast_migrations (
@@ -38,7 +38,15 @@ export async function migrate(db: Database, migrations: readonly Migration[]): P
   })
 }
 
-/** Without a lock, and without the right to change anything. */
+/** Whether a migration was ever applied. */
+export async function isMade(db: Database): Promise<boolean> {
+  const [row] = await db.query<{ found: boolean }>('SELECT to_regclass($1) IS NOT NULL AS found', [
+    db.table('holdfast_migrations'),
+  ])
+  return row?.found === true
+}
+
+/** Without a lock, and without the permission to change anything. */
 export async function isCurrent(db: Database, migrations: readonly Migration[]): Promise<boolean> {
   return db.transaction(async (client) => {
     const found = await client.query(
@@ -53,7 +61,7 @@ async function hasSchema(client: PgClient, schema: string): Promise<boolean> {
   return rowsOf(await client.query(queryOf('SELECT 1 FROM pg_namespace WHERE nspname = $1', [schema]))).length > 0
 }
 
-/** How many are applied. Refuses a schema that this program can't know. */
+/** The number of applied migrations. Refuses an unknown schema. */
 async function check(client: PgClient, db: Database, migrations: readonly Migration[]): Promise<number> {
   const applied = rowsOf<{ number: number; name: string; checksum: string }>(
     await client.query(
@@ -63,20 +71,20 @@ async function check(client: PgClient, db: Database, migrations: readonly Migrat
   for (const { number, name, checksum: found } of applied) {
     const known = migrations[number - 1]
     if (!known) {
-      const message = `${db.name} has the schema of a newer Holdfast (migration ${number}, ${name}); this one knows ${migrations.length}.`
+      const message = `${db.name} has the schema of a newer Holdfast (migration ${number}, ${name}); this program knows ${migrations.length}.`
       throw new HoldfastError('SCHEMA_NEWER', message, { hint: 'Update this program; nothing was changed.' })
     }
     if (checksum(known.sql) !== found) {
-      const message = `Migration ${number} (${name}) of ${db.name} is not the one this program has.`
+      const message = `Migration ${number} (${name}) of ${db.name} differs from the one of this program.`
       throw new HoldfastError('MIGRATION_CHANGED', message, {
-        hint: 'Use the release of Holdfast that made this schema, or a newer one.',
+        hint: 'Use the release of Holdfast that created this schema, or a newer one.',
       })
     }
   }
   return applied.length
 }
 
-/** Of the text, whatever the schema is called. */
+/** Independent of the name of the schema. */
 function checksum(sql: Migration['sql']): string {
   return createHash('sha256').update(sql('"holdfast"')).digest('hex')
 }

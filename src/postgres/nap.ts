@@ -1,16 +1,16 @@
 import { setTimeout } from 'node:timers/promises'
 
-/** Waits, or stops waiting when the signal says so; never throws. With `ref` a process stays alive for it. */
+/** Waits until the time is over or the signal aborts; never throws. With `ref` it keeps the process alive. */
 export async function nap(ms: number, signal: AbortSignal, ref = false): Promise<void> {
   if (signal.aborted) return
   try {
     await setTimeout(ms, undefined, { signal, ref })
   } catch {
-    // Aborted: the caller looks at the signal.
+    // Aborted: the caller checks the signal.
   }
 }
 
-/** Between half of it and all of it, so that processes that lost the server together don't come back together. */
+/** Between half of it and all of it, so that processes that lost the server together don't reconnect together. */
 export function jittered(ms: number): number {
   return ms * (0.5 + Math.random() / 2)
 }

@@ -2,23 +2,22 @@ import { nap } from './nap.ts'
 
 export interface Notifier<Kind> {
   notify(kind: Kind): void
-  /** True when all was quiet: then whoever asks tells it himself, in what he is about to do, and spares a round trip. */
+  /** True after a quiet time: then the caller sends the notification itself in its next statement, which saves a round trip. */
   claim(kind: Kind): boolean
-  /** Sends what is still to be sent, if the server answers. */
+  /** Sends pending notifications, if the server answers. */
   close(): Promise<void>
 }
 
-/** Commits that notify wait for each other, all over the server; at most so often they cost nobody anything. */
+/** Commits that notify wait for each other on the whole server; at this rate the cost is negligible. */
 const apartMs = 5
-/** On a server that is busy it takes longer, and is worth less: so much of the time is left without. */
+/** On a busy server a notification takes longer; the pause after it grows with its duration. */
 const restFactor = 8
 const mostMs = 50
 const mostAfterFailureMs = 1_000
 
 /**
- * Tells other processes that something happened: at once when all was quiet, then at most every few milliseconds, and always
- * once more after the last that happened. `send` runs outside of the transactions it tells of, after them; only the first after a
- * quiet time may tell of itself.
+ * Notifies other processes: at once after a quiet time, then at most every few milliseconds, and always once after the last
+ * event. `send` runs after the transactions that it announces; only the first one after a quiet time may announce itself.
  */
 export function createNotifier<Kind>(send: (kind: Kind) => Promise<void>, signal: AbortSignal): Notifier<Kind> {
   const pending = new Set<Kind>()

@@ -8,9 +8,9 @@ import { checkFacts, type ServerFacts, warningsOf } from './server.ts'
 
 describe('the options of a PostgreSQL store', () => {
   it.each([
-    [{ connection: 'localhost' }, /no URL/],
-    [{ connection: 'mysql://me:secret@localhost/x' }, /begins with mysql:/],
-    [{ connection: 'postgres://me:se/cr#et@[x' }, /no URL/],
+    [{ connection: 'localhost' }, /not a URL/],
+    [{ connection: 'mysql://me:secret@localhost/x' }, /starts with mysql:/],
+    [{ connection: 'postgres://me:se/cr#et@[x' }, /not a URL/],
     [{ connection: 7 }, /of type number/],
     [{}, /of type undefined/],
     [{ connection: [] }, /of type object/],
@@ -59,7 +59,7 @@ describeServers('opening and closing a PostgreSQL store', (server) => {
   it('needs a schema that is up to date where it may not make one', async () => {
     await using database = await createDatabase(server)
     const open = (migrate: boolean) => createPostgresStore({ connection: database.url, migrate })
-    await expect(open(false)).rejects.toMatchObject({ code: 'SCHEMA_OLDER' })
+    await expect(open(false)).rejects.toMatchObject({ code: 'SCHEMA_MISSING' })
     await expect.poll(() => sessionsOf(database)).toBe(0)
     await (await open(true)).close()
     await using store = await open(false)
@@ -74,7 +74,7 @@ describeServers('opening and closing a PostgreSQL store', (server) => {
     const url = new URL(database.url)
     url.password = 'not-this-one'
     const refused = createPostgresStore({ connection: url.href })
-    await expect(refused).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(refused).rejects.toMatchObject({ code: 'STORE_MISCONFIGURED' })
     await expect(refused).rejects.not.toThrow(/not-this-one/)
     const nowhere = createPostgresStore({ connection: 'postgres://me:secret@127.0.0.1:1/x' })
     await expect(nowhere).rejects.toMatchObject({

@@ -5,8 +5,8 @@ import { type Database, queryOf, rowsOf } from './database.ts'
 import { isGoneSql } from './presence.ts'
 
 /**
- * Records the order of a handler, or refuses to change it. The partitions are locked meanwhile: a claim that waits for one of them finds
- * the new order in it.
+ * Records the order of a handler, or refuses to change it. The partitions are locked: a claim that waits for one of them finds
+ * the new order.
  */
 export async function settleOrder(db: Database, { name, order }: SubscriptionSpec): Promise<void> {
   if (order === undefined) return

@@ -6,48 +6,49 @@ import type { Database, Statement } from './database.ts'
 import { Growth } from './growth.ts'
 import { type Holder, holdersOf, holdersSql } from './holders.ts'
 
-/** What a statement saw of the log: everything in one snapshot, and after that who appends. */
+/** What a statement saw of the log, in one snapshot, and then which transactions append. */
 export interface Sight {
-  /** Another one is another server, or the same one after a restart. */
+  /** A different value means another server, or the same one after a restart. */
   readonly server: string
-  /** As far as positions follow each other without a gap on the one that was asked about. */
+  /** The last position that follows the requested one without a gap. */
   readonly solid: number
-  /** The highest position that is there. */
+  /** The highest visible position. */
   readonly top: number
-  /** Who held the append lock after the snapshot was taken; undefined when that was not asked, or all there is was solid. */
+  /** The holders of the append lock after the snapshot; undefined if they were not requested, or if there was no gap. */
   readonly holders: ReadonlySet<Holder> | undefined
 }
 
 export interface Rows {
   readonly events: readonly RecordedEvent[]
-  /** There may be more in the range that was asked for: the last event is how far this reaches. */
+  /** There may be more in the requested range: the page ends at its last event. */
   readonly isCut: boolean
   readonly sight: Sight
 }
 
-/** Where a statement runs: on any connection of the store, or on one with a snapshot of its own. */
+/** Where a statement runs: on any connection of the store, or on one with its own snapshot. */
 export type Query = <Row>(statement: Statement, values: readonly unknown[]) => Promise<Row[]>
 
 export interface Pages {
-  /** Events up to a position under which nothing can appear any more. Of the sight only the server is known. */
+  /** Events up to a settled position. Of the sight only the server is known. */
   range(after: number, upTo: number, limits: PageLimits, share: Share): Promise<Rows>
   /**
-   * Events after a position that is settled, as far as they follow each other on `settled`, and what there is beyond: the end of the log
-   * in one round trip. To ask for the holders costs more than all the rest.
+   * Events after a settled position, as far as they follow `settled` without a gap, and what is visible beyond: the end of the
+   * log in one round trip. Reading the holders costs more than everything else.
    */
   live(after: number, settled: number, asksHolders: boolean, limits: PageLimits, window: number): Promise<Rows>
   key(key: string, afterVersion: number, limits: PageLimits): Promise<readonly RecordedEvent[]>
-  /** The first position above one, and the highest. */
+  find(id: string): Promise<RecordedEvent | undefined>
+  /** The first position above a given one, and the highest. */
   bounds(after: number): Promise<{ readonly first: number | undefined; readonly top: number }>
 }
 
 type EventValues = [number, string, string, string, number, number, string, string, string | null]
-/** The first row tells of the page; it has the columns of an event because it comes in the same answer. */
+/** The first row describes the page; it has the columns of an event because it is part of the same result. */
 type FirstValues = [null, string, string | null, string, number, number, string, null, null]
 
 const mostScanned = 20_000
 const columns = 'position, id, type, key, version, schema_version, time, data, metadata'
-// The size of a body without reading it, where it lies as it is. A page must be bounded before it leaves the server.
+// The size of a body without reading it, if it is not compressed. A page must be limited before it leaves the server.
 const sizeOf = (column: string) =>
   `CASE WHEN pg_column_compression(${column}) IS NULL THEN pg_column_size(${column}) ELSE octet_length(${column}::text) END`
 const size = `${sizeOf('data')} + coalesce(${sizeOf('metadata')}, 0)`
@@ -56,7 +57,7 @@ const ofShare = ' AND slot % $5::integer = $6::integer'
 export function createPages(db: Database, query: Query, growth: Growth): Pages {
   const table = db.table('holdfast_events')
 
-  // Sizes are summed first: most pages fit, and then a plain scan sends them, which a running sum would slow by a third.
+  // Sizes are summed first: most pages fit, and a plain scan then sends them; a running sum would be a third slower.
   const range = bothWays('page', (share) => {
     const within = `position > $1 AND position <= $2${share}`
     return `WITH fit AS MATERIALIZED (${fit(within, '$3')})
@@ -66,7 +67,7 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
       (SELECT ${columns} FROM ${table} WHERE ${within} AND (SELECT bytes FROM fit) <= $4 ORDER BY position LIMIT $3)`
   })
 
-  // position - rank never falls, so it is equal to the base for the first rows only: those without a gap before them.
+  // position - rank never falls, so it equals the base only for the first rows without a gap.
   const live = {
     name: 'holdfast_live',
     text: `WITH above AS MATERIALIZED (
@@ -88,6 +89,7 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
 
   const cut = bothWays('cut', (share) => bounded('position', `position > $1 AND position <= $2${share}`))
   const key = { name: 'holdfast_key', text: bounded('version', 'key = $1 AND version > $2') }
+  const find = { name: 'holdfast_event', text: `SELECT ${columns} FROM ${table} WHERE id = $1` }
   const bounds = {
     name: 'holdfast_bounds',
     text: `SELECT (SELECT position FROM ${table} WHERE position > $1 ORDER BY position LIMIT 1),
@@ -106,6 +108,7 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
         whole,
       ),
     key: async (of, afterVersion, limits) => toRecords(await ask(key, [of, afterVersion, limits.events, limits.bytes])),
+    find: async (id) => toRecords(await ask(find, [id]))[0],
     bounds: async (after) => {
       const [[first, top] = [null, 0]] = (await ask(bounds, [after])) as [number | null, number][]
       return { first: first ?? undefined, top }
@@ -117,13 +120,13 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
     return query(inArrays, given)
   }
 
-  /** How large a page would be, of no more events than it may have. */
+  /** The size of a page with at most the allowed number of events. */
   function fit(where: string, limit: string): string {
     return `SELECT coalesce(sum(${size}), 0) AS bytes
       FROM (SELECT data, metadata FROM ${table} WHERE ${where} ORDER BY position LIMIT ${limit}) AS next`
   }
 
-  /** As many as fit, and the first however large it is. */
+  /** As many as fit, and at least one of any size. */
   function bounded(order: string, where: string): string {
     return `SELECT ${columns} FROM (
         SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS until
@@ -138,25 +141,23 @@ export function createPages(db: Database, query: Query, growth: Growth): Pages {
     limits: PageLimits,
     share: Share,
   ): Promise<Rows> {
-    const { bytes, sight } = takeFirst(rows)
+    const { bytes, sight } = takeFirst(rows, db.name)
     growth.reach(sight.top)
     if (bytes <= limits.bytes) return { events: toRecords(rows), isCut: rows.length === limits.events, sight }
     const fitting = await ask(cut(share), values(after, upTo ?? sight.solid, limits, share))
-    // There was something a moment ago, and what is in the log stays there: this is another server than before.
-    if (fitting.length === 0) throw new StoreError('STORE_BUSY', `${db.name} does not show what it showed before.`)
+    // There was an event a moment ago, and events are never deleted: this is another server.
+    if (fitting.length === 0)
+      throw new StoreError('STORE_BUSY', `${db.name} does not return events that it returned before.`)
     return { events: toRecords(fitting), isCut: true, sight }
   }
 }
 
-/** How many positions a read may pass: enough to fill the page from the share's keys, as far as that is bearable. */
+/** How many positions a read may pass: enough to fill the page from the share's keys, up to a limit. */
 export function scanOf(limits: PageLimits, { of }: Share): number {
   return Math.max(1, Math.min(limits.events * of, mostScanned))
 }
 
-/**
- * The next events that are there, whatever may still appear between them. Nothing else is above `through` when it is no higher
- * than `after`.
- */
+/** The next visible events, including those after a gap. If `through` is not higher than `after`, there is nothing more. */
 export async function readPage(
   db: Database,
   query: Query,
@@ -176,7 +177,7 @@ export function throughOf(events: readonly RecordedEvent[], isCut: boolean, upTo
   return isCut ? (events.at(-1)?.position ?? upTo) : upTo
 }
 
-/** For the whole log, and for a share of it. Their parameters differ in number; `next` is the first that is free. */
+/** For the whole log, and for a share of it. They have different numbers of parameters; `next` is the first free one. */
 function bothWays(name: string, text: (share: string) => string): (share: Share) => Statement {
   const all = { name: `holdfast_${name}`, text: text('') }
   const shared = { name: `holdfast_${name}_share`, text: text(ofShare) }
@@ -187,20 +188,20 @@ function values(after: number, upTo: number, { events, bytes }: PageLimits, { pa
   return of === 1 ? [after, upTo, events, bytes] : [after, upTo, events, bytes, of, partition]
 }
 
-/** Wherever it stands: UNION ALL promises no order. */
-function takeFirst(rows: unknown[]): { readonly bytes: number; readonly sight: Sight } {
+/** At any index: UNION ALL has no order. */
+function takeFirst(rows: unknown[], name: string): { readonly bytes: number; readonly sight: Sight } {
   const at = rows.findIndex((row) => (row as [unknown])[0] === null)
   const [[, server, holders, bytes, solid, isReplica, top]] = rows.splice(at, 1) as [FirstValues]
-  if (isReplica === 1) throw replicaError()
+  if (isReplica === 1) throw replicaError(name)
   return {
     bytes: Number(bytes),
     sight: { server, solid, top: Number(top), holders: holders === null ? undefined : holdersOf(holders) },
   }
 }
 
-/** A replica shows commits in another order than the primary, and knows nothing of the primary's locks. */
-export function replicaError(): StoreError {
-  return new StoreError('STORE_REPLICA', 'This server is a replica: what is committed may not be here yet.', {
+/** A replica shows commits in another order than the primary, and does not know the primary's locks. */
+export function replicaError(name: string): StoreError {
+  return new StoreError('STORE_REPLICA', `${name} is a replica: it may lack committed events.`, {
     hint: 'Connect to the primary.',
   })
 }

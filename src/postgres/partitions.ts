@@ -9,7 +9,7 @@ export interface PartitionRow extends CommonRow {
 }
 
 export interface TriedPartitionRow extends PartitionRow {
-  /** In JSON. */
+  /** JSON. */
   trials: string
 }
 
@@ -17,7 +17,7 @@ export const partitionColumns = `partition, epoch, owner, presence, paused_at, p
   event_id, event_type, event_time, committed_at, commits, applied, duplicate, filtered, held, discarded,
   marks, tried, lane_order`
 
-/** Partitions of a subscription in order of their numbers; all, or one. */
+/** Partitions of a subscription in order of number; all, or one. */
 export function partitionReader(db: Database) {
   const sql = prepared(`
     SELECT ${partitionColumns}, ${trialsSql(db, 'p.subscription', 'p.partition')} AS trials

@@ -8,7 +8,7 @@ import { describeServers } from '../../test/postgres/databases.ts'
 import { useSchemas } from '../../test/postgres/schemas.ts'
 import type { Store } from '../store.ts'
 import type { Commit, Lease, Transaction } from '../subscription/subscription-store.ts'
-import { at, begin, claimBy, commitOf } from '../testing/contracts/fixtures.ts'
+import { at, begin, claimBy, commitOf, deedOf } from '../testing/contracts/fixtures.ts'
 
 const broken = { code: 'TRANSACTION_BROKEN' }
 
@@ -270,7 +270,7 @@ describeServers('SQL of a user in our transaction', (server) => {
     await using bench = await prepare()
     let paused: Promise<void> | undefined
     const outcome = await bench.perform(async (tx) => {
-      paused = bench.store.subscriptions.pause('s', { reason: 'stop', at: 1 })
+      paused = bench.store.subscriptions.pause('s', { reason: 'stop', at: 1 }, deedOf('pause'))
       await tx.run(() => bench.add(tx, 1))
       await expect(Promise.race([paused, Promise.resolve('waiting')])).resolves.toBe('waiting')
     })
@@ -292,7 +292,7 @@ describeServers('SQL of a user in our transaction', (server) => {
   }
 
   async function prepare(options?: { connections: number }): Promise<Bench> {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const store = await schemas.open(schema, options)
     const lease = await begin(store.subscriptions)
     const notes = `${schema}.notes`

@@ -8,10 +8,10 @@ import { serverErrorOf, storeError, troubleOf } from './errors.ts'
 import { broken, Handle } from './handle.ts'
 import type { Query } from './statement.ts'
 
-/** `thrown` is the event's own; with the commit that failed of it, it may be an outcome still. */
+/** `thrown` is an error of the event; together with the failed commit it may still become an outcome. */
 type Result = { readonly outcome: CommitOutcome } | { readonly thrown: unknown; readonly commit?: Commit }
 
-/** Runs the user's SQL and commits its outcome, in one transaction. What is the store's doing is tried again, from the start. */
+/** Runs the user's SQL and commits its outcome, in one transaction. Errors of the store are retried from the start. */
 export async function performIn(
   db: Database,
   commits: Commits,
@@ -31,7 +31,7 @@ export async function performIn(
   throw result.thrown
 }
 
-/** Runs the user's SQL, tells what it changed, and takes it back. */
+/** Runs the user's SQL, returns its changes, and rolls back. */
 export async function rehearseIn(
   db: Database,
   work: (tx: Transaction) => Promise<void>,
@@ -62,7 +62,7 @@ class Performing implements Transaction {
     this.#client = client
     this.#handle = new Handle(client)
     const { promise, reject } = Promise.withResolvers<never>()
-    // Nobody may be waiting when it happens.
+    // It may reject while nothing awaits it.
     promise.catch(() => undefined)
     this.#ended = promise
     this.#stopListening = db.onEnd(client, reject)
@@ -81,18 +81,18 @@ class Performing implements Transaction {
     return 'thrown' in done ? done : this.#finish(commits, done.result)
   }
 
-  /** `thrown` is the user's own. */
+  /** `thrown` is an error of user code. */
   async rehearse(
     work: (tx: Transaction) => Promise<void>,
   ): Promise<{ readonly changes: readonly RowChange[] } | { readonly thrown: unknown }> {
     await this.#begin()
     const done = await this.#work(async (tx) => {
       await work(tx)
-      // What would only be looked at when it commits, which it never does.
+      // Deferred constraints are checked at COMMIT, which never happens here.
       await this.#asked(() => this.#query('SET CONSTRAINTS ALL IMMEDIATE'))
     })
     if ('thrown' in done) return done
-    // To look through large tables may take longer than a transaction of a user's may idle.
+    // Reading large tables may take longer than the idle timeout of a transaction.
     await this.#query('SET LOCAL idle_in_transaction_session_timeout = 0')
     return { changes: await rowChanges(this.#db, this.#query, done.number) }
   }
@@ -102,7 +102,7 @@ class Performing implements Transaction {
     await this.#query('BEGIN')
   }
 
-  /** The user's code, in the transaction `number`, which is as it was afterwards. */
+  /** Runs user code in the transaction `number`, and checks that it is still the same afterwards. */
   async #work<T>(
     work: (tx: Transaction) => Promise<T>,
   ): Promise<{ readonly result: T; readonly number: string } | { readonly thrown: unknown }> {
@@ -114,7 +114,7 @@ class Performing implements Transaction {
       if ((await this.#asked(() => this.#number())) !== number) throw this.#broken()
       return { result, number }
     } catch (error) {
-      // Where there is a cause that can be tried again at once, it is.
+      // A cause that can be retried is thrown instead.
       if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
       return { thrown: error }
     }
@@ -123,7 +123,7 @@ class Performing implements Transaction {
   async run(work: () => unknown): Promise<void> {
     this.#handle.forget()
     try {
-      // The server ends a connection on which nothing happens for too long; what the code waits for may never come.
+      // The server ends a connection that is idle for too long; what the code awaits may never come.
       await Promise.race([work(), this.#ended])
     } catch (error) {
       await this.#handle.settle()
@@ -143,7 +143,7 @@ class Performing implements Transaction {
     }
   }
 
-  /** Gives the connection back, or throws it away if it may not be what it was. */
+  /** Returns the connection, or closes it if it may have changed. */
   async end(): Promise<void> {
     this.#handle.close()
     let isReusable = !this.#handle.isTouched
@@ -168,23 +168,23 @@ class Performing implements Transaction {
     try {
       const { command } = await this.#client.query({ text: 'COMMIT' })
       this.#isOpen = false
-      // A COMMIT after a statement that failed does not fail: it rolls back, and says so here only.
+      // A COMMIT after a failed statement does not fail: it rolls back, and only the command tag shows it.
       if (command !== 'COMMIT') throw new StoreError('STORE_BUSY', `${this.#db.name} rolled a transaction back.`)
       return { outcome }
     } catch (error) {
-      // A rule of the user's that is only looked at now.
+      // A deferred constraint of the user.
       if (troubleOf(error) === 'refused') return { thrown: error }
       throw error
     }
   }
 
-  /** The number of the transaction, which savepoints don't change. */
+  /** The transaction id, which savepoints don't change. */
   async #number(): Promise<string> {
     const [row] = await this.#query<{ number: string }>('SELECT pg_current_xact_id()::text AS number')
     return row?.number ?? ''
   }
 
-  /** What is only looked at when a transaction ends is looked at now, while it is known whose it is, and again then. */
+  /** Deferred constraints are checked now, while the event is known, and again at COMMIT. */
   async #look(): Promise<void> {
     await this.#asked(() =>
       this.#query(`SAVEPOINT holdfast_look; SET CONSTRAINTS ALL IMMEDIATE;
@@ -192,7 +192,7 @@ class Performing implements Transaction {
     )
   }
 
-  /** A statement of ours fails of what the user's code has left behind, or of what is the store's doing. */
+  /** Our own statement can fail because of user code, or because of the store. */
   async #asked<T>(ask: () => Promise<T>): Promise<T> {
     try {
       return await ask()
@@ -201,7 +201,7 @@ class Performing implements Transaction {
     }
   }
 
-  /** A statement of ours about savepoints can only fail with the connection or with the transaction. */
+  /** A savepoint statement can only fail with the connection or with the transaction. */
   async #own(text: string, cause?: unknown): Promise<void> {
     try {
       await this.#query(text)
@@ -211,13 +211,13 @@ class Performing implements Transaction {
     }
   }
 
-  /** Whether the transaction is there and well. What the user's code swallowed is brought up again. */
+  /** Whether the transaction is open and not failed. Rethrows errors that user code swallowed. */
   async #check(): Promise<void> {
     await this.#handle.settle()
     const { failure } = this.#handle
     if (failure !== undefined) {
       try {
-        // pg tells an error before it knows in what state that has left the transaction.
+        // pg reports an error before it knows the resulting state of the transaction.
         await this.#query('SELECT 1')
       } catch {
         throw this.#faultOf(failure)
@@ -227,7 +227,7 @@ class Performing implements Transaction {
     if (hasEnded) throw this.#faultOf(failure ?? new Error('the transaction is over'))
   }
 
-  /** What is the store's doing, as a `StoreError`; everything else as it was thrown. */
+  /** An error of the store as a `StoreError`; everything else unchanged. */
   #faultOf(thrown: unknown): unknown {
     if (thrown instanceof HoldfastError) return thrown
     const end = this.#db.endOf(this.#client)
@@ -236,14 +236,14 @@ class Performing implements Transaction {
     const { failure, trouble } = this.#handle
     if (trouble !== undefined) return storeError(trouble, this.#db.name)
     if (this.#client.getTransactionStatus?.() === 'I') return this.#broken(thrown)
-    // "Current transaction is aborted" says nothing; what came before it does.
+    // "Current transaction is aborted" is not useful; the earlier error is.
     return own?.code === '25P02' ? (failure ?? thrown) : thrown
   }
 
   #broken(cause?: unknown): HoldfastError {
     return broken(
-      'The transaction of an event was ended by a statement of its own.',
-      'Holdfast begins and commits it; use SAVEPOINT where you need a transaction within it.',
+      'The transaction of an event was ended by one of its own statements.',
+      'Holdfast begins and commits it; use SAVEPOINT for a nested transaction.',
       cause,
     )
   }

@@ -15,7 +15,7 @@ describeServers('what a redrive does a thousand times', (server) => {
   const schemas = useSchemas(server)
 
   it('costs as much as is asked for, and not as there is', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using store = await schemas.open(schema)
     const lease = await begin(store.subscriptions)
     await fill(schema, 20_000)

@@ -1,15 +1,17 @@
-import type { LetterStore } from '../dead-letter/letter-store.ts'
+import type { LetterPlace, LetterStore } from '../dead-letter/letter-store.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import { fresh, type Query } from './statement.ts'
 
-export function postgresPurge(db: Database, query: Query): Pick<LetterStore, 'purgeable' | 'purge'> {
+export function postgresPurge(db: Database, query: Query): Pick<LetterStore, 'purgeable' | 'listPurgeable' | 'purge'> {
   const sql = statements(db)
   return {
     purgeable: async (subscription, endedBefore) => {
       const [row] = await query<{ letters: number }>(sql.count, [subscription, endedBefore])
       return row?.letters ?? 0
     },
+    listPurgeable: (subscription, endedBefore, after = { position: 0, partition: 0 }, limit) =>
+      query<LetterPlace>(sql.list, [subscription, endedBefore, after.position, after.partition, limit]),
     purge: (subscription, endedBefore, most, deed) =>
       db.transaction(async (client) => {
         const found = await client.query(queryOf(sql.purge, [subscription, endedBefore, most]))
@@ -23,14 +25,17 @@ export function postgresPurge(db: Database, query: Query): Pick<LetterStore, 'pu
 function statements(db: Database) {
   const letters = db.table('holdfast_letters')
   const incidents = db.table('holdfast_incidents')
-  // What the engine itself resolved, as it came. Of what a person ended or changed, `verify` needs the letter.
+  // Letters that the engine resolved without an edit. `verify` needs the letters that an operator ended or changed.
   const purgeable = `
     l.subscription = $1 AND l.status = 'resolved' AND l.ended_at < $2::bigint AND l.ended_reason IS NULL AND NOT EXISTS (
       SELECT FROM ${db.table('holdfast_revisions')} AS r
       WHERE r.subscription = l.subscription AND r.position = l.position AND r.partition = l.partition)`
   return {
     count: fresh(`SELECT count(*) AS letters FROM ${letters} AS l WHERE ${purgeable}`),
-    // Those that another process is just purging are left to it.
+    list: fresh(`
+      SELECT l.partition, l.position FROM ${letters} AS l
+      WHERE ${purgeable} AND (l.position, l.partition) > ($3::bigint, $4::int) ORDER BY l.position, l.partition LIMIT $5`),
+    // Rows that another process is purging are skipped.
     purge: fresh(`
       WITH over AS MATERIALIZED (
         SELECT l.position, l.partition FROM ${letters} AS l WHERE ${purgeable}

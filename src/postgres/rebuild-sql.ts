@@ -1,17 +1,24 @@
+import { keptAttempts } from '../dead-letter/attempts.ts'
 import type { Database } from './database.ts'
 import { kindSql } from './registration.ts'
 import { fresh } from './statement.ts'
 
-// A person left it out, or it was seen to elsewhere; or that is still to be done here, because it was said of the version before.
+// An operator discarded or resolved it; or this is still to be done here, because the decision was made in the previous version.
 const leftOut =
   "(l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR (l.ended_at IS NULL AND l.ended_by IS NOT NULL))"
 
-/** The newest revision of a letter that was not taken back. */
+/** The latest revision of a letter that was not undone. */
 function revisionOf(db: Database, letter: string, what: string): string {
   return `(
     SELECT ${what} FROM ${db.table('holdfast_revisions')} AS r
     WHERE r.subscription = ${letter}.subscription AND r.position = ${letter}.position AND r.partition = ${letter}.partition
       AND NOT r.taken_back ORDER BY r.number DESC LIMIT 1)`
+}
+
+/** The attempts of a letter one by one, without the text with which each of them begins. */
+function attemptsOf(letter: string): string {
+  const text = `${letter}.attempts`
+  return `coalesce(string_to_array(substr(${text}, 8, length(${text}) - 8), ',{"at":'), '{}')`
 }
 
 export function rebuildStatements(db: Database) {
@@ -22,8 +29,8 @@ export function rebuildStatements(db: Database) {
   const generation = `
     SELECT name, ${kindSql}, table_name, columns, partitions, version, generation_of, epochs, retired_at FROM ${subscriptions}`
   const body = (letter: string) => revisionOf(db, letter, 'r.body')
-  // What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
-  // with a revision that was taken back later.
+  // An event that the generation holds can still be decided; one that it has passed without a letter, or with other data, can't.
+  // This includes events that it passed with a revision that was undone later.
   const strays = `
     FROM ${letters} AS l JOIN ${partitions} AS p ON p.subscription = $2 AND p.partition = l.partition
     LEFT JOIN ${letters} AS g ON g.subscription = $2 AND g.position = l.position AND g.partition = l.partition
@@ -71,7 +78,7 @@ export function rebuildStatements(db: Database) {
       UPDATE ${partitions} SET epoch = $3, owner = NULL, presence = NULL, lease_until = '-infinity', tried = NULL,
         position = greatest(position, $4::bigint)
       WHERE subscription = $1 AND partition = $2`),
-    // For what it holds, the newest word counts: all that was said about it in the live one, instead of what the rebuild had seen of that.
+    // For held events, the latest decision in the live version replaces what the rebuild had seen.
     unrevise: fresh(`
       DELETE FROM ${revisions} AS r USING ${letters} AS g, ${letters} AS l
       WHERE r.subscription = $2 AND g.subscription = $2 AND g.position = r.position AND g.partition = r.partition AND g.ended_at IS NULL
@@ -83,7 +90,8 @@ export function rebuildStatements(db: Database) {
         ON g.subscription = $2 AND g.position = r.position AND g.partition = r.partition AND g.ended_at IS NULL
       WHERE r.subscription = $1 AND NOT EXISTS (
         SELECT FROM ${revisions} AS o WHERE o.subscription = $2 AND o.position = r.position AND o.partition = r.partition)`),
-    // What they left out is left out there too. That is the owner's to do, in the order of the lane; here it is only written down.
+    // Events that were discarded in the live version are discarded here too. The owner does this in the order of the lane; here
+    // it is only recorded.
     leaveOut: fresh(`
       UPDATE ${letters} AS g SET ended_by = coalesce(l.ended_by, ''), ended_reason = l.ended_reason FROM ${letters} AS l
       WHERE g.subscription = $2 AND g.ended_at IS NULL AND l.subscription = $1 AND l.position = g.position AND l.partition = g.partition
@@ -94,6 +102,27 @@ export function rebuildStatements(db: Database) {
         AND g.partition = h.partition AND g.ended_at IS NULL AND g.ended_by IS NOT NULL`),
     dueHeads: fresh(`
       UPDATE ${letters} SET status = 'retrying' WHERE subscription = $1 AND status = 'parked' AND ended_by IS NOT NULL`),
+    // What both of them hold was held since the first of them did, and all attempts at it are told: those that only the live one knows come
+    // first. attempts is JSON that we wrote ourselves, see the commit.
+    history: fresh(`
+      UPDATE ${letters} AS g SET held_at = least(g.held_at, l.held_at),
+        attempts_total = g.attempts_total + l.attempts_total
+          - (SELECT count(*) FROM unnest(${attemptsOf('l')}) AS item WHERE item = ANY (${attemptsOf('g')})),
+        attempts = CASE WHEN l.attempts IS NULL THEN g.attempts ELSE (
+          SELECT '[{"at":' || string_agg(o.item, ',{"at":' ORDER BY o.n)
+            FILTER (WHERE o.n <= ${keptAttempts.first} OR o.n > o.total - ${keptAttempts.last}) || ']'
+          FROM (
+            SELECT item, row_number() OVER (ORDER BY own, i) AS n, count(*) OVER () AS total FROM (
+              SELECT 0 AS own, i, item FROM unnest(${attemptsOf('l')}) WITH ORDINALITY AS a (item, i)
+              WHERE item <> ALL (${attemptsOf('g')})
+              UNION ALL SELECT 1, i, item FROM unnest(${attemptsOf('g')}) WITH ORDINALITY AS b (item, i)) AS u) AS o) END
+      FROM ${letters} AS l
+      WHERE g.subscription = $2 AND g.ended_at IS NULL AND l.subscription = $1 AND l.position = g.position AND l.partition = g.partition
+        AND l.ended_at IS NULL`),
+    since: fresh(`
+      UPDATE ${db.table('holdfast_lanes')} AS h SET since = least(h.since, o.since) FROM ${db.table('holdfast_lanes')} AS o
+      WHERE h.subscription = $2 AND o.subscription = $1 AND o.partition = h.partition AND o.lane = h.lane
+        AND o.head_position = h.head_position`),
     retire: fresh(`
       INSERT INTO ${subscriptions} (name, kind, table_name, columns, partitions, version, generation_of, retired_at)
       VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`),

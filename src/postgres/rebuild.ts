@@ -36,7 +36,7 @@ import { renameTables } from './rename.ts'
 import { fresh, type Query } from './statement.ts'
 
 interface GenerationRow extends CommonRow {
-  /** How many. */
+  /** The number of partitions. */
   readonly partitions: number
 }
 
@@ -61,12 +61,15 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
       owning(`drop a version of ${subscription}`, (run, client) => drop(run, client, subscription, version, deed)),
   }
 
-  /** Tables are made, renamed and dropped here, which takes their owner; one after the other, also with those that make subscriptions. */
+  /**
+   * Tables are created, renamed and dropped here, which requires their owner; one operation at a time, also with the creation of
+   * subscriptions.
+   */
   async function owning<T>(what: string, work: (run: Query, client: PgClient) => Promise<T>): Promise<T> {
     try {
       const result = await db.transaction(async (client) => {
         const run: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
-        // To move many letters takes as long as it takes.
+        // Moving many letters may take long.
         await run('SET LOCAL statement_timeout = 0')
         await run('SELECT pg_advisory_xact_lock($1, $2)', [migrationLock, schemaNumber(db.schema)])
         return work(run, client)
@@ -75,9 +78,9 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
       return result
     } catch (error) {
       if (sqlStateOf(error) !== '42501') throw error
-      throw new StoreError('STORE_REFUSED', `This role may not ${what} on ${db.name}.`, {
+      throw new StoreError('STORE_REFUSED', `This role is not allowed to ${what} on ${db.name}.`, {
         cause: error,
-        hint: 'Do it with the role that owns the schema. Nothing was changed.',
+        hint: 'Use the role that owns the schema. Nothing was changed.',
       })
     }
   }
@@ -90,7 +93,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     const live = await find(run, subscription)
     if (live && live.generation_of === null) return live
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
-      hint: 'Start it once.',
+      hint: 'Start it once to create it.',
     })
   }
 
@@ -112,12 +115,13 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     const known = await find(run, name)
     if (known) {
       refuseOther(kind, columnsText(table), known)
+      await writeDeed(db, client, withCounts(deed, { isNew: false }))
       return { outcome: 'begun', isNew: false, generation: await generationOf(run, known) }
     }
     if (table) await makeTable(db, client, table)
     await run(sql.make, [name, kind, table?.name, columnsText(table), live.partitions, version, subscription])
     await run(sql.makePartitions, [name, live.epochs, subscription])
-    await writeDeed(db, client, deed)
+    await writeDeed(db, client, withCounts(deed, { isNew: true }))
     return {
       outcome: 'begun',
       isNew: true,
@@ -133,11 +137,10 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
   }
 
   /**
-   * The generation that was live takes a name of its own, and the other takes the live one. Epochs grow over both, so no lease of before
-   * fits anything after, whichever of the two its owner had.
+   * The live generation gets a name of its own, and the other one takes the live name. The new epoch is higher than both, so no
+   * earlier lease is valid.
    *
-   * Locks come in the order in which a commit takes them, tables before partitions, or the two would wait for each other. Readers go on
-   * until the very end.
+   * Locks are taken in the order of a commit, tables before partitions, to prevent deadlocks. Readers continue until the end.
    */
   async function switchTo(run: Query, client: PgClient, request: SwitchRequest): Promise<SwitchOutcome> {
     const { subscription, version, at, strays: known, deed } = request
@@ -160,13 +163,14 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
       await run(sql.fence, [subscription, before.partition, epoch, 0])
       await run(sql.fence, [next.name, after.partition, epoch, before.checkpoint.position])
     }
-    for (const name of [subscription, next.name])
-      await endRedrives(db, run, name, 'another version became the live one')
+    for (const name of [subscription, next.name]) await endRedrives(db, run, name, 'another version became live')
     await run(sql.unrevise, [subscription, next.name])
     await run(sql.revise, [subscription, next.name])
     await run(sql.leaveOut, [subscription, next.name])
     await run(sql.due, [next.name])
     await run(sql.dueHeads, [next.name])
+    await run(sql.history, [subscription, next.name])
+    await run(sql.since, [subscription, next.name])
     await changePlaces(run, live, next, at)
     const generation = await generationOf(run, (await find(run, subscription)) as GenerationRow)
     const before = pairs.map((pair) => pair.before)
@@ -174,7 +178,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     return { outcome: 'switched', from: live.version, generation }
   }
 
-  /** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
+  /** A checkpoint skips events of other partitions only from time to time: the events between may belong to other partitions. */
   async function isBehind(run: Query, { before, after }: Pair, of: number): Promise<boolean> {
     const [from, to] = [after.checkpoint.position, before.checkpoint.position]
     return from < to && (await run(sql.between, [from, to, of, before.partition])).length > 0
@@ -208,13 +212,13 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
     client: PgClient,
     subscription: string,
     version: number,
-    deed: Deed | undefined,
+    deed: Deed,
   ): Promise<DropOutcome> {
     if ((await liveOf(run, subscription)).version === version) return 'live'
     const name = generationName(subscription, version)
     const found = await find(run, name)
     if (!found) return 'unknown'
-    // So that nobody commits between the count and the end; the table before its partitions, as a commit does.
+    // So that no commit happens between the count and the end; the table before its partitions, as in a commit.
     if (found.table_name !== null) await run(`LOCK TABLE ${db.table(found.table_name)} IN ACCESS EXCLUSIVE MODE`)
     await run(sql.lockPartitions, [[name]])
     const states = await readPartitions(run, name)
@@ -224,7 +228,7 @@ export function postgresRebuilds(db: Database, query: Query, listener: Presence)
   }
 }
 
-/** What is under way with lanes that go elsewhere, or are no more. */
+/** Ends running redrives of lanes that are renamed or deleted. */
 export async function endRedrives(db: Database, run: Query, subscription: string, reason: string): Promise<void> {
   await run(
     `UPDATE ${db.table('holdfast_redrives')} SET status = 'cancelled', ended_reason = $2,
@@ -242,11 +246,11 @@ export async function endRedrives(db: Database, run: Query, subscription: string
   ])
 }
 
-/** Within a transaction. Whoever works on it finds no partition any more. */
+/** Inside a transaction. Its owners find no partition any more. */
 export async function removeGeneration(db: Database, run: Query, name: string): Promise<void> {
   const sql = rebuildStatements(db)
   const [row] = await run<GenerationRow>(sql.find, [name])
-  // Before its partitions, as a commit does.
+  // Before its partitions, as in a commit.
   if (row && row.table_name !== null) await run(`DROP TABLE ${db.table(row.table_name)}`)
   await run(sql.keepEpochs, [name, row?.generation_of])
   for (const table of [...namedTables, 'members'])

@@ -1,9 +1,10 @@
 import type { RedriveAct, RedriveLaneState, RedriveRequest } from '../redrive/redrive.ts'
 import type { Database, Statement } from './database.ts'
 import { conditionsOf } from './letter-filter.ts'
+import { heldInLane } from './letter-sql.ts'
 import { fresh, prepared } from './statement.ts'
 
-// As `isActedOn` has it, of the lane `h`.
+// The same as `isActedOn`, for the lane `h`.
 const actedOnSql: Readonly<Record<RedriveAct, string>> = {
   redrive: "h.status IN ('parked', 'retrying')",
   discard: "(h.status IN ('parked', 'retrying') OR h.status = 'waiting' AND h.breaker IS NOT NULL)",
@@ -11,12 +12,12 @@ const actedOnSql: Readonly<Record<RedriveAct, string>> = {
   skip: "h.status = 'waiting' AND h.breaker IS NULL",
 }
 
-/** For a redrive `r`: the lanes of a partition that may be begun. By partition, because that is how their index has them in order. */
+/** For a redrive `r`: the lanes of a partition that may start. By partition, because their index has them in that order. */
 const pendingOf = (db: Database, partition: string) => `
   SELECT FROM ${db.table('holdfast_redrive_lanes')} AS n
   WHERE n.redrive = r.id AND n.partition = ${partition} AND n.state = 'pending' AND n.ordinal <= r.admitted`
 
-/** For a redrive `r`: all lanes that may be begun have their end. */
+/** For a redrive `r`: all lanes that may start have ended. */
 const isStageOver = (db: Database) => `(
   NOT EXISTS (
     SELECT FROM ${db.table('holdfast_partitions')} AS q CROSS JOIN LATERAL (${pendingOf(db, 'q.partition')} LIMIT 1) AS n
@@ -24,7 +25,7 @@ const isStageOver = (db: Database) => `(
   ) AND NOT EXISTS (
     SELECT FROM ${db.table('holdfast_redrive_lanes')} AS b WHERE b.redrive = r.id AND b.state = 'running'))`
 
-/** For `holdfast_partitions AS p`: whether a redrive has something for its owner to do, if only to end it. */
+/** For `holdfast_partitions AS p`: whether a redrive has work for its owner, even if it only has to be ended. */
 export function isRedrivenSql(db: Database): string {
   return `EXISTS (
     SELECT FROM ${db.table('holdfast_redrives')} AS r WHERE r.subscription = p.subscription AND r.status = 'running'
@@ -39,7 +40,7 @@ function countOf(lanes: string, state: RedriveLaneState): string {
 
 const columns = `
   r.id, r.subscription, r.act, r.filter, r.by, r.reason, r.at, r.rate, r.stages, r.max_failures AS "maxFailures", r.lanes,
-  r.admitted, r.status, r.ended_at AS "endedAt", r.ended_reason AS "endedReason"`
+  r.admitted, r.status, r.ended_at AS "endedAt", r.ended_reason AS "endedReason", r.whole AS "isWhole"`
 
 export function redriveStatements(db: Database) {
   const redrives = db.table('holdfast_redrives')
@@ -49,7 +50,7 @@ export function redriveStatements(db: Database) {
       SELECT coalesce(sum(g.letters), 0)::bigint AS letters, coalesce(json_object_agg(g.state, g.n), '{}') AS "byState"
       FROM (SELECT state, count(*) AS n, sum(letters) AS letters FROM ${lanes} WHERE redrive = r.id GROUP BY state) AS g
     ) AS s`
-  // What was under way when it was cancelled still has to tell its end.
+  // A lane that was running when the redrive was cancelled must still record its end.
   const isOld = `
     r.subscription = $1 AND r.status <> 'running' AND r.ended_at < $2::bigint AND NOT EXISTS (
       SELECT FROM ${lanes} AS b WHERE b.redrive = r.id AND b.state = 'running')`
@@ -66,24 +67,26 @@ export function redriveStatements(db: Database) {
     find: fresh(`${select} WHERE r.id = $1`),
     list: fresh(`${select} WHERE $1::text IS NULL OR r.subscription = $1 ORDER BY r.number DESC LIMIT $2`),
     lanes: fresh(`
-      SELECT redrive, ordinal, partition, lane, position, state, letters FROM ${lanes}
+      SELECT redrive, ordinal, partition, lane, position, until, state, letters FROM ${lanes}
       WHERE redrive = $1 AND ordinal > $2 AND ($3::text IS NULL OR state = $3) ORDER BY ordinal LIMIT $4`),
     insert: prepared(`
-      INSERT INTO ${redrives} (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
-      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, 'running')`),
+      INSERT INTO ${redrives} (
+        id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, whole, status)
+      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, 'running')`),
     insertLanes: fresh(`
-      INSERT INTO ${lanes} (redrive, ordinal, subscription, partition, lane, position)
-      SELECT $1, n.ordinal, $2, n.partition, n.lane, n.position
-      FROM unnest($3::integer[], $4::text[], $5::bigint[]) WITH ORDINALITY AS n (partition, lane, position, ordinal)`),
+      INSERT INTO ${lanes} (redrive, ordinal, subscription, partition, lane, position, until)
+      SELECT $1, n.ordinal, $2, n.partition, n.lane, n.position, n.until
+      FROM unnest($3::integer[], $4::text[], $5::bigint[], $6::bigint[])
+        WITH ORDINALITY AS n (partition, lane, position, until, ordinal)`),
     newest: fresh(`SELECT coalesce(max(number), 0) AS number FROM ${redrives} WHERE subscription = $1`),
-    // One redrive after the other, each by the index of its own lanes.
+    // One redrive after another, each by the index of its own lanes.
     due: fresh(`
-      SELECT n.redrive, n.lane, n.position, r.act, r.by, r.reason, r.rate / r.spread AS rate
+      SELECT n.redrive, n.lane, n.position, n.until, r.act, r.by, r.reason, r.rate / r.spread AS rate
       FROM (SELECT * FROM ${redrives} WHERE subscription = $2 AND status = 'running' ORDER BY number) AS r CROSS JOIN LATERAL (
-        SELECT n.redrive, n.ordinal, n.lane, n.position FROM ${lanes} AS n
+        SELECT n.redrive, n.ordinal, n.lane, n.position, n.until FROM ${lanes} AS n
         WHERE n.redrive = r.id AND n.partition = $1 AND n.state = 'pending' AND n.ordinal <= r.admitted ORDER BY n.ordinal LIMIT $3
       ) AS n ORDER BY r.number, n.ordinal`),
-    // All that the rule of `redrive/stages.ts` has to know of the running ones. Without $2 it counts no further than it must to decide.
+    // The input of `redrive/stages.ts` for the running redrives. Without $2 it counts only as far as needed for the decision.
     stages: fresh(`
       SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS "maxFailures", ${isStageOver(db)} AS "isOver",
         ${countOf(lanes, 'failed')} AS failed, ${countOf(lanes, 'deferred')} AS deferred
@@ -99,16 +102,23 @@ export function redriveStatements(db: Database) {
   }
 }
 
-export type Selection = Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after'>
+export type Selection = Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after' | 'through'>
 
-/** The heads of lanes that an act could be about, see `SelectedHead`. */
+/** The heads of lanes that an act can apply to, see `SelectedHead`. */
 export function headsStatement(
   db: Database,
-  { subscription, act, filter, after }: Selection,
+  { subscription, act, filter, after, through }: Selection,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const lanes = db.table('holdfast_redrive_lanes')
   const { lane, ...rest } = filter
   const { sql, values } = conditionsOf(db, rest, 4)
+  // The number of letters of a lane up to a position, and the last position among them.
+  const extent = `, w.letters, w.until`
+  const ofLane = `CROSS JOIN LATERAL (
+      SELECT count(*) AS letters, coalesce(max(w.position), 0) AS until
+      FROM (${heldInLane(db)}) AS w WHERE w.position <= $${4 + values.length}::bigint
+    ) AS w`
+  const isWhole = through !== undefined
   const statement = fresh(`
     SELECT h.lane, h.partition, h.head_position AS position, l.attempts, l.revision, EXISTS (
       SELECT FROM ${lanes} AS n WHERE n.subscription = $1 AND n.lane = h.lane AND n.state IN ('pending', 'running')
@@ -116,7 +126,7 @@ export function headsStatement(
       SELECT FROM ${db.table('holdfast_redrives')} AS r CROSS JOIN LATERAL (
         SELECT FROM ${lanes} AS n WHERE n.redrive = r.id AND n.lane = h.lane LIMIT 1
       ) AS n WHERE r.number > $3::bigint AND r.subscription = $1
-    ) AS "isBusy"
+    ) AS "isBusy"${isWhole ? extent : ''}
     FROM ${db.table('holdfast_lanes')} AS h CROSS JOIN LATERAL (
       SELECT l.attempts_total AS attempts, coalesce((
         SELECT max(v.number) FROM ${db.table('holdfast_revisions')} AS v
@@ -124,8 +134,8 @@ export function headsStatement(
       ), 0) AS revision
       FROM ${db.table('holdfast_letters')} AS l
       WHERE l.subscription = $1 AND l.position = h.head_position AND l.partition = h.partition ${sql} LIMIT 1
-    ) AS l
+    ) AS l ${isWhole ? ofLane : ''}
     WHERE h.subscription = $1 AND ($2::text IS NULL OR h.lane = $2) AND ${actedOnSql[act]}
     ORDER BY h.head_position, h.partition`)
-  return { statement, values: [subscription, lane, after, ...values] }
+  return { statement, values: [subscription, lane, after, ...values, ...(isWhole ? [through] : [])] }
 }

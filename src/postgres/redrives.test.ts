@@ -4,15 +4,14 @@ import { useSchemas } from '../../test/postgres/schemas.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Store } from '../store.ts'
 import type { Lease } from '../subscription/subscription-store.ts'
-import { deedOf } from '../testing/contracts/audit.ts'
-import { begin, claimBy, claimed, commitOf, hold, letter, table } from '../testing/contracts/fixtures.ts'
+import { begin, claimBy, claimed, commitOf, deedOf, hold, letter, table } from '../testing/contracts/fixtures.ts'
 import { requestOf } from '../testing/contracts/redrive.ts'
 
 describeServers('redrives of several processes', (server) => {
   const schemas = useSchemas(server)
 
   it('have each lane once, and no hole in their numbers, however many ask at the same moment', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using one = await schemas.open(schema)
     await using two = await schemas.open(schema)
     const lease = await begin(one.subscriptions)
@@ -36,7 +35,7 @@ describeServers('redrives of several processes', (server) => {
   })
 
   it('begin each stage once, whoever sees first that the one before is over', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using one = await schemas.open(schema)
     await using two = await schemas.open(schema)
     const lease = await begin(one.subscriptions)
@@ -50,7 +49,7 @@ describeServers('redrives of several processes', (server) => {
   })
 
   it('let go what was cancelled in their hands, although another has the lane by then', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using store = await schemas.open(schema)
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a'])
@@ -65,7 +64,7 @@ describeServers('redrives of several processes', (server) => {
   })
 
   it('add up what a commit says of a lane more than once', async () => {
-    await using store = await schemas.open(schemas.newSchema())
+    await using store = await schemas.open(schemas.readySchema())
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b'])
     await store.redrives.ask(requestOf('r'))
@@ -83,7 +82,7 @@ describeServers('redrives of several processes', (server) => {
   })
 
   it('wake the others when they are asked for', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using one = await schemas.open(schema)
     await using two = await schemas.open(schema)
     const lease = await begin(one.subscriptions)
@@ -96,7 +95,7 @@ describeServers('redrives of several processes', (server) => {
   })
 
   it('and revisions never have the same letter', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using one = await schemas.open(schema)
     await using two = await schemas.open(schema)
     const lease = await begin(one.subscriptions)
@@ -123,7 +122,7 @@ describeServers('redrives of several processes', (server) => {
   })
 
   it('find nothing by what can not be stored, and refuse to store it', async () => {
-    await using store = await schemas.open(schemas.newSchema())
+    await using store = await schemas.open(schemas.readySchema())
     const lease = await begin(store.subscriptions)
     const [position] = await park(store, lease, ['a'])
     for (const odd of ['\0', '\ud800']) {
@@ -148,7 +147,7 @@ describeServers('the queues of many lanes', (server) => {
   const schemas = useSchemas(server)
 
   it('come in the order asked for, from the log and from elsewhere, up to the limits', async () => {
-    await using store = await schemas.open(schemas.newSchema())
+    await using store = await schemas.open(schemas.readySchema())
     await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
     const leases: Lease[] = []
     for (const partition of [0, 1])

@@ -1,7 +1,7 @@
 import { checkDeed, type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import type { AskOutcome, Redrive, RedriveLane, RedriveRequest, RedriveTask } from '../redrive/redrive.ts'
-import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
+import { fromStoredLane, type RedriveRow, type StoredLane, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import { freeze, type SelectedHead, selectedOf } from '../redrive/selected.ts'
 import { type NextStage, nextStage, type Stage } from '../redrive/stages.ts'
@@ -46,8 +46,12 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     },
     due: async (subscription, partition, limit) => {
       if ((await nextStages(query, subscription, false)).length > 0) await advance(subscription)
-      const tasks = await query<RedriveTask & { rate: number | null }>(sql.due, [partition, subscription, limit])
-      return tasks.map((task) => ({ ...task, rate: task.rate ?? undefined }))
+      const tasks = await query<StoredLane<RedriveTask> & { rate: number | null }>(sql.due, [
+        partition,
+        subscription,
+        limit,
+      ])
+      return tasks.map((task) => ({ ...fromStoredLane<RedriveTask>(task), rate: task.rate ?? undefined }))
     },
     cancel: (id, deed) => cancel(id, deed),
     find: (id) => findBy(query, id),
@@ -57,11 +61,18 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       return gone?.lanes ?? 0
     },
     list: async ({ subscription, limit }) => (await query<RedriveRow>(sql.list, [subscription, limit])).map(toRedrive),
-    lanes: (id, state, after, limit) =>
-      query<RedriveLane & { readonly ordinal: number }>(sql.lanes, [id, after, state, limit]),
+    lanes: async (id, state, after, limit) => {
+      const found = await query<StoredLane<RedriveLane & { readonly ordinal: number }>>(sql.lanes, [
+        id,
+        after,
+        state,
+        limit,
+      ])
+      return found.map(fromStoredLane<RedriveLane & { readonly ordinal: number }>)
+    },
   }
 
-  /** To look at a million lanes, and to freeze them, takes as long as it takes. */
+  /** Reading and freezing a million lanes may take long. */
   async function prepare(run: Query, subscription: string): Promise<void> {
     await run('SET LOCAL statement_timeout = 0')
     const known = await run(`SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`, [subscription])
@@ -69,8 +80,8 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
   }
 
   /**
-   * One at a time for a schema: whoever comes second sees what the first one froze, so no lane is in two of them and none is left out
-   * of the numbers. The index that keeps a lane to one redrive would end any other way to get there.
+   * One at a time per schema: the second request sees what the first one froze, so no lane is in both and the counts are right.
+   * The unique index would otherwise make the second one fail.
    */
   async function ask(request: RedriveRequest): Promise<AskOutcome> {
     const { id, subscription, act, filter, by, reason, at, rate, stages, maxFailures } = request
@@ -81,33 +92,34 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
       const set = freeze(await headsOf(run, request), request)
       if (set.outcome !== 'frozen') return set
-      const { busy, spread, admitted } = set
+      const { busy, spread, admitted, details } = set
       const lanes = set.lanes.length
       const values = [id, subscription, act, JSON.stringify(filter), by, reason, at, rate, JSON.stringify(stages)]
-      await run(sql.insert, [...values, maxFailures, lanes, spread, admitted])
+      await run(sql.insert, [...values, maxFailures, lanes, spread, admitted, request.through !== undefined])
       await run(sql.insertLanes, [
         id,
         subscription,
         numberArray(set.lanes.map(({ partition }) => partition)),
         set.lanes.map(({ lane }) => lane),
         numberArray(set.lanes.map(({ position }) => position)),
+        set.lanes.map(({ until = null }) => until),
       ])
       const redrive = (await findBy(run, id)) as Redrive
-      await writeDeed(db, client, { by, act, target: subscription, reason, at, details: { redrive: id, lanes } })
+      await writeDeed(db, client, { by, act, target: subscription, reason, at, details: { redrive: id, ...details } })
       return { outcome: 'asked', redrive, busy }
     })
   }
 
-  /** In one statement, so of one moment, and in order of their positions. */
+  /** In one statement and so at one moment, in order of position. */
   async function headsOf(run: Query, selection: Selection): Promise<readonly SelectedHead[]> {
     const { lane } = selection.filter
-    // Such a lane can't be there, and asking for it would be an error.
+    // Such a lane can't be stored, and searching for it would be an error.
     if (lane !== undefined && !isStorable(lane)) return []
     const { statement, values } = headsStatement(db, selection)
     return run<SelectedHead>(statement, values)
   }
 
-  /** The running ones that go on to another stage, or end. */
+  /** The running redrives that enter another stage, or end. */
   async function nextStages(run: Query, of: string, isExact: boolean): Promise<{ id: string; next: NextStage }[]> {
     return (await run<StageRow>(sql.stages, [of, isExact])).flatMap(({ id, ...row }) => {
       const stages = JSON.parse(row.stages) as number[]
@@ -130,7 +142,7 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
         else if (next.next === 'admit') await run(sql.admit, [id, next.admitted])
       }
     })
-    // What may be begun now may be in partitions of other processes.
+    // The lanes that may start now may be in partitions of other processes.
     listener.notify('release')
   }
 
@@ -145,7 +157,7 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
     })
   }
 
-  /** Gives how many lanes it did not come to; undefined if it was over already. */
+  /** Returns the number of lanes that were not started; undefined if the redrive was already over. */
   async function end(
     run: Query,
     id: string,

@@ -1,5 +1,6 @@
 import { HoldfastError, StoreError } from '../errors.ts'
 import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
+import { many } from '../runtime/count.ts'
 import type { Registered, SubscriptionKind, SubscriptionSpec } from '../subscription/subscription-store.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
@@ -7,7 +8,7 @@ import { sqlStateOf } from './errors.ts'
 import { migrationLock, schemaNumber } from './locks.ts'
 import { createTableSql } from './rows.ts'
 
-// A cut that can't be changed later is made a little finer than most need: four processes can share what one begins.
+// The number can't be changed later, so it is higher than most need: up to four processes can share the work.
 export const partitionsOfNew = 4
 
 interface KnownRow {
@@ -18,12 +19,12 @@ interface KnownRow {
   readonly version: number
 }
 
-// One that was made before there were kinds, or by a program from then that still runs, has none written down.
+// A subscription from before kinds were stored has none.
 export const kindSql = "coalesce(kind, CASE WHEN table_name IS NULL THEN 'sql' ELSE 'fold' END) AS kind"
 
 /**
- * Makes the subscription and its table, or checks that they fit what is there. One that exists is only looked at, so that a role
- * without the right to make tables can run it; processes that make one together wait for each other.
+ * Creates the subscription and its table, or checks that the existing ones match. An existing one is only read, so that a role
+ * without the permission to create tables can run it; processes that create one together wait for each other.
  */
 export async function register(db: Database, spec: SubscriptionSpec): Promise<Registered> {
   const knownSql = `
@@ -32,7 +33,7 @@ export async function register(db: Database, spec: SubscriptionSpec): Promise<Re
   if (known) return checkRegistered(spec, known)
   if (spec.start === 'existing') {
     throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${spec.name} has no checkpoint to start from.`, {
-      hint: "Check its name; to make it, start it once with from: 'beginning'.",
+      hint: "Check its name; to create it, start it once with from: 'beginning'.",
     })
   }
   const { start } = spec
@@ -44,10 +45,14 @@ export async function register(db: Database, spec: SubscriptionSpec): Promise<Re
     })
   } catch (error) {
     if (sqlStateOf(error) !== '42501') throw error
-    throw new StoreError('STORE_REFUSED', `This role may not make the subscription ${spec.name} on ${db.name}.`, {
-      cause: error,
-      hint: 'Start it once with a role that may make tables in the schema; after that, this one can run it.',
-    })
+    throw new StoreError(
+      'STORE_REFUSED',
+      `This role is not allowed to create the subscription ${spec.name} on ${db.name}.`,
+      {
+        cause: error,
+        hint: 'Start it once with a role that can create tables in the schema; after that, this role can run it.',
+      },
+    )
   }
 }
 
@@ -72,7 +77,7 @@ async function make(db: Database, client: PgClient, spec: SubscriptionSpec, star
 }
 
 export async function makeTable(db: Database, client: PgClient, table: TableSpec): Promise<void> {
-  // Whatever it is: tables, views, indexes and types share their names.
+  // Tables, views, indexes and types share one namespace.
   const takenSql = `
     SELECT FROM pg_class WHERE relnamespace = $1::regnamespace AND relname = $2
     UNION ALL SELECT FROM pg_type WHERE typnamespace = $1::regnamespace AND typname = $2`
@@ -80,17 +85,17 @@ export async function makeTable(db: Database, client: PgClient, table: TableSpec
   if (rows.length > 0) {
     throw new HoldfastError(
       'PROJECTION_TABLE_TAKEN',
-      `The schema ${db.schema} of ${db.name} has a ${table.name} already, which is not of this projection.`,
+      `The schema ${db.schema} of ${db.name} already has a relation or type ${table.name}, which does not belong to this projection.`,
       { hint: 'Give the projection another name.' },
     )
   }
   for (const text of createTableSql(db, table)) await client.query({ text })
 }
 
-/** Throws what does not fit. */
+/** Throws if the definition does not match. */
 export function checkRegistered(spec: SubscriptionSpec, known: Omit<KnownRow, 'table_name'>): Registered {
   const { version } = known
-  // What it has may be quite different, and is not this code's concern until a switch.
+  // The stored definition may differ until a switch.
   if (version !== (spec.version ?? version)) return { partitions: known.partitions, version }
   checkKind(spec, known)
   checkTable(spec, known)
@@ -98,8 +103,8 @@ export function checkRegistered(spec: SubscriptionSpec, known: Omit<KnownRow, 't
   if (partitions !== undefined && partitions !== known.partitions) {
     throw new HoldfastError(
       'PARTITIONS_CHANGED',
-      `${name} was made with ${known.partitions} partitions, and ${partitions} are asked for.`,
-      { hint: `Ask for ${known.partitions}, or for none in particular; to have another number, give it a new name.` },
+      `${name} has ${many(known.partitions, 'partition')}, but ${partitions} ${partitions === 1 ? 'is' : 'are'} configured.`,
+      { hint: `Configure ${known.partitions} or leave partitions out; for another number, give it a new name.` },
     )
   }
   return { partitions: known.partitions, version }
@@ -109,14 +114,14 @@ export function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {
   return kind ?? (table ? 'fold' : 'sql')
 }
 
-const kinds = { fold: 'a fold', sql: 'SQL of its own', handler: 'a handler' } as const
+const kinds = { fold: 'a fold', sql: 'a SQL projection', handler: 'a handler' } as const
 
 function checkKind(spec: SubscriptionSpec, known: Pick<KnownRow, 'kind'>): void {
   const kind = kindOf(spec)
   if (kind === known.kind) return
   const message = `The subscription ${spec.name} was ${kinds[known.kind]} and is ${kinds[kind]} now.`
   throw new HoldfastError('PROJECTION_CHANGED', message, {
-    hint: 'Give it a new name, with which it begins beside the old one, or take the change back.',
+    hint: 'Give it a new name, which starts beside the old one, or undo the change.',
   })
 }
 
@@ -124,12 +129,12 @@ function checkTable({ name, table }: SubscriptionSpec, known: Pick<KnownRow, 'co
   if (columnsText(table) === known.columns) return
   throw new HoldfastError(
     'PROJECTION_CHANGED',
-    `The columns of ${name} are not those of its table: ${known.columns}.`,
-    { hint: 'Give the projection a new name, which builds a new table beside the old one, or take the change back.' },
+    `The columns of ${name} differ from those of its table: ${known.columns}.`,
+    { hint: 'Raise its version and rebuild it with: holdfast projections rebuild. Or undo the change.' },
   )
 }
 
-/** In order of name: to declare them in another order is no change. */
+/** In order of name: a different order of declaration is not a change. */
 export function columnsText(table: TableSpec | undefined): string {
   const columns: readonly ColumnSpec[] = table?.columns ?? []
   return JSON.stringify(columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))

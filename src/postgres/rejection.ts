@@ -6,10 +6,11 @@ import { serverErrorOf, troubleOf } from './errors.ts'
 import { rowValues, upsertSql } from './rows.ts'
 import type { Query } from './statement.ts'
 
-// Syntax errors and missing rights. All else may come of a row: data, constraints, sizes, and whatever code a trigger raises.
+// Syntax errors and missing permissions. All other errors may be caused by a row: data, constraints, sizes, and any code that a
+// trigger raises.
 const notOfRows = '42'
 
-/** Whether an error can come from a rule that the user has put on the table. Errors about our own tables never do. */
+/** Whether an error can come from a user's constraint on the table. Errors about our own tables never do. */
 export function mayBeRule(db: Database, table: TableSpec, error: unknown): boolean {
   const found = serverErrorOf(error)
   if (!found || troubleOf(found) !== 'refused' || found.code.startsWith(notOfRows)) return false
@@ -17,8 +18,8 @@ export function mayBeRule(db: Database, table: TableSpec, error: unknown): boole
 }
 
 /**
- * Finds the row that a rule refuses, which PostgreSQL doesn't tell: halves of the page are written in a transaction that is taken
- * back, until it is known after which row it fails. Undefined if none does any more.
+ * Finds the row that violates a constraint, which PostgreSQL does not report: parts of the page are written in a transaction that
+ * is rolled back, by bisection. Undefined if no row fails any more.
  */
 export async function findRejected(
   db: Database,
@@ -42,10 +43,10 @@ async function search(
   table: TableSpec,
   rows: readonly RowWrite[],
 ): Promise<CommitOutcome | undefined> {
-  // A rule that is looked at when a transaction ends would never be heard of here.
+  // Deferred constraints would never be checked here.
   await client.query({ text: 'SET CONSTRAINTS ALL IMMEDIATE' })
   const text = upsertSql(db, table, 1)
-  // All rows before `good` are written, and those from there to before `bad` fail together.
+  // All rows before `good` are written, and those from `good` to before `bad` fail together.
   let good = 0
   let bad = rows.length
   let error = await write()
@@ -59,7 +60,7 @@ async function search(
     }
     good = bad
     bad = end
-    // Alone it may pass: some rules are about many rows at once, and no single one is to blame.
+    // Alone it may pass: some constraints concern several rows, and no single one is to blame.
     if (bad - good === 1) error = await write()
   }
   return error === undefined ? undefined : { outcome: 'rejected', key: (rows[good] as RowWrite).key, error }

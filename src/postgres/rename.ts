@@ -2,12 +2,12 @@ import type { Database } from './database.ts'
 import { quote } from './identifier.ts'
 import { fresh, type Query } from './statement.ts'
 
-/** Tables by their names, without the schema. Null where there is none: the user's own SQL writes the user's own tables. */
+/** Table names without the schema. Null if there is none: a SQL projection writes the user's own tables. */
 export interface Places {
-  /** What is live, and what it is called from now on. */
+  /** The live table, and its new name. */
   readonly live: string | null
   readonly kept: string | null
-  /** What is to be live, and what it is called from now on. */
+  /** The next table, and its new name. */
   readonly next: string | null
   readonly taken: string | null
 }
@@ -24,8 +24,8 @@ interface GrantRow {
 }
 
 /**
- * Two tables change places by their names. Views follow the table they were made over and not its name, and rights belong to the table:
- * so views of users are made anew over the name, and whoever may read the one may read the other.
+ * Exchanges the names of two tables. A view refers to a table and not to its name, and permissions belong to the table: so the
+ * user's views are created again, and the permissions are copied.
  */
 export async function renameTables(db: Database, run: Query, { live, kept, next, taken }: Places): Promise<void> {
   const tables = [live, next].flatMap((name) => (name === null ? [] : db.table(name)))

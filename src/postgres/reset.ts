@@ -10,23 +10,23 @@ import { partitionReader } from './partitions.ts'
 import { endRedrives, removeGeneration } from './rebuild.ts'
 import type { Query } from './statement.ts'
 
-/** Puts a subscription back to where it began, all of it or nothing; the epoch fences whoever works on it. */
+/** Resets a subscription to its start, all or nothing; the epoch fences current owners. */
 export async function reset(
   db: Database,
   subscription: string,
   empty: ((handle: unknown) => unknown) | undefined,
-  deed: Deed | undefined,
+  deed: Deed,
 ): Promise<ResetReport> {
   let own: { readonly error: unknown } | undefined
   const work = db.transaction(async (client) => {
     const query = async <Row>(text: string) => rowsOf<Row>(await client.query(queryOf(text, [subscription])))
-    // To empty a table takes as long as it takes.
+    // Emptying a table may take long.
     await client.query({ text: 'SET LOCAL statement_timeout = 0' })
     const [known] = await query<{ table_name: string | null }>(
       `SELECT table_name FROM ${db.table('holdfast_subscriptions')} WHERE name = $1`,
     )
     if (!known) throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${subscription}.`)
-    // First, because it waits for the commits under way and stops those after it.
+    // First, because it waits for running commits and stops later ones.
     await query(`
       SELECT FROM ${db.table('holdfast_partitions')} WHERE subscription = $1 ORDER BY partition FOR UPDATE`)
     const run: Query = async (statement, values = []) => rowsOf(await client.query(queryOf(statement, values)))
@@ -38,17 +38,17 @@ export async function reset(
         position = start, commits = commits + 1, event_id = NULL, event_type = NULL, event_time = NULL, committed_at = NULL,
         applied = 0, duplicate = 0, filtered = 0, held = 0, discarded = 0, marks = '[]', tried = NULL
       WHERE subscription = $1`)
-    await endRedrives(db, run, subscription, 'the subscription began anew')
+    await endRedrives(db, run, subscription, 'the subscription was reset')
     for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
       await query(`DELETE FROM ${db.table(`holdfast_${table}`)} WHERE subscription = $1`)
     if (!empty && known.table_name !== null) await client.query({ text: `DELETE FROM ${db.table(known.table_name)}` })
-    // They follow decisions about letters that are no more. What was live once is kept.
+    // They follow decisions about letters that are deleted. Versions that were live are kept.
     const generations = await query<{ name: string }>(
       `SELECT name FROM ${db.table('holdfast_subscriptions')} WHERE generation_of = $1 AND retired_at IS NULL`,
     )
     for (const { name } of generations) await removeGeneration(db, run, name)
     if (empty) await runOwn(client, empty)
-    // Last, because the others wait for it from there on.
+    // Last, because other acts wait for the audit lock from here on.
     await writeDeed(db, client, withCounts(deed, resetCounts(report)))
     return report
   })
@@ -66,7 +66,7 @@ export async function reset(
       throw error
     } finally {
       handle.close()
-      // What was set there would stay for whoever has the connection next.
+      // Changed settings would stay for the next user of the connection.
       if (handle.isTouched) spoiled.add(client)
     }
   }

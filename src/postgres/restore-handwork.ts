@@ -16,7 +16,7 @@ export type HandworkPart = Extract<
 
 type Run = (text: string, values: readonly unknown[]) => Promise<unknown>
 
-/** What people did, into the transaction of `run`. */
+/** Restores the acts of operators in the transaction of `run`. */
 export async function restoreHandwork(db: Database, run: Run, part: HandworkPart): Promise<void> {
   switch (part.part) {
     case 'revisions':
@@ -78,13 +78,13 @@ async function restoreIncidents(
   )
 }
 
-/** They come in the order of asking, so their own numbers are in it too. */
+/** They come in order of request, so their ids are in that order too. */
 async function restoreRedrive(db: Database, run: Run, redrive: ArchivedRedrive): Promise<void> {
   const { id, subscription, act, filter, by, reason, at, rate, stages, maxFailures, lanes, spread, admitted } = redrive
   await run(
     `INSERT INTO ${db.table('holdfast_redrives')} (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes,
-       spread, admitted, status, ended_at, ended_reason)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`,
+       spread, admitted, status, ended_at, ended_reason, whole)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
     [
       id,
       subscription,
@@ -102,6 +102,7 @@ async function restoreRedrive(db: Database, run: Run, redrive: ArchivedRedrive):
       redrive.status,
       redrive.endedAt,
       redrive.endedReason,
+      redrive.isWhole,
     ],
   )
 }
@@ -113,8 +114,8 @@ async function restoreRedriveLanes(
   lanes: readonly ArchivedRedriveLane[],
 ): Promise<void> {
   await run(
-    `INSERT INTO ${db.table('holdfast_redrive_lanes')} (subscription, redrive, ordinal, partition, lane, position, state, letters)
-     SELECT $1, * FROM unnest($2::text[], $3::integer[], $4::integer[], $5::text[], $6::bigint[], $7::text[], $8::bigint[])`,
+    `INSERT INTO ${db.table('holdfast_redrive_lanes')} (subscription, redrive, ordinal, partition, lane, position, state, letters, until)
+     SELECT $1, * FROM unnest($2::text[], $3::integer[], $4::integer[], $5::text[], $6::bigint[], $7::text[], $8::bigint[], $9::bigint[])`,
     [
       subscription,
       lanes.map(({ redrive }) => redrive),
@@ -124,6 +125,7 @@ async function restoreRedriveLanes(
       lanes.map(({ position }) => position),
       lanes.map(({ state }) => state),
       lanes.map(({ letters }) => letters),
+      lanes.map(({ until = null }) => until),
     ],
   )
 }

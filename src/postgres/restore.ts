@@ -15,17 +15,17 @@ import { createTableSql, rowValues, upsertSql } from './rows.ts'
 type Ask = (text: string, values?: readonly unknown[]) => Promise<PgResult>
 
 /**
- * Fills an empty schema from an archive, in one transaction. It is tried once: the parts come from somewhere and can't be had
- * again; what was written of them is taken back.
+ * Fills an empty schema from an archive, in one transaction. There is no retry, because the parts can be read only once; after a
+ * failure everything is rolled back.
  */
 export async function restore(db: Database, parts: AsyncIterable<ArchivePart>): Promise<void> {
   const client = await told(db, db.connect())
-  // What goes wrong with the parts is not about this database, and is thrown as it comes.
+  // Errors of the parts are not about this database, and are thrown unchanged.
   const ask: Ask = (text, values = []) => told(db, client.query(queryOf(text, values)))
   let isDone = false
   try {
     await ask('BEGIN')
-    // As long as it takes: nobody else is there who could wait for it.
+    // Without a time limit: no other process uses the schema.
     await ask('SET LOCAL statement_timeout = 0')
     await ask('SET LOCAL idle_in_transaction_session_timeout = 0')
     await refuseUsed(db, ask)
@@ -49,15 +49,15 @@ async function told<T>(db: Database, work: Promise<T>): Promise<T> {
   }
 }
 
-/** Locked, so that nothing comes in between the look and the end. */
+/** Locked, so that nothing is written between the check and the end. */
 async function refuseUsed(db: Database, ask: Ask): Promise<void> {
   const tables = ['events', 'subscriptions', 'breakers', 'audit'].map((name) => db.table(`holdfast_${name}`))
   await ask(`LOCK TABLE ${tables.join(', ')} IN EXCLUSIVE MODE`)
   for (const table of tables) {
     const { rows } = await ask(`SELECT 1 FROM ${table} LIMIT 1`)
     if (rows.length === 0) continue
-    throw new HoldfastError('STORE_NOT_EMPTY', `${db.name} has something in the schema ${db.schema} already.`, {
-      hint: 'Copy into a schema of its own. Nothing was changed.',
+    throw new HoldfastError('STORE_NOT_EMPTY', `${db.name} already has data in the schema ${db.schema}.`, {
+      hint: 'Copy into an empty schema. Nothing was changed.',
     })
   }
 }
@@ -98,7 +98,7 @@ class Writer {
     }
   }
 
-  /** The next position must come after all that were written. */
+  /** The next position must be higher than all copied ones. */
   async finish(): Promise<void> {
     const events = this.#db.table('holdfast_events')
     await this.#query(
@@ -206,7 +206,7 @@ class Writer {
     )
   }
 
-  /** One by one: they are few, and each is a table of its own. What only queues in the log stays a pointer into it. */
+  /** One by one: there are few, and each has its own table. A letter that is only queued stays a reference to the log. */
   async #letters(subscription: string, letters: readonly DeadLetter[]): Promise<void> {
     for (const letter of letters) {
       const { partition, status, logged, heldAt, endedAt, endedBy, endedReason, lane, sequence, event } = letter

@@ -19,7 +19,7 @@ type Written = Exclude<ReviseOutcome, { outcome: 'unknown' | 'ended' | 'busy' }>
 export function postgresRevisions(db: Database, query: Query): Pick<LetterStore, 'revise' | 'unrevise' | 'revisions'> {
   const sql = statements(db)
 
-  /** A letter that is in nobody's hands stays so until the transaction is over. */
+  /** A letter that is not being tried stays so until the transaction ends. */
   const change = (
     letter: LetterName,
     deed: Deed,
@@ -31,11 +31,11 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
       await run('SELECT pg_advisory_xact_lock($1, $2)', [redriveLock, schemaNumber(db.schema)])
       const [place] = await run<Place>(sql.place, [subscription, position, letter.partition])
       if (!place) return { outcome: 'unknown' }
-      // Before the lane, as a commit does.
+      // Before the lane, as in a commit.
       await run(sql.partition, [subscription, place.partition])
       // Locked, so that its owner waits before it releases the lane.
       const [lane] = await run<{ isBusy: boolean }>(sql.lane, [subscription, place.lane])
-      // Asked for again: the owner may have ended it while the lane was waited for.
+      // Read again: the owner may have ended it while this transaction waited for the lane.
       const [now] = await run<Place>(sql.place, [subscription, position, place.partition])
       if (now?.isEnded !== false) return { outcome: 'ended' }
       if (lane?.isBusy !== false) return { outcome: 'busy' }
@@ -79,8 +79,9 @@ function statements(db: Database) {
       FROM ${db.table('holdfast_lanes')} AS h WHERE h.subscription = $1 AND h.lane = $2 FOR UPDATE OF h`),
     partition: fresh(`
       SELECT FROM ${db.table('holdfast_partitions')} WHERE subscription = $1 AND partition = $2 FOR UPDATE`),
-    // The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
-    // has none in its hands while the lane is parked or waits: before it loads a letter, it commits that the lane is being tried.
+    // The owner may still have the old letter in memory, from a redrive that was cancelled: its commit is then refused. A handler
+    // has no letter in memory while the lane is parked or waiting: before it loads a letter, it commits that the lane is being
+    // tried.
     move: fresh(`
       UPDATE ${db.table('holdfast_partitions')} SET commits = commits + 1 WHERE subscription = $1 AND partition = $2
         AND NOT EXISTS (SELECT FROM ${db.table('holdfast_subscriptions')} WHERE name = $1 AND kind = 'handler')`),
@@ -99,7 +100,7 @@ function statements(db: Database) {
 
 export function checkBody(body: string): void {
   if (isStorable(body)) return
-  throw new HoldfastError('OPTION_INVALID', 'The revision has a character that can not be stored.', {
-    hint: 'In JSON, U+0000 and halves of surrogate pairs can be written as \\u0000 and \\ud800.',
+  throw new HoldfastError('OPTION_INVALID', 'The revision has a character that cannot be stored.', {
+    hint: 'In JSON, write U+0000 and lone surrogates as \\u0000 and \\ud800.',
   })
 }

@@ -3,27 +3,27 @@ import { checkOptions } from '../runtime/options.ts'
 import { checkSchema, quote } from './identifier.ts'
 
 export interface RoleNames {
-  /** 'holdfast' unless you say otherwise. */
+  /** Default: 'holdfast'. */
   readonly schema?: string
-  /** Owns the schema and everything in it: brings it up to date, and makes the tables of projections. */
+  /** Owns the schema and everything in it: migrates it, and creates the tables of projections. */
   readonly migrator: string
   /**
-   * Appends to the log, runs subscriptions and does what people ask for. It can't change what is in the log or in the audit, nor make a
-   * table.
+   * Appends to the log, runs subscriptions and executes acts of operators. It can't change the log or the audit, and can't create
+   * tables.
    */
   readonly engine: string
-  /** Reads everything but what handlers were answered, and changes nothing. */
+  /** Reads everything except the stored results of handlers, and changes nothing. */
   readonly reader: string
 }
 
-/** What the engine may do with each of our tables besides reading it. */
+/** The permissions of the engine on each table, besides reading. */
 const engineRights = {
   holdfast_events: 'INSERT',
   holdfast_subscriptions: 'INSERT',
   holdfast_partitions: 'INSERT, UPDATE',
   holdfast_members: 'INSERT, UPDATE, DELETE',
   holdfast_lanes: 'INSERT, UPDATE, DELETE',
-  // To purge what was resolved long ago.
+  // To purge old resolved letters.
   holdfast_letters: 'INSERT, UPDATE, DELETE',
   holdfast_incidents: 'INSERT, UPDATE, DELETE',
   holdfast_revisions: 'INSERT, UPDATE, DELETE',
@@ -37,19 +37,19 @@ const engineRights = {
   holdfast_migrations: undefined,
 } as const
 
-/** What the reader may not read: results of handlers can be anything, secrets among them. */
+/** Tables that the reader can't read: results of handlers may contain secrets. */
 const hidden: readonly string[] = ['holdfast_inbox']
 
 const engineFunctions = ['holdfast_append', 'holdfast_append_one', 'holdfast_expect']
 const projectionRights = 'SELECT, INSERT, UPDATE'
 
 /**
- * The SQL that gives three roles their rights on a schema, and everybody else none. Run it when the schema is there, as a superuser
- * or as the owner of the schema with the right to make roles, and again after each release that adds to the schema. All of it
- * happens or nothing; to repeat it does no harm.
+ * The SQL that grants three roles their permissions on a schema, and revokes those of all other roles. Run it when the schema
+ * exists, as a superuser or as the owner of the schema with permission to create roles, and again after each release that changes
+ * the schema. It is one transaction and can be repeated.
  *
- * Roles that are missing are made, without login: grant them to those who log in. Who logs in to make tables must do so as the
- * migrator itself (`ALTER ROLE deployer SET ROLE migrator`), because rights on new tables come from the role that makes them.
+ * Missing roles are created without login: grant them to your login roles. A login role that creates tables must do so as the
+ * migrator (`ALTER ROLE deployer SET ROLE migrator`), because default privileges depend on the role that creates a table.
  */
 export function rolesSql(names: RoleNames): string {
   checkOptions(names, 'rolesSql', ['schema', 'migrator', 'engine', 'reader'])
@@ -71,14 +71,14 @@ DECLARE
   projections text[];
 BEGIN
   IF pg_catalog.to_regclass('${schema}.holdfast_events') IS NULL THEN
-    RAISE EXCEPTION 'the schema ${schemaName} is not there yet' USING HINT = 'Open the store once, as its migrator.';
+    RAISE EXCEPTION 'the schema ${schemaName} does not exist' USING HINT = 'Open the store once as its migrator.';
   END IF;
 ${[migrator, engine, reader].map(makeRole).join('\n')}
 
   -- Before the loops: a table that is being read can't be altered.
   projections := ARRAY(SELECT table_name FROM ${schema}.holdfast_subscriptions WHERE table_name IS NOT NULL);
 
-  -- Whoever made them, they are the migrator's. What belongs to a table or a schema goes with it.
+  -- All objects belong to the migrator, regardless of which role created them. Dependent objects follow their table or schema.
   IF (SELECT nspowner FROM pg_catalog.pg_namespace WHERE nspname = '${schemaName}') <> '${migrator}'::regrole THEN
     ALTER SCHEMA ${schema} OWNER TO ${migrator};
   END IF;
@@ -106,7 +106,7 @@ ${[migrator, engine, reader].map(makeRole).join('\n')}
   GRANT USAGE ON SCHEMA ${schema} TO ${engine}, ${reader};
 ${tables.join('\n')}
 
-  -- The tables of projections: those that are there, and those that will be.
+  -- The tables of projections: existing and future ones.
   FOR object IN
     SELECT c.oid::regclass AS name FROM pg_catalog.pg_class AS c
     WHERE c.relnamespace = '${schema}'::regnamespace AND c.relname = ANY (projections)
@@ -130,10 +130,12 @@ function makeRole(role: string): string {
 function checkRoles(names: readonly [unknown, unknown, unknown]): [string, string, string] {
   const roles = names.map((name) => {
     const role = quote(String(name))
-    // To PostgreSQL these are words and not names, with quotes too.
+    // PostgreSQL treats these as keywords, also when they are quoted.
     if (/^"(?:public|none|pg_.*)"$/i.test(role)) throw new HoldfastError('NAME_INVALID', `${role} can't be a role.`)
     return role
   })
   if (new Set(roles).size === names.length) return roles as [string, string, string]
-  throw new HoldfastError('OPTION_INVALID', `The three roles are ${roles.join(', ')}.`, { hint: 'Each is another.' })
+  throw new HoldfastError('OPTION_INVALID', `The three roles are ${roles.join(', ')}.`, {
+    hint: 'Use three different roles.',
+  })
 }

@@ -11,7 +11,7 @@ describeServers('rows', (server) => {
   const schemas = useSchemas(server)
 
   it('are compared with what can be compared with them, and with nothing else', async () => {
-    await using store = await schemas.open(schemas.newSchema())
+    await using store = await schemas.open(schemas.readySchema())
     const lease = await begin(store.subscriptions)
     const rows = [1, 2, 3].map((n): RowWrite => ({ ...row(`k${n}`, n), columns: [n, `o${n}`, n > 1] }))
     await store.subscriptions.commit({ ...commitOf(lease), rows })
@@ -35,7 +35,7 @@ describeServers('rows', (server) => {
   })
 
   it('are listed in the order of an index, page after page', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using store = await schemas.open(schema)
     const lease = await begin(store.subscriptions)
     const rows = Array.from(

@@ -16,7 +16,7 @@ interface ListRow {
   readonly [column: `column_${number}`]: ColumnValue
 }
 
-/** `placeOf` says what a table is called now; its own name unless somebody knows better. */
+/** `placeOf` returns the current name of a table; by default its own name. */
 export function postgresRows(
   db: Database,
   query: Query,
@@ -33,7 +33,7 @@ export function postgresRows(
   }
 }
 
-/** Reading before any engine has made the table is a mistake of its own, and deserves its own words. */
+/** Reading before an engine has created the table gets its own error. */
 async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise<T>): Promise<T> {
   try {
     return await read()
@@ -41,7 +41,7 @@ async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise
     if (sqlStateOf(error) !== '42P01') throw error
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `${db.name} has no table ${name} yet.`, {
       cause: error,
-      hint: 'An engine makes it when it is started with the projection for the first time.',
+      hint: 'An engine creates it when it starts with the projection for the first time.',
     })
   }
 }
@@ -49,10 +49,10 @@ async function ofTable<T>(db: Database, { name }: TableSpec, read: () => Promise
 async function load(query: Query, growth: Growth, place: string, keys: readonly string[]) {
   const storable = keys.filter(isStorable)
   const select = `SELECT key, version, position, data FROM ${place} WHERE key = `
-  // One event that comes by itself should be there soon, and to plan takes as long as to read its row.
+  // A single event should be fast, and planning takes as long as reading its row.
   const isAlone = storable.length === 1
   const statement = isAlone ? growth.prepare(prepared(`${select}$1`)) : fresh(`${select}ANY ($1::text[])`)
-  // As arrays: a page has many, and nobody else sees them.
+  // As arrays: a page has many rows.
   const inArrays = { ...statement, rowMode: 'array' } as const
   const rows = await query<[string, number, number, string]>(inArrays, isAlone ? storable : [storable])
   return new Map(
@@ -71,7 +71,7 @@ function toListed({ columns }: TableSpec, row: ListRow): ListedRow {
   }
 }
 
-/** A text that can't be in the database can't be found there either; asking for it would be an error, or find another. */
+/** A text that can't be stored can't be found either; searching for it would be an error, or find another row. */
 export function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }
@@ -88,20 +88,20 @@ const arrayTypes = { text: 'text[]', integer: 'bigint[]', real: 'double precisio
 export function createTableSql(db: Database, { name, columns }: TableSpec): string[] {
   const promoted = columns.map((column) => `, ${quote(column.name)} ${sqlTypes[column.type]}`).join('')
   const table = db.table(name)
-  // With a tenth of every page free all updates find room beside the old row, and the index is left alone.
+  // With a tenth of every page free, updates fit beside the old row, and the index is not changed (HOT updates).
   return [
     `CREATE TABLE ${table} (
       key text COLLATE "C" PRIMARY KEY, version bigint NOT NULL, position bigint NOT NULL, data json NOT NULL${promoted}
     ) WITH (fillfactor = 90)`,
-    // With the key behind it, because lists are ordered by both. PostgreSQL finds a name that is free and short enough.
+    // With the key as second column, because lists are ordered by both. PostgreSQL chooses a free name.
     ...columns.map((column) => `CREATE INDEX ON ${table} (${quote(column.name)} NULLS FIRST, key)`),
   ]
 }
 
-// No JSON has it: inside of strings it must be escaped, and elsewhere it may not be.
+// This character never occurs in JSON text: inside strings it must be escaped, and elsewhere it is not allowed.
 const separator = '\x1e'
 
-/** Rows as arrays, one for each column. Data in one text spares both sides the quotes of an array, which are a third of the work. */
+/** Rows as arrays, one for each column. `data` in one text saves the quoting of an array, which is a third of the work. */
 export function rowValues({ columns }: TableSpec, rows: readonly RowWrite[]): unknown[] {
   return [
     rows.map(({ key }) => key),
@@ -112,7 +112,7 @@ export function rowValues({ columns }: TableSpec, rows: readonly RowWrite[]): un
   ]
 }
 
-/** Writes rows from `rowValues`, the first of which is the parameter `first`. Gives a row for each that was written. */
+/** Writes rows from `rowValues`; its first parameter is `first`. Returns a row for each written one. */
 export function upsertSql(db: Database, { name, columns }: TableSpec, first: number, from = ''): string {
   const names = ['key', 'version', 'position', 'data', ...columns.map((column) => column.name)].map(quote)
   const arrays = [

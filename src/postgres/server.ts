@@ -3,7 +3,7 @@ import type { Database } from './database.ts'
 import { sqlStateOf } from './errors.ts'
 import { replicaError } from './page.ts'
 
-/** What we must know of a server before we trust it with anything. */
+/** What we must know about a server before we use it. */
 export interface ServerFacts {
   readonly version: number
   readonly encoding: string
@@ -24,22 +24,22 @@ export async function readFacts(db: Database): Promise<ServerFacts> {
     const [facts] = await db.query<ServerFacts>(text)
     return facts as ServerFacts
   } catch (error) {
-    // undefined_object: a setting that we ask for when we connect, and that older servers don't have.
+    // undefined_object: a setting that we send on connect and that older servers don't have.
     throw sqlStateOf(error) === '42704' ? tooOld(db.name, error) : error
   }
 }
 
-/** Throws if it can't be used at all. */
+/** Throws if it can't be used. */
 export function checkFacts({ version, encoding, isReplica }: ServerFacts, name: string): void {
   if (version < oldest) throw tooOld(name)
-  if (isReplica) throw replicaError()
+  if (isReplica) throw replicaError(name)
   if (encoding === 'UTF8') return
-  throw new StoreError('STORE_REFUSED', `${name} keeps text as ${encoding}, which can't hold every event.`, {
-    hint: "Make a database with ENCODING 'UTF8'.",
+  throw new StoreError('STORE_REFUSED', `${name} has the encoding ${encoding}, which can't represent every event.`, {
+    hint: "Create a database with ENCODING 'UTF8'.",
   })
 }
 
-/** What keeps a commit from surviving a power cut, as a person would be told. */
+/** Warnings about settings with which a commit may not survive a power cut. */
 export function warningsOf({ fsync, fullPageWrites }: ServerFacts, name: string): string[] {
   const off = [fsync === 'off' ? 'fsync' : [], fullPageWrites === 'off' ? 'full_page_writes' : []].flat()
   return off.map((setting) => `${name} runs with ${setting} = off: after a power cut, committed events may be lost.`)
@@ -56,14 +56,14 @@ interface SequenceFacts {
   readonly name: string
   readonly cache: number
   readonly increment: number
-  /** Undefined for a role that may not look. */
+  /** Undefined for a role without the permission. */
   readonly last: number | null
   readonly top: number
 }
 
 /**
- * Positions must come one after the other, and after all that are there. A sequence that was restored on its own, or that keeps
- * numbers for each session, would give positions below what readers have passed.
+ * Positions must be contiguous and higher than all existing ones. A sequence that was restored separately, or that caches numbers
+ * per session, would assign positions below what readers have passed.
  */
 export async function checkSequence(db: Database): Promise<void> {
   const events = db.table('holdfast_events')
@@ -80,7 +80,7 @@ export async function checkSequence(db: Database): Promise<void> {
     throw new StoreError('STORE_REFUSED', message, { hint: `ALTER SEQUENCE ${name} CACHE 1 INCREMENT 1` })
   }
   if (last !== null && last < top) {
-    const message = `The sequence ${name} of ${db.name} stands at ${last}, behind the log, which ends at ${top}.`
+    const message = `The sequence ${name} of ${db.name} is at ${last}, but the log ends at ${top}.`
     throw new StoreError('STORE_CORRUPT', message, {
       hint: `New events would not be seen. Stop everything, and SELECT setval('${name}', ${top}).`,
     })

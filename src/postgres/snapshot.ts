@@ -9,7 +9,7 @@ import { Growth } from './growth.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
 
-/** A connection of its own in a read transaction: it sees one moment, holds up nobody, and takes as long as it takes. */
+/** A separate connection in a read transaction: it sees one moment, delays no other transaction, and has no time limit. */
 export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => Promise<T>): Promise<T> {
   const session = db.session()
   const guarded = async <R>(work: () => Promise<R>): Promise<R> => {
@@ -24,10 +24,10 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
   try {
     await guarded(() => session.connect())
     await query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY')
-    // To recompute a read model takes as long as it takes.
+    // Recomputing a read model may take long.
     for (const timeout of ['statement_timeout', 'idle_in_transaction_session_timeout'])
       await query(`SET LOCAL ${timeout} = 0`)
-    // The moment is taken by the first query, not by BEGIN.
+    // The first query starts the snapshot, not BEGIN.
     const placeOf = await placesIn(db, query)
     const letters = postgresLetters(db, query)
     const readPartitions = partitionReader(db)
@@ -45,8 +45,8 @@ export async function snapshot<T>(db: Database, read: (moment: StoreMoment) => P
 }
 
 /**
- * What the tables of projections are called now, by what they were called in this moment. A switch renames them, and who asked for the
- * old name would be given another table with the rows of this one's time.
+ * The current names of projection tables by their names in this snapshot. A switch renames them, and the old name would refer to
+ * another table.
  */
 async function placesIn(db: Database, query: Query): Promise<(table: string) => Promise<string>> {
   const tables = await query<{ name: string; id: number }>(
@@ -66,7 +66,7 @@ async function placesIn(db: Database, query: Query): Promise<(table: string) => 
     const id = ids.get(table)
     if (id === undefined) return db.table(table)
     const [found] = await query<{ place: string }>('SELECT $1::bigint::oid::regclass::text AS place', [id])
-    // From the first look on it is locked, and keeps its name.
+    // From the first read on it is locked, and keeps its name.
     await query(`LOCK TABLE ${found?.place} IN ACCESS SHARE MODE`)
     return found?.place as string
   }

@@ -18,7 +18,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('are made once when all of them start together', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const stores = await Promise.all([1, 2, 3].map(() => schemas.open(schema)))
     cleanups.push(...stores.map((store) => () => store.close()))
     const made = await Promise.all(
@@ -39,7 +39,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('refuse names that anything else in the schema has, and other cuts and kinds', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using store = await schemas.open(schema)
     const { subscriptions } = store
     await schemas.user.query(`CREATE VIEW ${schema}.seen AS SELECT 1; CREATE TYPE ${schema}.mood AS ENUM ('a');
@@ -63,7 +63,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('take over at once from a process that is certainly dead, and not before', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const [one, two] = [await process(schema, -5), await process(schema, 2)]
     await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await one.subscriptions.claim(claimBy('one')))
@@ -87,7 +87,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('wait for the lease of a process whose presence nobody knows', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const [one, two] = [await process(schema, undefined), await process(schema, undefined)]
     await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await one.subscriptions.claim(claimBy('same')))
@@ -103,7 +103,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('write that they are there only when most of the time is gone', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const one = await process(schema, 11)
     await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const attend = () => one.subscriptions.attend({ owner: 'one', subscriptions: ['s', 'none'], leaseMs: 9_000 })
@@ -123,7 +123,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('sweep out those who are dead, and count a process once whatever number it had', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const [one, two, namesake] = [
       await process(schema, 21),
       await process(schema, undefined),
@@ -179,7 +179,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('give each partition to one of many who ask at the same moment', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const processes = await Promise.all([31, 32, 33, 34].map((number) => process(schema, number)))
     await processes[0]?.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
     const claims = await Promise.all(
@@ -192,7 +192,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('take over from one that died while it committed, with everything that it left', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const [one, two] = [await process(schema, 41), await process(schema, 42)]
     await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await one.subscriptions.claim(claimBy('one')))
@@ -223,7 +223,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('take over nothing from one that gave it back while they waited', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const [one, two] = [await process(schema, 51), await process(schema, 52)]
     await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     claimed(await one.subscriptions.claim(claimBy('one')))
@@ -237,7 +237,7 @@ describeServers('subscriptions of several processes', (server) => {
   })
 
   it('fence what their last owner commits behind one who waited longer for the partition', async () => {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const [one, two] = [await process(schema, 61), await process(schema, 62)]
     await one.subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await one.subscriptions.claim(claimBy('one')))
@@ -313,7 +313,7 @@ describeServers('subscriptions of several processes', (server) => {
   /** On a connection of its own: inside a transaction the first look is the last. */
   async function untilWaiting(schema: string, count: number): Promise<void> {
     const client = await connect(schemas.url)
-    const sql = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%${schema}%'`
+    const sql = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '%${schema}%'`
     await expect.poll(async () => (await client.query(sql)).rowCount).toBe(count)
   }
 

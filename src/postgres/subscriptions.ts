@@ -1,7 +1,7 @@
 import { type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
 import { pauseCounts } from '../subscription/deed.ts'
-import { toPartitionState } from '../subscription/partition-row.ts'
+import { stopPosition, toPartitionState } from '../subscription/partition-row.ts'
 import type { ClaimOutcome, ClaimRequest, Lease, Pause, SubscriptionStore } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import { postgresCommits } from './commit.ts'
@@ -14,21 +14,21 @@ import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
 import { reset } from './reset.ts'
 import { type Query, prepared } from './statement.ts'
-import { acquitStatement, trialReader } from './trials.ts'
+import { acquitStatement, announceStopStatement, isStoppingSql, trialReader } from './trials.ts'
 
 interface ClaimedRow extends PartitionRow {
   readonly is_taken: boolean
   readonly is_inherited: boolean
-  /** Of the server. */
+  /** Server time. */
   readonly now: number
-  /** The live one. */
+  /** The live version. */
   readonly version: number
 }
 
-/** Leases are measured by the clock of the server, which is the same for all processes. */
+/** Leases use the clock of the server, which is the same for all processes. */
 export function postgresSubscriptions(db: Database, listener: Presence): SubscriptionStore {
   const sql = statements(db)
-  // Each holds a connection while the user's code may want another: half of them are kept for that.
+  // Each holds a connection while user code may need another: half of the connections are kept for that.
   const turns = createTurns(Math.max(1, Math.floor(db.options.connections / 2)))
   const isPresent = presenceOnce(listener)
   const commits = postgresCommits(db, listener)
@@ -63,12 +63,14 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     acquit: async (...whose) => {
       await db.query(sql.acquit, whose)
     },
+    announceStop: async ({ subscription, partition, epoch }, instance, isSuspect) => {
+      await db.query(sql.announceStop, [subscription, partition, epoch, instance, isSuspect])
+    },
     onRelease: (wake) => listener.onRelease(wake),
   }
 
-  async function pause(subscription: string, given: Pause | undefined, deed: Deed | undefined): Promise<void> {
+  async function pause(subscription: string, given: Pause | undefined, deed: Deed): Promise<void> {
     const values = [subscription, given?.at, given?.reason]
-    if (!deed) return mustExist(subscription, await db.query(sql.pause, values))
     await db.transaction(async (client) => {
       const before = rowsOf<{ is_paused: boolean }>(await client.query(queryOf(sql.lockPause, [subscription])))
       mustExist(subscription, (await client.query(queryOf(sql.pause, values))).rows)
@@ -85,8 +87,8 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       const [row] = await db.query<ClaimedRow>(sql.claim, values)
       if (!row) throw unknown(subscription)
       if (row.is_taken) {
-        // Asked for only now. A statement sees what was there when it began, and whoever had the partition until then may have
-        // committed since; from now on nobody else does.
+        // Read only now. A statement sees the state at its start, and the previous owner may have committed since; from now on no
+        // other process does.
         const trials = await readTrials(query, subscription, partition)
         const lease = { subscription, partition, owner, epoch: row.epoch }
         return {
@@ -101,13 +103,13 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       const recorded = row.lane_order ?? order
       if (order !== undefined && recorded !== undefined && recorded !== order)
         return { outcome: 'order', order: recorded }
-      // Without an owner it was free when we looked and taken when we tried; the next look tells by whom.
+      // It was free when we looked and taken when we tried; the next look shows the owner.
       if (row.owner) return { outcome: 'owned', owner: row.owner }
     }
   }
 }
 
-/** Lets so many run at a time, in the order in which they came. */
+/** Runs a limited number at a time, in order. */
 function createTurns(most: number): <T>(work: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = []
   let running = 0
@@ -131,13 +133,13 @@ function statements(db: Database) {
   const partitions = db.table('holdfast_partitions')
   const ofLease = 'subscription = $1 AND partition = $2 AND epoch = $3 AND owner = $4'
   return {
-    // Our own claim whose answer we never heard is ours to repeat. Without a presence it could be another's of the same name.
-    // It is locked before it is taken, because an update does not tell whose it was.
-    // A switch moves the row away from under a claim that waits for it, so the version that a statement sees is that of its row.
+    // Our own claim whose answer was lost can be repeated. Without a presence lock it could be another process with the same
+    // name. The row is locked before the update, because an update does not return the previous owner. A switch renames the row
+    // while a claim waits for it, so the version is read from the row itself.
     claim: prepared(`
       WITH live AS MATERIALIZED (SELECT version FROM ${db.table('holdfast_subscriptions')} WHERE name = $1),
       before AS MATERIALIZED (
-        SELECT owner IS NOT NULL AS is_inherited FROM ${partitions}
+        SELECT owner IS NOT NULL AND NOT ${isStoppingSql(db, '$1', '$2', 'p.epoch')} AS is_inherited FROM ${partitions} AS p
         WHERE subscription = $1 AND partition = $2 AND (
           owner IS NULL OR lease_until <= clock_timestamp() OR ${isGoneSql('presence')} OR (owner = $3 AND presence = $4))
           AND ($6::bigint IS NULL OR $6 = (SELECT version FROM live)) AND ($7::text IS NULL OR lane_order IS NULL OR $7 = lane_order)
@@ -148,6 +150,9 @@ function statements(db: Database) {
           lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond'
         FROM before WHERE subscription = $1 AND partition = $2
         RETURNING is_inherited, ${partitionColumns}
+      ),
+      stopped AS (
+        DELETE FROM ${db.table('holdfast_trials')} USING before WHERE subscription = $1 AND partition = $2 AND position = ${stopPosition}
       )
       SELECT true AS is_taken, is_inherited, (SELECT version FROM live) AS version, ${serverTime} AS now, ${partitionColumns} FROM taken
       UNION ALL
@@ -156,12 +161,13 @@ function statements(db: Database) {
     renew: prepared(`
       UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6
       WHERE ${ofLease} RETURNING 1`),
-    // Nobody has an empty name, and it is not that of nobody: whoever comes next inherits.
+    // An empty name is not the name of a process, and differs from NULL: the next owner inherits the suspects.
     release: prepared(`
       UPDATE ${partitions} SET owner = CASE WHEN $5 THEN '' END, tried = CASE WHEN $5 THEN tried END,
         presence = NULL, lease_until = '-infinity'
       WHERE ${ofLease} RETURNING 1`),
     acquit: acquitStatement(db),
+    announceStop: announceStopStatement(db),
     lockPause: prepared(`
       SELECT paused_at IS NOT NULL AS is_paused FROM ${partitions} WHERE subscription = $1 ORDER BY partition FOR UPDATE`),
     pause: prepared(`UPDATE ${partitions} SET paused_at = $2, pause_reason = $3 WHERE subscription = $1 RETURNING 1`),
@@ -178,6 +184,6 @@ function mustExist(subscription: string, changed: readonly unknown[]): void {
 
 function unknown(subscription: string): HoldfastError {
   return new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
-    hint: 'Start it once.',
+    hint: 'Start it once to create it.',
   })
 }

@@ -11,8 +11,8 @@ interface Kept {
 }
 
 /**
- * The newest settled events, for all readers of the process: whoever follows the log finds them here, and the server is asked
- * once for every subscription and every partition together. What is settled never changes, so it can be kept.
+ * A cache of the newest settled events, for all readers of the process: the server is asked once for all subscriptions and
+ * partitions. Settled events never change, so they can be cached.
  */
 export class Tail {
   readonly #events: Kept[] = []
@@ -20,7 +20,7 @@ export class Tail {
   #through: number
   #bytes = 0
 
-  /** Nothing is kept yet; what comes next comes after this position. */
+  /** Empty; the next events come after this position. */
   constructor(after: number) {
     this.#after = after
     this.#through = after
@@ -30,7 +30,7 @@ export class Tail {
     return this.#through
   }
 
-  /** All there is after one position and up to another. */
+  /** All events after one position and up to another. */
   add(after: number, events: readonly RecordedEvent[], through: number): void {
     if (after !== this.#through) this.#clear(after)
     for (const record of events) {
@@ -42,7 +42,7 @@ export class Tail {
     this.#trim()
   }
 
-  /** Undefined when it begins later, or ends before. */
+  /** Undefined if the cache begins later or ends before. */
   read(after: number, limits: PageLimits, share: Share): LogPage | undefined {
     if (after < this.#after || after >= this.#through) return undefined
     const events: RecordedEvent[] = []
@@ -69,7 +69,7 @@ export class Tail {
     return low
   }
 
-  /** A quarter at a time, because to take from the front of a list costs as much as is left. */
+  /** A quarter at a time, because removing from the front of an array costs as much as the rest. */
   #trim(): void {
     while (this.#events.length > mostEvents || (this.#bytes > mostBytes && this.#events.length > 0)) {
       const gone = this.#events.splice(0, Math.ceil(this.#events.length / 4))

@@ -1,4 +1,4 @@
-/** The words that each statement of a text begins with, in capitals: as many as it takes to know what it is. */
+/** The first words of each statement of a text, in capitals: as many as needed to identify it. */
 export type Beginning = readonly string[]
 
 const wordsKept = 4
@@ -8,18 +8,18 @@ const comment = /\/\*|\*\//g
 const continued = /(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:\s|--[^\n\r]*[\n\r])*'/y
 const inEscapeString = /\\|'/g
 
-// Who has none of these is done with one look.
+// A text with none of these needs no further check.
 const suspicious =
   /\b(?:commit|end|abort|rollback|begin|start|prepare|set|reset|discard|deallocate|listen|unlisten|load)\b/i
 
 const sessionFunctions = /\b(?:set_config|pg_advisory_lock|pg_try_advisory_lock|pg_advisory_lock_shared|setseed)\b/i
 
-/** Whether a text has a statement that would end the transaction it runs in, or begin another. */
+/** Whether a text has a statement that would end the current transaction, or begin another. */
 export function endsTransaction(text: string): boolean {
   return suspicious.test(text) && beginningsOf(text).some(isTransactional)
 }
 
-/** Whether a text may leave something behind in the session that outlasts the transaction. */
+/** Whether a text may change the session beyond the transaction. */
 export function leavesTraces(text: string): boolean {
   return sessionFunctions.test(text) || (suspicious.test(text) && beginningsOf(text).some(isSessionWide))
 }
@@ -47,13 +47,13 @@ function isSessionWide([first = '', second = '']: Beginning): boolean {
 }
 
 /**
- * Reads a text as PostgreSQL's lexer does, as far as statements and their first words go: comments, strings and quoted names hide
- * what is in them. A doubled quote ends one string and begins the next, which comes to the same.
+ * Reads a text like PostgreSQL's lexer, as far as needed for statements and their first words: comments, strings and quoted names
+ * are skipped. A doubled quote is treated as the end of one string and the start of the next, which has the same result.
  */
 export function beginningsOf(text: string): Beginning[] {
   const beginnings: string[][] = []
   let words: string[] = []
-  // The body of a function may be SQL between BEGIN ATOMIC and END, with semicolons of its own.
+  // The body of a function may be SQL between BEGIN ATOMIC and END, with its own semicolons.
   let depth = 0
   let last = ''
   let i = 0
@@ -76,7 +76,7 @@ export function beginningsOf(text: string): Beginning[] {
       if (text[i] === ';' && depth === 0) {
         beginnings.push(words)
         words = []
-        // Whatever else stands first is no word that could end anything.
+        // Other first characters can't start a word that ends a transaction.
       } else if (words.length === 0 && !/\s|;/.test(text[i] as string)) words.push('')
       i++
     }
@@ -107,7 +107,7 @@ function endOfLine(text: string, from: number): number {
   return found < 0 ? text.length : from + found
 }
 
-/** Comments of this kind can be nested. */
+/** These comments can be nested. */
 function endOfComment(text: string, from: number): number {
   comment.lastIndex = from
   for (let depth = 1; depth > 0; ) {
@@ -125,7 +125,7 @@ function endOfEscapeString(text: string, from: number): number {
     if (!found) return text.length
     if (found[0] === "'") {
       const end = inEscapeString.lastIndex
-      // After a new line it may go on, and is an escape string still.
+      // After a new line the string may continue, and is still an escape string.
       const more = matchAt(continued, text, end)
       if (more === undefined) return end
       inEscapeString.lastIndex = end + more.length

@@ -1,17 +1,17 @@
 import type { Look } from './holders.ts'
 
-/** Told what a look saw; true when it has seen what it waited for. */
+/** Receives the result of a look; returns true when its wait is over. */
 export type Watcher = (look: Look) => boolean
 
 export interface Watch {
   add(watcher: Watcher): void
 }
 
-/** How a watch waits, and measures what it costs. */
+/** How a watch waits, and measures its cost. */
 export interface WatchTime {
   /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
-  /** Milliseconds that only ever grow. */
+  /** Monotonic milliseconds. */
   mono(): number
 }
 
@@ -19,15 +19,15 @@ const firstMs = 1
 const mostMs = 20
 const mostAfterFailureMs = 1_000
 /**
- * A look costs the server a fifth of a millisecond, and more the more it has to do; so much of the time is left without. Every process
- * that reads looks for itself, and what they take together the writers miss.
+ * A look costs the server about 0.2 ms, and more under load; the pause after it is this many times longer. Every process looks
+ * separately, and together they slow down the writers.
  */
 const restFactor = 24
 const mostRestMs = 50
 
 /**
- * Looks at the holders of the append lock while anybody waits for some of them to end, and not otherwise: one loop for a
- * process, however many wait. Often at first, because most transactions are short, then more seldom.
+ * Polls the holders of the append lock while waits exist: one loop per process. Often at first, because most transactions are
+ * short, then less often.
  */
 export function createWatch(look: () => Promise<Look>, time: WatchTime, signal: AbortSignal): Watch {
   let watchers: Watcher[] = []
@@ -50,7 +50,7 @@ export function createWatch(look: () => Promise<Look>, time: WatchTime, signal: 
       await time.sleep(Math.max(waitMs, restUntil - time.mono()), signal)
       if (signal.aborted) break
       const begun = time.mono()
-      // Whoever joins from here on waits for holders that this look may have been too early to see, and would take them for gone.
+      // A watcher that joins from here on may wait for holders that are newer than this look, and would consider them gone.
       const asked = watchers
       watchers = []
       try {
@@ -60,7 +60,7 @@ export function createWatch(look: () => Promise<Look>, time: WatchTime, signal: 
         watchers.unshift(...asked.filter((watcher) => !watcher(seen)))
         waitMs = Math.min(waitMs * 1.5, mostMs)
       } catch {
-        // The server can't be reached. Nothing was learnt, so everybody goes on waiting.
+        // The server can't be reached. Nothing is known, so all watchers keep waiting.
         watchers.unshift(...asked)
         waitMs = Math.min(waitMs * 2, mostAfterFailureMs)
       }

@@ -6,19 +6,19 @@ import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
 import type { Projection, Reducer } from './projection.ts'
 import type { ColumnSpec, ColumnValue, RowWrite, StoredRow } from './row-store.ts'
 
-/** The row of one key while its events are folded. It lives in the engine's memory between two commits. */
+/** The row of one key while its events are folded. Kept in the engine's memory between two commits. */
 export interface Folding {
   readonly key: string
   row: unknown
   /** The version of the row, and the position of the event that last changed it. */
   version: number
   position: number
-  /** The last version that was seen, whether or not it changed the row. */
+  /** The last processed version, even if it did not change the row. */
   done: number | undefined
   negativeZero: boolean
-  /** Since the last commit. */
+  /** Whether the row changed since the last commit. */
   changed: boolean
-  /** About how much memory it takes, in bytes. */
+  /** The approximate memory, in bytes. */
   size: number
 }
 
@@ -26,7 +26,7 @@ const folderSize = 250
 
 export function beginFold(projection: Projection, key: string, stored: StoredRow | undefined): Folding {
   if (!stored) {
-    // Made by the first event, not here: a user's `initial` may throw, and that event is then the one to hold.
+    // `initial` runs at the first event, not here: if it throws, that event is held.
     return {
       key,
       row: undefined,
@@ -46,8 +46,8 @@ export function beginFold(projection: Projection, key: string, stored: StoredRow
 }
 
 /**
- * Folds one event into its row. Whatever the user's code does here is caught: the failure is returned, and the row is as it
- * was before. It is `permanent`, because a pure function will do the same again.
+ * Folds one event into its row. An error of the user's code is returned as a failure, and the row is unchanged. The failure is `permanent`,
+ * because a pure function fails again with the same input.
  */
 export function foldEvent(
   projection: Projection,
@@ -76,7 +76,7 @@ export function foldEvent(
   folding.row = after
   folding.negativeZero = negativeZero
   folding.version = projection.keyOf || event.version === undefined ? folding.version + 1 : event.version
-  // A letter that belonged to nobody's row until now may be older than what the row has seen.
+  // A letter whose row was not known until now can be older than the last event of the row.
   folding.position = Math.max(folding.position, position)
   folding.changed = true
   return undefined
@@ -88,7 +88,7 @@ function initialRow(projection: Projection, key: string): unknown {
   return row
 }
 
-/** The row as it goes to the store. */
+/** The row in the form that the store writes. */
 export function rowWrite(projection: Projection, folding: Folding): RowWrite {
   const { columns } = projection.table
   const { key, row, version, position, negativeZero } = folding
@@ -105,7 +105,7 @@ export function rowWrite(projection: Projection, folding: Folding): RowWrite {
 
 const noColumns: readonly ColumnValue[] = []
 
-/** The value of a promoted column. A row that doesn't fit its column is a fault of the event that made it so. */
+/** The value of a promoted column. If it doesn't fit the column type, the event that changed the row fails. */
 function columnValue({ name, type }: ColumnSpec, row: unknown): ColumnValue {
   const value = (row as Record<string, unknown> | null)?.[name]
   if (value === null || value === undefined) return null
@@ -122,7 +122,7 @@ function columnValue({ name, type }: ColumnSpec, row: unknown): ColumnValue {
   throw new HoldfastError('FOLD_STATE', `The fold returned a row in which ${name} is ${shown}; its column is ${type}.`)
 }
 
-/** What JSON escapes, a text column would have to hold as it is; U+0000 and half characters don't survive that. */
+/** A text column stores characters without JSON escapes, and can't store U+0000 or lone surrogates. */
 function isStorable(text: string): boolean {
   return text.isWellFormed() && !text.includes('\0')
 }

@@ -117,6 +117,12 @@ describe('it is refused', () => {
   )
 })
 
+it('says what to use when it has no initial', () => {
+  const hint =
+    /^The projection stock has no initial\. .* use defineSqlProjection of holdfast\/sqlite or holdfast\/postgres\.$/
+  expect(() => defineProjection('stock', { events: bank, on } as never)).toThrow(hint)
+})
+
 describe('its types', () => {
   it('follow from its events and its first row, without a type argument', () => {
     const balances = defineProjection('balances', {

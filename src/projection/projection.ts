@@ -1,88 +1,62 @@
 import { HoldfastError } from '../errors.ts'
-import { type DataOf, type EventCatalog, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
+import { type EventCatalog, type EventNamed, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
 import type { Event } from '../event/event.ts'
 import { checkColumnName, checkName } from '../event/names.ts'
-import { checkCount } from '../failure/action.ts'
 import { checkOptions } from '../runtime/options.ts'
+import { deathsOf, versionOf } from './counts.ts'
 import type { ColumnSpec, ColumnType, TableSpec } from './row-store.ts'
+import type { AnyResult, FrozenValue, GivenRow, InitialRow, KeptLiteral, ReducedRow, ReducerType } from './row-types.ts'
 
-/** The kinds of column a field of a row can be promoted to. */
+/** The column types that a field of a row can have. For a field that can't be a column: an error sentence, see `row-types.ts`. */
 export type ColumnTypeOf<Value> = [NonNullable<Value>] extends [boolean]
   ? 'boolean'
   : [NonNullable<Value>] extends [number]
     ? 'integer' | 'real'
     : [NonNullable<Value>] extends [string]
       ? 'text'
-      : never
+      : 'only a string, a number or a boolean can be a column'
 
 export type ColumnsOf<Row> = { readonly [Field in keyof Row & string]?: ColumnTypeOf<Row[Field]> }
 
-export interface ProjectionDefinition<C extends EventCatalog, Row, Columns> {
+/** `Results` is what each reducer returns; it is inferred only to be compared with the row. */
+export interface ProjectionDefinition<C extends EventCatalog, Row, Results, Columns> {
   readonly events: C
-  /** Which row an event belongs to; the event's own key unless you say otherwise. Must depend on nothing but the event. */
+  /** The key of the row that an event belongs to. Must depend only on the event. Default: the key of the event. */
   readonly key?: (event: EventOf<C>) => string
-  /** The row before the first event. */
-  readonly initial: (key: string) => Row
+  /** Returns the row before the first event. The row must be JSON. The return type is the type of the row. */
+  readonly initial: (key: string) => InitialRow<Row>
   /**
-   * What each type of event does to its row. Pure: the new row depends on the old one and the event, and on nothing else. A row
-   * is frozen; return a new one, or the same to say that nothing changed.
+   * One pure function per event type. It returns the new row, which depends only on the old row and the event. Rows are frozen: return a
+   * new object, or the same row if nothing changed.
    */
   readonly on: {
-    readonly [T in TypeName<C>]?: (row: Readonly<NoInfer<Row>>, event: Event<T, DataOf<C, T>>) => NoInfer<Row>
+    readonly [T in keyof Results]: ReducerType<
+      (
+        row: GivenRow<Row>,
+        event: EventNamed<C, T>,
+      ) => ReducedRow<Results[T], Row, T, TypeName<C>> & KeptLiteral<Results[T], Row>,
+      Results[T],
+      Row,
+      (row: GivenRow<Row>, event: EventNamed<C, T>) => FrozenValue<Row>
+    >
   }
-  /** Fields of the row that become columns of their own, with an index, for `list` and for your own SQL. */
+  /** Fields of the row that become separate, indexed columns, for `list` and for your own SQL. */
   readonly columns?: Columns
   /**
-   * How many deaths of a process are one event's fault before it is parked. 3 unless you say otherwise; more where processes are often
-   * killed in the middle of their work, because that can't be told from an event that kills them.
+   * How many processes may die while they process an event before the event is parked. Use a higher number if processes are often killed for
+   * other reasons: Holdfast can't always distinguish that from an event that kills the process. Default: 4.
    */
   readonly maxDeaths?: number
   /**
-   * What this code makes of events, as a number. 1 unless you say otherwise. Raise it when the rows should come out differently: a
-   * process with another version than the live one waits until the projection was rebuilt and switched.
+   * The version of this code. Raise it if the rows should change: a process whose version is not live waits until that version was rebuilt
+   * and switched to. Default: 1.
    */
   readonly version?: number
-}
-
-/** The same in your own SQL, into your own tables. `Tx` is what the store gives: a `pg` client, a `node:sqlite` database. */
-export interface SqlProjectionDefinition<C extends EventCatalog, Tx> {
-  readonly events: C
-  /**
-   * What each type of event does. It runs inside the transaction that moves the checkpoint, so its statements happen exactly
-   * once; it may run again from the start when that transaction fails, so it must do nothing that a rollback can't take back.
-   */
-  readonly on: {
-    readonly [T in TypeName<C>]?: (event: Event<T, DataOf<C, T>>, tx: Tx) => unknown
-  }
-  /** Empties what `on` has written, for a replay from the beginning. */
-  readonly reset?: (tx: Tx) => unknown
-  /** How many deaths of a process are one event's fault before it is parked. 3 unless you say otherwise. */
-  readonly maxDeaths?: number
-  /**
-   * What this code makes of events, as a number. 1 unless you say otherwise. A new version writes tables of its own, which you name:
-   * it is built beside the live one until it is switched to.
-   */
-  readonly version?: number
-  readonly initial?: never
 }
 
 export type Reducer = (row: unknown, event: Event) => unknown
-export type Effect = (event: Event, tx: unknown) => unknown
 
-/** Statements of the user's own, in our transaction. Made by `defineProjection`. */
-export interface SqlProjection<C extends EventCatalog = EventCatalog> {
-  readonly kind: 'sql'
-  readonly name: string
-  readonly events: C
-  readonly table: undefined
-  readonly keyOf: undefined
-  readonly effects: ReadonlyMap<string, Effect>
-  readonly reset: ((tx: unknown) => unknown) | undefined
-  readonly maxDeaths: number
-  readonly version: number
-}
-
-/** A fold of events into one row per key. Made by `defineProjection`. */
+/** A fold of events into one row per key. Created by `defineProjection`. */
 export interface Projection<Row = unknown, Columns = unknown, C extends EventCatalog = EventCatalog> {
   readonly kind: 'fold'
   readonly name: string
@@ -93,79 +67,36 @@ export interface Projection<Row = unknown, Columns = unknown, C extends EventCat
   readonly reducers: ReadonlyMap<string, Reducer>
   readonly maxDeaths: number
   readonly version: number
-  /** Only for the types: nothing is there. */
+  /** For type inference only; undefined at run time. */
   readonly '~types'?: { readonly row: Row; readonly columns: Columns }
 }
 
 const ownColumns = ['key', 'version', 'position', 'data']
-// Every table of PostgreSQL has these, and no other columns of their names.
+// System columns of every PostgreSQL table: other columns can't have these names.
 const systemColumns = ['tableoid', 'ctid', 'xmin', 'xmax', 'cmin', 'cmax']
 const columnTypes = new Set<string>(['text', 'integer', 'real', 'boolean'] satisfies ColumnType[])
-// The indexes of one that is called only sqlite would still begin so.
+// `sqlite` alone is reserved too: its indexes would be named `sqlite_…`.
 const reserved = /^(?:(?:holdfast|sqlite|pg)_|sqlite$)/
 
+const optionNames = ['events', 'key', 'initial', 'on', 'columns', 'maxDeaths', 'version']
+
 /**
- * Declares a read model. With `initial` it is a fold: a real table with one row per key, that Holdfast keeps equal to the fold of
- * the key's events. Without it, it is SQL of your own.
+ * Declares a read model as a fold: a table with one row per key, which Holdfast keeps equal to the fold of the key's events. To write your own
+ * SQL statements, use `defineSqlProjection` of `holdfast/sqlite` or `holdfast/postgres`.
  */
-export function defineProjection<const C extends EventCatalog, Tx>(
-  name: string,
-  definition: SqlProjectionDefinition<C, Tx>,
-): SqlProjection<C>
 export function defineProjection<
   const C extends EventCatalog,
   Row,
+  // `const` keeps `status: 'placed'` from becoming a string before it is compared with the row.
+  const Results extends { readonly [T in TypeName<C>]?: AnyResult },
   const Columns extends ColumnsOf<Row> = Record<never, never>,
->(name: string, definition: ProjectionDefinition<C, Row, Columns>): Projection<Row, Columns, C>
-export function defineProjection(
-  name: string,
-  definition: ProjectionDefinition<EventCatalog, unknown, object> | SqlProjectionDefinition<EventCatalog, unknown>,
-): Projection | SqlProjection {
+>(name: string, definition: ProjectionDefinition<C, Row, Results, Columns>): Projection<Row, Columns, C> {
   checkName(name, 'The projection')
-  return isSql(definition) ? defineSql(name, definition) : defineFold(name, definition)
-}
-
-function isSql(
-  definition: ProjectionDefinition<EventCatalog, unknown, object> | SqlProjectionDefinition<EventCatalog, unknown>,
-): definition is SqlProjectionDefinition<EventCatalog, unknown> {
-  // A fold whose `initial` was forgotten has often a key or columns; it should hear about `initial`.
-  return (
-    typeof definition === 'object' && definition !== null && !['initial', 'key', 'columns'].some((o) => o in definition)
-  )
-}
-
-function defineSql(name: string, definition: SqlProjectionDefinition<EventCatalog, unknown>): SqlProjection {
-  checkOptions(definition, `The projection ${name}`, ['events', 'on', 'reset', 'maxDeaths', 'version'])
-  const { events, on, reset, maxDeaths, version } = definition
-  if (reset !== undefined && typeof reset !== 'function')
-    throw new HoldfastError('OPTION_INVALID', `${name}: reset is not a function.`)
-  return {
-    kind: 'sql',
-    name,
-    events,
-    table: undefined,
-    keyOf: undefined,
-    effects: functionsOf<Effect>(name, events, on),
-    reset,
-    maxDeaths: deathsOf(name, maxDeaths),
-    version: versionOf(name, version),
-  }
-}
-
-function defineFold(name: string, definition: ProjectionDefinition<EventCatalog, unknown, object>): Projection {
   const table = tableName(name)
-  checkOptions(definition, `The projection ${name}`, [
-    'events',
-    'key',
-    'initial',
-    'on',
-    'columns',
-    'maxDeaths',
-    'version',
-  ])
+  checkInitial(name, definition)
+  checkOptions(definition, `The projection ${name}`, optionNames)
   const { events, key, initial, on, columns, maxDeaths, version } = definition
   const reducers = functionsOf<Reducer>(name, events, on)
-  if (typeof initial !== 'function') throw new HoldfastError('OPTION_INVALID', `${name}: initial is not a function.`)
   if (key !== undefined && typeof key !== 'function')
     throw new HoldfastError('OPTION_INVALID', `${name}: key is not a function.`)
   return {
@@ -173,7 +104,7 @@ function defineFold(name: string, definition: ProjectionDefinition<EventCatalog,
     name,
     events,
     table: { name: table, columns: columnSpecs(name, (columns ?? {}) as Record<string, ColumnType>) },
-    keyOf: key,
+    keyOf: key as Projection['keyOf'],
     initial,
     reducers,
     maxDeaths: deathsOf(name, maxDeaths),
@@ -181,30 +112,26 @@ function defineFold(name: string, definition: ProjectionDefinition<EventCatalog,
   }
 }
 
-function deathsOf(name: string, maxDeaths = 3): number {
-  checkCount(maxDeaths, `maxDeaths of ${name}`, 2, 1_000)
-  return maxDeaths
-}
-
-// It becomes part of the name of a table, which has room for so much.
-const highestVersion = 999_999_999
-
-function versionOf(name: string, version = 1): number {
-  checkCount(version, `version of ${name}`, 1, highestVersion)
-  return version
+function checkInitial(name: string, definition: unknown): void {
+  if (typeof definition !== 'object' || definition === null) return
+  const initial: unknown = 'initial' in definition ? definition.initial : undefined
+  if (typeof initial === 'function') return
+  const what = initial === undefined ? 'has no initial' : `has an initial that is not a function`
+  throw new HoldfastError('OPTION_INVALID', `The projection ${name} ${what}.`, {
+    hint: 'Give initial: (key) => row, the row before the first event. For your own SQL statements, use defineSqlProjection of holdfast/sqlite or holdfast/postgres.',
+  })
 }
 
 function tableName(name: string): string {
   const table = name.replaceAll('-', '_')
   if (!reserved.test(table)) return table
-  throw new HoldfastError('NAME_INVALID', `The projection ${JSON.stringify(name)} would have a table of ours.`, {
-    hint: "Begin its name with something other than 'holdfast_', 'sqlite_' and 'pg_'.",
+  throw new HoldfastError('NAME_INVALID', `The projection ${JSON.stringify(name)} has a name with a reserved prefix.`, {
+    hint: "Use a name that does not start with 'holdfast_', 'sqlite_' or 'pg_'.",
   })
 }
 
 function columnSpecs(projection: string, columns: Readonly<Record<string, ColumnType | undefined>>): ColumnSpec[] {
-  // Databases compare the names of columns without regard to case.
-  // And no row can have a field of this name.
+  // Databases compare column names case-insensitively. A row can't have a field named `__proto__`.
   const taken = new Set([...ownColumns, ...systemColumns, '__proto__'])
   return Object.entries(columns).flatMap(([name, type]) => {
     if (type === undefined) return []
@@ -212,7 +139,7 @@ function columnSpecs(projection: string, columns: Readonly<Record<string, Column
     if (taken.has(name.toLowerCase())) {
       throw new HoldfastError(
         'NAME_INVALID',
-        `${projection} can't have the column ${JSON.stringify(name)}: that name is taken.`,
+        `${projection} can't have the column ${JSON.stringify(name)}: the name is reserved or used twice.`,
       )
     }
     taken.add(name.toLowerCase())

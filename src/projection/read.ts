@@ -14,7 +14,7 @@ export interface ReadRow<Row> {
 type Comparisons<Value> = { readonly [C in Comparison]?: Value } & { readonly in?: readonly Value[] }
 type ColumnsOnly<Row, Columns> = { readonly key: string } & { readonly [Name in keyof Columns & keyof Row]: Row[Name] }
 
-/** Conditions on the key and on the promoted columns; all must hold. A plain value means "equals". */
+/** Conditions on the key and on the promoted columns; all must match. A plain value means "equals". */
 export type Where<Row, Columns> = {
   readonly [Name in keyof ColumnsOnly<Row, Columns>]?:
     | ColumnsOnly<Row, Columns>[Name]
@@ -23,23 +23,23 @@ export type Where<Row, Columns> = {
 
 export interface ListOptions<Row, Columns> {
   readonly where?: Where<Row, Columns>
-  /** One column, rising or falling; rows that are equal in it come by key. By key unless you say otherwise. */
+  /** One column, ascending or descending; rows with equal values are ordered by key. Default: by key. */
   readonly orderBy?: { readonly [Name in keyof ColumnsOnly<Row, Columns>]?: 'asc' | 'desc' }
-  /** 100 unless you say otherwise, 1,000 at the most. */
+  /** At most 1,000. Default: 100. */
   readonly limit?: number
-  /** `next` of the page before. */
+  /** The `next` of the previous page. */
   readonly after?: string
 }
 
 export interface Page<Row> {
   readonly rows: readonly ReadRow<Row>[]
-  /** Give it as `after` for the next page; undefined on the last. */
+  /** Pass it as `after` for the next page. Undefined on the last page. */
   readonly next: string | undefined
 }
 
 export interface Reader<Row, Columns> {
   get(key: string): Promise<ReadRow<Row> | undefined>
-  /** In the order of the keys given; undefined where there is no row. */
+  /** In the order of `keys`. Undefined for a key without a row. */
   getMany(keys: readonly string[]): Promise<(ReadRow<Row> | undefined)[]>
   list(options?: ListOptions<Row, Columns>): Promise<Page<Row>>
 }
@@ -82,7 +82,7 @@ export function read<Row, Columns>(
     },
   }
 
-  /** What a cursor must be of, to mean the same place again. */
+  /** A cursor is valid only for the same table, column and direction. */
   function placeIn({ column, direction }: { column: string; direction: string }): string {
     return `${table.name} ${column} ${direction}`
   }
@@ -102,12 +102,12 @@ export function read<Row, Columns>(
   function conditionsOf(where: object): Condition[] {
     return fieldsOf(where, 'where').flatMap(([name, wanted]): Condition[] => {
       const column = checkColumn(name)
-      // A condition that fell out of the caller's hands must not become "all rows".
-      if (wanted === undefined) throw badList(`where.${column} is undefined`, 'Leave it out, or give null.')
+      // A condition that the caller lost (an undefined variable) must not select all rows.
+      if (wanted === undefined) throw badList(`where.${column} is undefined`, 'Omit it, or give null.')
       if (typeof wanted !== 'object' || wanted === null)
         return [{ column, is: 'eq', value: checkValue(column, wanted) }]
       const comparing = fieldsOf(wanted, `where.${column}`)
-      if (comparing.length === 0) throw badList(`where.${column} is empty`, 'Leave it out, or give a value.')
+      if (comparing.length === 0) throw badList(`where.${column} is empty`, 'Omit it, or give a value.')
       return comparing.map(([is, value]): Condition => {
         if (is === 'in' && Array.isArray(value) && value.length <= mostRows)
           return { column, is, values: value.map((item) => checkValue(column, item)) }
@@ -140,11 +140,11 @@ function checkValue(column: string, value: unknown): ColumnValue {
   throw badList(`where.${column} is of type ${typeof value}`, 'Give a string, a number, a boolean or null.')
 }
 
-/** The fields of a plain object. A date or a map has none, and would be a condition that all rows meet. */
+/** The fields of a plain object. A Date or a Map has no own fields, so it would match all rows. */
 function fieldsOf(value: unknown, what: string): [string, unknown][] {
   const prototype: unknown = typeof value === 'object' && value !== null ? Object.getPrototypeOf(value) : undefined
   if (prototype === null || prototype === Object.prototype) return Object.entries(value as Record<string, unknown>)
-  throw badList(`${what} is not a plain object`, 'Give an object with names and what is wanted of them.')
+  throw badList(`${what} is not a plain object`, 'Give a plain object with column names as its keys.')
 }
 
 function cursor(row: ListedRow | undefined, place: string): string | undefined {
@@ -156,9 +156,9 @@ function parseCursor(text: string, place: string): { value: ColumnValue; key: st
     const [of, value, key] = JSON.parse(text) as unknown[]
     if (of === place && typeof key === 'string') return { value: checkValue('after', value), key }
   } catch {
-    // Falls through to the refusal, which says all there is to say.
+    // Not a cursor: the error below.
   }
-  throw badList('after is not a place in this list', "Give the 'next' of a page with the same orderBy.")
+  throw badList('after is not a cursor of this list', "Give the 'next' of a page with the same orderBy.")
 }
 
 function badList(what: string, hint: string): HoldfastError {

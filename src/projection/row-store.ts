@@ -6,7 +6,7 @@ export interface ColumnSpec {
   readonly type: ColumnType
 }
 
-/** The table of a projection: key, version, position, data, and the promoted columns. Names are checked when it is made. */
+/** The table of a projection: key, version, position, data, and the promoted columns. `defineProjection` has checked the names. */
 export interface TableSpec {
   readonly name: string
   readonly columns: readonly ColumnSpec[]
@@ -14,7 +14,7 @@ export interface TableSpec {
 
 export interface StoredRow {
   readonly key: string
-  /** The version of the last event that changed the row; for a projection with its own key, how many have. */
+  /** The version of the last event that changed the row. For a projection with its own `key`: the number of events that changed it. */
   readonly version: number
   /** The position of the last event that changed the row. */
   readonly position: number
@@ -36,7 +36,7 @@ export type Condition =
 export interface RowQuery {
   readonly where: readonly Condition[]
   readonly orderBy: { readonly column: string; readonly direction: 'asc' | 'desc' }
-  /** The order column and the key of the last row of the page before. */
+  /** The order value and the key of the last row of the previous page. */
   readonly after: { readonly value: ColumnValue; readonly key: string } | undefined
   readonly limit: number
 }
@@ -46,7 +46,7 @@ export interface ListedRow extends RowWrite {
   readonly orderValue: ColumnValue
 }
 
-/** Reads the rows of projections. They are written only by `SubscriptionStore.commit`. */
+/** Reads the rows of projections. Only `SubscriptionStore.commit` writes them. */
 export interface RowStore {
   load(table: TableSpec, keys: readonly string[]): Promise<ReadonlyMap<string, StoredRow>>
   list(table: TableSpec, query: RowQuery): Promise<readonly ListedRow[]>

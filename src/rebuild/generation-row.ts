@@ -4,7 +4,7 @@ import type { PartitionState, SubscriptionKind } from '../subscription/subscript
 import { type Generation, generationTableName } from './generation.ts'
 import type { Decision, Gap } from './rebuild-store.ts'
 
-/** A version of a projection as a query gives it. */
+/** A version of a projection as a query returns it. */
 export interface GenerationRow {
   readonly name: string
   readonly kind: SubscriptionKind
@@ -29,15 +29,15 @@ export function toGeneration(row: GenerationRow, partitions: readonly PartitionS
   }
 }
 
-/** `columns`: what it is to be begun with, as the store writes it down. */
+/** `columns`: the columns of this program's version, in the stored format. */
 export function refuseOther(kind: SubscriptionKind, columns: string, known: GenerationRow): void {
   if (kind === known.kind && columns === known.columns) return
-  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was begun with other columns: ${known.columns}.`, {
-    hint: 'Drop that version and begin it anew, or raise the version.',
+  throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was started with other columns: ${known.columns}.`, {
+    hint: 'Drop that version and rebuild it, or raise the version.',
   })
 }
 
-/** What a person decided about an event, as a query gives it. */
+/** An operator's decision about an event as a query returns it. */
 export interface DecisionRow {
   readonly position: number
   readonly isLeftOut: boolean | number
@@ -48,13 +48,13 @@ export interface DecisionRow {
 }
 
 export function toDecision({ position, isLeftOut, by, reason, revision }: DecisionRow): Decision {
-  // One that was revised and then discarded is not applied at all.
+  // An event that was revised and then discarded is not applied.
   if (isLeftOut || revision === null)
     return { decision: 'discarded', position, ending: { by: by ?? '', reason: reason ?? '' } }
   return { decision: 'revised', position, revision: JSON.parse(revision) as Revision }
 }
 
-/** A partition of the live one, and the same of the other. */
+/** The same partition of the live version (`before`) and of the other version (`after`). */
 export interface Pair {
   readonly before: PartitionState
   readonly after: PartitionState
@@ -68,12 +68,12 @@ export function toGap({ before, after }: Pair): Gap {
   return { partition: before.partition, live: before.checkpoint.position, rebuilt: after.checkpoint.position }
 }
 
-/** The table of the live one, by that of another version. */
+/** Derives the name of the live table from the table of another version. */
 export function liveTableName(table: string, version: number): string {
   return table.slice(0, -generationTableName('', version).length)
 }
 
-/** The tables in which everything is kept by the name of a subscription. */
+/** The tables with a column for the name of the subscription. */
 export const namedTables = [
   'partitions',
   'lanes',

@@ -1,33 +1,34 @@
-import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Projection } from '../projection/projection.ts'
+import type { SqlProjection } from '../projection/sql-projection.ts'
 import type { TableSpec } from '../projection/row-store.ts'
 import { HoldfastError } from '../errors.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
 import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
 
 /**
- * A version of a projection in the store. The live one has the name of the subscription; every other has a name, checkpoints, lanes,
- * letters and a table of its own, and is a subscription like any other. A switch makes two of them change places.
+ * A version of a projection in the store. The live generation has the name of the subscription. Every other generation is a separate
+ * subscription with its own name, checkpoints, lanes, letters and table. A switch exchanges two generations.
  */
 export interface Generation {
   readonly subscription: string
   readonly version: number
   readonly isLive: boolean
-  /** What it is called among the subscriptions of the store. */
+  /** Its name among the subscriptions of the store. */
   readonly name: string
   readonly kind: SubscriptionKind
-  /** Undefined where the user's own SQL writes tables of the user's own. */
+  /** Undefined for an SQL projection, which writes the user's own tables. */
   readonly table: string | undefined
-  /** When it was the live one for the last time, in milliseconds since 1970. Undefined: it never was, or it is. */
+  /** When it was last live, in milliseconds since 1970. Undefined if it is live now, or never was. */
   readonly retiredAt: number | undefined
   readonly partitions: readonly PartitionState[]
 }
 
-/** No name of a projection has a '~', so none of them can be in the way. */
+/** The name of a projection can't contain '~', so there is no conflict with another projection. */
 export function generationName(subscription: string, version: number): string {
   return `${subscription}~${version}`
 }
 
-/** What `generationName` made of what; undefined for the name of a live one. */
+/** The inverse of `generationName`. Undefined for the name of a live generation. */
 export function generationIn(name: string): { readonly subscription: string; readonly version: number } | undefined {
   const [, subscription, version] = /^(.+)~(\d{1,15})$/.exec(name) ?? []
   return subscription === undefined ? undefined : { subscription, version: Number(version) }
@@ -41,31 +42,31 @@ export function generationTable<Table extends TableSpec | undefined>(table: Tabl
   return table && { ...table, name: generationTableName(table.name, version) }
 }
 
-/** A subscription whose consumer can be built anew. */
+/** A subscription that can be rebuilt. */
 export type Rebuildable = Projection | SqlProjection | Subscription
 
 export interface RebuildableSubscription extends Subscription {
   readonly consumer: Projection | SqlProjection
 }
 
-/** Only what folds the log can begin anew without doing anything twice. */
+/** Only a projection on the log can start again without repeating side effects. */
 export function rebuildableOf(declared: Rebuildable): RebuildableSubscription {
   const subscription = declared.kind === 'subscription' ? declared : defineSubscription(declared)
   const { name, consumer, source } = subscription
   if (consumer.kind === 'handler') {
-    throw new HoldfastError('OPTION_INVALID', `${name} is a handler: to build it anew would do everything again.`, {
+    throw new HoldfastError('OPTION_INVALID', `${name} is a handler: a rebuild would repeat its side effects.`, {
       hint: 'Only projections can be rebuilt.',
     })
   }
   if (source) {
     throw new HoldfastError('OPTION_INVALID', `${name} reads from ${source.name}, not from the log.`, {
-      hint: 'Only what reads the log can be rebuilt.',
+      hint: 'Only a projection that reads the log can be rebuilt.',
     })
   }
   return { ...subscription, consumer }
 }
 
-/** The same code over names of its own: what is built beside the live one. */
+/** The same projection with the name and the table of its generation: the subscription that a rebuild runs. */
 export function generationOf(subscription: RebuildableSubscription): RebuildableSubscription {
   const { consumer, name: beside } = subscription
   const name = generationName(beside, consumer.version)

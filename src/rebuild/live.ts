@@ -3,7 +3,7 @@ import type { Subscription } from '../subscription/subscription.ts'
 import { generationIn } from './generation.ts'
 import type { RebuildStore } from './rebuild-store.ts'
 
-/** What another version has in its table is not this code's to empty, or to judge. */
+/** This code must not empty or check the table of another version. */
 export async function refuseOtherVersion(
   store: { readonly rebuilds: RebuildStore },
   { name, consumer }: Pick<Subscription, 'name' | 'consumer'>,
@@ -14,20 +14,23 @@ export async function refuseOtherVersion(
   throw new HoldfastError(
     'PROJECTION_VERSION',
     `${name} is live at version ${live.version}, and this program has version ${consumer.version}.`,
-    { hint: 'Rebuild this version and switch to it; that leaves the live one as it is until then.' },
+    { hint: 'Rebuild this version and switch to it. The live version does not change until the switch.' },
   )
 }
 
-/** People act on the live one. What they decide there holds for those beside it; decided twice, it could be decided differently. */
+/**
+ * Operators act on the live version only. Their decisions apply to the other versions too; separate decisions per version could contradict
+ * each other.
+ */
 export function refuseBeside(name: string): void {
   const beside = generationIn(name)
   if (!beside) return
   const { subscription, version } = beside
   throw new HoldfastError(
     'REBUILD_BESIDE',
-    `${name} names version ${version} of ${subscription}, which is not the live one: letters there can be looked at, and not acted on.`,
+    `${name} names version ${version} of ${subscription}, which is not live: its letters can be read but not changed.`,
     {
-      hint: `Act on ${subscription}: that holds for the other versions too. What only version ${version} holds is redriven when it is live, or built anew after a drop.`,
+      hint: `Act on ${subscription}: the act applies to its other versions too. To change letters that only version ${version} holds, switch to it first, or drop and rebuild it.`,
     },
   )
 }

@@ -6,31 +6,31 @@ import type { Commit, SubscriptionStore } from '../subscription/subscription-sto
 
 export interface PaceOptions {
   readonly runtime: Pick<Runtime, 'clock' | 'timers'>
-  /** The live subscription, which comes first. */
+  /** The live subscription, which has priority. */
   readonly live: string
   readonly store: {
     readonly log: Pick<LogStore, 'head'>
     readonly subscriptions: Pick<SubscriptionStore, 'partitions'>
   }
-  /** Events per second at the most; undefined for as many as the load allows. */
+  /** Maximum events per second. Undefined: as many as the load allows. */
   readonly rate: number | undefined
-  /** Which part of its time it works, above 0 and up to 1. */
+  /** The fraction of time in which the rebuild works: above 0, up to 1. */
   readonly load: number
-  /** No rest may be longer, or the leases run out in it. */
+  /** A longer rest could outlast the leases. */
   readonly longestRestMs: number
   readonly signal: AbortSignal
 }
 
-/** How often the live subscription is looked at. One that needs longer than this for an event is behind. */
+/** How often the live subscription is checked. It counts as behind if it needs longer than this for an event. */
 const lookMs = 500
 const mostYielding = 16
 
 /**
- * Keeps a rebuild from taking what live work needs. After every commit it rests, as long as the work took times what the load leaves
- * over; where the live subscription is behind, it rests twice as long, and twice as long again, until that has caught up.
+ * Limits the load of a rebuild so that live work is not slowed down. After each commit the rebuild rests `(1 - load) / load` times as long
+ * as it worked. While the live subscription is behind, each check doubles the rest, up to 16 times as long.
  *
- * The work of a partition is measured from the end of one rest to the beginning of the next. Several partitions in one process slow each
- * other down, so each works longer and rests longer, and all of them together keep to the load.
+ * The work of a partition is measured from the end of one rest to the start of the next. Partitions of one process slow each other down, so
+ * each works longer and rests longer, and together they keep the load.
  */
 export class Pace {
   readonly #options: PaceOptions
@@ -63,19 +63,19 @@ export class Pace {
     const { store, live } = this.#options
     try {
       const partitions = await store.subscriptions.partitions(live)
-      // Nobody is waited for who is not there.
+      // A partition without an owner makes no progress, so it does not count.
       const isBehind = partitions.some(
         ({ owner, checkpoint }) => owner !== undefined && checkpoint.position < this.#headThen,
       )
       this.#yielding = isBehind ? Math.min(this.#yielding * 2, mostYielding) : Math.max(1, this.#yielding / 2)
       this.#headThen = await store.log.head()
     } catch {
-      // What is wrong with the store, the work itself will find out.
+      // Ignored here: the rebuild itself meets the same error of the store and reports it.
     }
   }
 }
 
-/** The store with a rest after every commit. */
+/** The store, with a rest after each commit. */
 export function paced(store: Store, pace: Pace): Store {
   const { subscriptions } = store
   const rest = ({ lease, counts }: Commit) => pace.rest(lease.partition, totalOf(counts))

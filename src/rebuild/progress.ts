@@ -1,36 +1,36 @@
 import { totalOf } from '../subscription/checkpoint.ts'
 import type { Generation } from './generation.ts'
 
-/** How far a rebuild is, over all processes that work on it. */
+/** The progress of a rebuild, over all processes that work on it. */
 export interface RebuildProgress {
   readonly subscription: string
   readonly version: number
-  /** How many events have their outcome. */
+  /** How many events were processed. */
   readonly events: number
-  /** How many there are for it, roughly: partitions are not of quite the same size. */
+  /** An estimate of all events to process: partitions differ in size. */
   readonly total: number
   readonly held: number
   readonly eventsPerSecond: number
-  /** Undefined while it can't be told. */
+  /** Undefined while there is no estimate. */
   readonly etaSeconds: number | undefined
-  /** Whether it has come up with the log and follows it. */
+  /** Whether the rebuild has reached the end of the log. */
   readonly isLevel: boolean
 }
 
 const windowMs = 10_000
 
-/** Turns looks at a generation into progress. */
+/** Computes progress from successive reads of a generation. */
 export class ProgressMeter {
   readonly #looks: { readonly at: number; readonly events: number }[] = []
   #headThen = Number.POSITIVE_INFINITY
   #isLevel = false
 
-  /** `at` is of the monotonic clock; `head` is how far the log can be read. */
+  /** `at`: monotonic time. `head`: the last readable position of the log. */
   look({ subscription, version, partitions }: Generation, head: number, at: number): RebuildProgress {
     const events = partitions.reduce((sum, { checkpoint }) => sum + totalOf(checkpoint.counts), 0)
     const left = partitions.reduce((sum, { checkpoint }) => sum + Math.max(0, head - checkpoint.position), 0)
     const remaining = Math.ceil(left / Math.max(1, partitions.length))
-    // The log goes on meanwhile: who is as far as it was at the last look is level. Once it was, it stays so.
+    // The log grows meanwhile, so the rebuild is level if it has reached the previous head. Once level, it stays level.
     this.#isLevel ||= partitions.every(({ checkpoint }) => checkpoint.position >= Math.min(head, this.#headThen))
     this.#headThen = head
     const eventsPerSecond = this.#rate(at, events)

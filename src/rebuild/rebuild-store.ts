@@ -5,37 +5,37 @@ import type { SubscriptionKind } from '../subscription/subscription-store.ts'
 import type { Generation } from './generation.ts'
 
 export interface BeginRequest {
-  /** The name of the live one. */
+  /** The name of the live subscription. */
   readonly subscription: string
   readonly version: number
   readonly kind: SubscriptionKind
   /** The generation's own table, see `generationTable`. */
   readonly table: TableSpec | undefined
-  readonly deed?: Deed | undefined
+  readonly deed: Deed
 }
 
 export type BeginOutcome =
-  /** `isNew` false: it was begun before, and goes on from its checkpoints. */
+  /** `isNew: false`: the generation existed already and continues from its checkpoints. */
   | { readonly outcome: 'begun'; readonly isNew: boolean; readonly generation: Generation }
-  /** This version is the live one: there is nothing to build. */
+  /** This version is live: there is nothing to build. */
   | { readonly outcome: 'live' }
 
-/** What a person decided about an event of the live generation, which holds for every other as well. */
+/** An operator's decision about an event of the live generation. It applies to every other generation too. */
 export type Decision =
-  /** It was discarded, or seen to elsewhere: it is not applied. */
+  /** The event was discarded, or handled manually: it is not applied. */
   | { readonly decision: 'discarded'; readonly position: number; readonly ending: Ending }
-  /** This is applied instead of its own data. */
+  /** The revision is applied instead of the original data. */
   | { readonly decision: 'revised'; readonly position: number; readonly revision: Revision }
 
 export interface SwitchRequest {
   readonly subscription: string
-  /** Of the generation that is to be live. */
+  /** The version to make live. */
   readonly version: number
   /** Milliseconds since 1970. */
   readonly at: number
   /** How many strays the caller knows of, see `strays`. */
   readonly strays: number
-  readonly deed?: Deed | undefined
+  readonly deed: Deed
 }
 
 export interface Gap {
@@ -46,33 +46,33 @@ export interface Gap {
 
 export type SwitchOutcome =
   | { readonly outcome: 'switched'; readonly from: number; readonly generation: Generation }
-  /** It is the live one already. */
+  /** The version is already live. */
   | { readonly outcome: 'live' }
   | { readonly outcome: 'unknown' }
-  /** These partitions are not as far as the live ones. Nothing was changed. */
+  /** These partitions are behind the live ones. Nothing was changed. */
   | { readonly outcome: 'behind'; readonly gaps: readonly Gap[] }
-  /** There are not as many strays as the caller knows of. Nothing was changed. */
+  /** The number of strays differs from the number in the request. Nothing was changed. */
   | { readonly outcome: 'strays'; readonly strays: number }
 
 export type DropOutcome = 'dropped' | 'unknown' | 'live'
 
 /**
- * Keeps the versions of projections. What builds one is an engine with a subscription of the generation's own name: leases, checkpoints
- * and letters are those of any subscription. Here is only what concerns two of them at once.
+ * Stores the versions of projections. An engine builds a generation as a subscription with the generation's own name, so leases, checkpoints
+ * and letters need nothing special. This port has only the operations on two generations at once.
  */
 export interface RebuildStore {
   /**
-   * Makes a generation beside the live one: as many partitions, which begin where the live ones began. Safe to repeat. Throws
-   * `SUBSCRIPTION_UNKNOWN` where there is nothing to be beside of.
+   * Creates a generation with as many partitions as the live one and the same start positions. Safe to repeat; each call writes an audit
+   * entry, with `isNew` in its details. Throws `SUBSCRIPTION_UNKNOWN` if there is no live subscription.
    */
   begin(request: BeginRequest): Promise<BeginOutcome>
-  /** All there are, the live one first, then by version. None for a subscription that isn't there. */
+  /** All generations: the live one first, then by version. Empty for an unknown subscription. */
   list(subscription: string): Promise<readonly Generation[]>
-  /** What was decided about events of a partition of the live one, above one position and up to another, in order. */
+  /** Decisions about events of a live partition, with positions above `after` and up to `through`, in order. */
   decisions(subscription: string, partition: number, after: number, through: number): Promise<readonly Decision[]>
   /**
-   * Positions of which something was decided in the live one after a generation had passed them without it, in order. What is held
-   * there is none: it can still be decided.
+   * Positions of events that an operator decided about in the live version after this generation had passed them, in order. An event
+   * that the generation still holds is not a stray: the decision still applies to it.
    */
   strays(
     subscription: string,
@@ -80,17 +80,17 @@ export interface RebuildStore {
     limit: number,
   ): Promise<{ readonly count: number; readonly positions: readonly number[] }>
   /**
-   * Takes the live partitions from whoever has them, for a moment, so that a generation can come up with them. Nobody need give them
-   * back: when the time is over anybody may claim them.
+   * Takes the live partitions from their owners for a short time, so that a generation can catch up. The halt expires by itself: then any
+   * process can claim the partitions again.
    */
   halt(subscription: string, forMs: number): Promise<void>
   /**
-   * In one transaction, with its deed: all owners of both are fenced, and table, checkpoints, lanes, letters and version change places. Who reads by
-   * the live name sees the one or the other, never a mixture. What people left out in the one that was live, and is held in the other, has
-   * that in its letter (`endedBy`), and a lane that stands at it is due. The one that was live stays as a generation until it is dropped, and can
-   * be switched back to.
+   * In one transaction, with its audit entry: fences all owners of both generations and exchanges their tables, checkpoints, lanes, letters and
+   * versions. Readers of the live name see one generation or the other, never a mixture. If an event was discarded in the previous live
+   * generation and is held in the new one, its letter records that (`endedBy`), and its lane becomes due. The previous live generation is kept
+   * until it is dropped, and a later switch can go back to it.
    */
   switch(request: SwitchRequest): Promise<SwitchOutcome>
-  /** Removes a generation that is not live, with its table. */
-  drop(subscription: string, version: number, deed?: Deed): Promise<DropOutcome>
+  /** Removes a generation that is not live, including its table. */
+  drop(subscription: string, version: number, deed: Deed): Promise<DropOutcome>
 }

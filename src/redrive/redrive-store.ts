@@ -3,28 +3,28 @@ import type { AskOutcome, Redrive, RedriveLane, RedriveLaneState, RedriveRequest
 import type { Selected } from './selected.ts'
 
 /**
- * Keeps redrives. Whoever owns a partition asks which of its lanes are due and writes what became of them with
- * `SubscriptionStore.commit`, so that nobody else ever touches a lane.
+ * Stores redrives. The owner of a partition reads which of its lanes are due and writes the results with `SubscriptionStore.commit`, so
+ * only the owner changes a lane.
  */
 export interface RedriveStore {
-  /** What an act would be about now. */
-  select(selection: Pick<RedriveRequest, 'subscription' | 'act' | 'filter'>): Promise<Selected>
-  /** The number of the redrive of a subscription that was asked for last; 0 without one. */
+  /** The lanes that an act would change now. */
+  select(selection: Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'through'>): Promise<Selected>
+  /** The number of the newest redrive of a subscription; 0 without one. */
   newest(subscription: string): Promise<number>
-  /** Freezes the set, in one transaction. A lane is in one running redrive at the most; those that are in another are left out. */
+  /** Records a redrive with a fixed set of lanes, in one transaction. Lanes of another running redrive are excluded. */
   ask(request: RedriveRequest): Promise<AskOutcome>
   /**
-   * Lanes of a partition whose turn it is and that were not begun, in the order of asking. The limit is for each redrive: one that must
-   * go slowly keeps no other waiting. Where a stage is over it begins the next, and
-   * it ends a redrive that has no lanes left or too many that failed. One that was begun says so itself, see `HeldLane.redrive`.
+   * Lanes of a partition that are due and were not started, oldest redrive first. The limit applies per redrive, so a redrive with a low rate
+   * does not delay others. The call also starts the next stage when a stage has ended, and ends a redrive that has no lanes left or too
+   * many failures. A started lane is marked in `HeldLane.redrive`.
    */
   due(subscription: string, partition: number, limit: number): Promise<readonly RedriveTask[]>
-  /** Nothing more of it is begun. False if it was over already. */
+  /** No further lane is started. Returns false if the redrive has already ended. */
   cancel(id: string, deed: Deed): Promise<boolean>
   find(id: string): Promise<Redrive | undefined>
-  /** The newest first. */
+  /** Newest first. */
   list(query: { readonly subscription?: string; readonly limit: number }): Promise<readonly Redrive[]>
-  /** In the order in which they are taken. */
+  /** In processing order. */
   lanes(
     id: string,
     state: RedriveLaneState | undefined,
@@ -32,8 +32,8 @@ export interface RedriveStore {
     limit: number,
   ): Promise<readonly (RedriveLane & { readonly ordinal: number })[]>
   /**
-   * Takes away redrives of a subscription that ended before a time, some of their lanes at a time; gives how many lanes. Who asked for them,
-   * and why, stays in the audit.
+   * Removes redrives of a subscription that ended before a time, at most `most` lanes per call. Returns the number of removed lanes. Their
+   * authors and reasons stay in the audit.
    */
   purge(subscription: string, endedBefore: number, most: number): Promise<number>
 }

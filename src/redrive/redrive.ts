@@ -1,34 +1,34 @@
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
 
 /**
- * What an operator wants to become of letters; `acts.ts` says of which.
+ * The acts of an operator on held lanes. `acts.ts` defines which lanes each applies to.
  *
- *     redrive  try them again
- *     discard  leave them out for good; their lanes go on behind them
- *     resolve  the same, but says that they were handled manually. In the ledger both are discarded: nothing was applied here
- *     skip     the version that they wait for will never come: their lanes go on without it
+ *     redrive  process the lane again
+ *     discard  remove the head permanently, then process the rest of the lane
+ *     resolve  like discard, but records that the head was handled manually; in the ledger both count as discarded
+ *     skip     continue without the version that the lane waits for
  */
 export const redriveActs = ['redrive', 'discard', 'resolve', 'skip'] as const
 export type RedriveAct = (typeof redriveActs)[number]
 
 /**
- *     running ──► done        every lane has its end, and none of them waits for a breaker
- *        ├──────► stopped     more of them failed than it may have, or some wait for an open breaker; see `stages.ts`
- *        └──────► cancelled   by an operator; what was under way was finished
+ *     running ──► done        all lanes have ended, and none waits for a breaker
+ *        ├──────► stopped     too many lanes failed, or some wait for an open breaker; see `stages.ts`
+ *        └──────► cancelled   by an operator; lanes in progress were completed
  */
 export type RedriveStatus = 'running' | 'done' | 'stopped' | 'cancelled'
 
 /**
- *     pending ──► running ──► done      everything that stood in the lane was tried and went through, and it flows
- *        │           ├──────► failed    a letter failed: the lane is held there, the rest behind it
- *        │           └──────► deferred  a letter met an open breaker: the lane waits for that, and continues by itself when it closes
- *        └──────► passed      it was not held there any more when its turn came; nothing was done
+ *     pending ──► running ──► done      all letters of the lane were processed, and the lane is released
+ *        │           ├──────► failed    a letter failed: the lane is held at that letter
+ *        │           └──────► deferred  a letter met an open breaker: the lane waits for it, and continues when it closes
+ *        └──────► passed      the lane was no longer held at that letter when its turn came; nothing was done
  *
- * `left` is what a redrive that ended early did not come to.
+ * `left`: the redrive ended before the lane was started.
  */
 export type RedriveLaneState = 'pending' | 'running' | 'done' | 'failed' | 'deferred' | 'passed' | 'left'
 
-/** So many lanes in each state. */
+/** Zero lanes in each state. */
 export function noLanes(): Record<RedriveLaneState, number> {
   return { pending: 0, running: 0, done: 0, failed: 0, deferred: 0, passed: 0, left: 0 }
 }
@@ -37,38 +37,45 @@ export interface RedriveRequest {
   readonly id: string
   readonly subscription: string
   readonly act: RedriveAct
-  /** Which: the lanes of which the head is such a letter, as far as the act is about them; see `isActedOn`. */
+  /** Selects the lanes whose head matches and that the act applies to; see `isActedOn`. */
   readonly filter: LetterFilter
   readonly by: string
   readonly reason: string
   /** Milliseconds since 1970. */
   readonly at: number
-  /** The digest of what the operator saw, see `Selected`. If it is another one now, nothing is done. Undefined: whatever is there. */
+  /** The digest of an earlier `Selected`. If the digest has changed since, nothing is done. Undefined: no check. */
   readonly expected: string | undefined
   /**
-   * The newest redrive when the act was called, see `RedriveStore.newest`. A lane that a later one took is left out as busy, also where
-   * that one is over: of two acts at the same moment only one tries a letter. Undefined: a lane is busy while a redrive has it.
+   * The newest redrive at the time of the call, see `RedriveStore.newest`. Lanes that a later redrive took count as busy, even if that redrive
+   * has ended: of two simultaneous acts only one tries a letter. Undefined: a lane is busy only while it is in a running redrive.
    */
   readonly after?: number | undefined
-  /** Letters per second, over all partitions; undefined for as fast as it goes. */
+  /** Letters per second, over all partitions. Undefined: no limit. */
   readonly rate: number | undefined
-  /** How many lanes there may be in all before the next stage begins, such as 1, 3, 8, 28; then all the rest. None: all at once. */
+  /** The total number of lanes up to each stage, such as 1, 3, 8, 28; the rest follow after the last stage. Empty: one stage with all lanes. */
   readonly stages: readonly number[]
-  /** With how many failed and deferred lanes it still goes on; undefined for any number. */
+  /** The redrive stops when more lanes than this have failed or were deferred. Undefined: no limit. */
   readonly maxFailures: number | undefined
+  /**
+   * Only for a discard or resolve of whole lanes: the letters behind the heads end too, up to this position. Later letters are tried.
+   * Undefined: only the heads end.
+   */
+  readonly through?: number | undefined
 }
 
 export type AskOutcome =
   | { readonly outcome: 'asked'; readonly redrive: Redrive; readonly busy: number }
-  /** These are not the lanes that the operator saw, or not as they were. Nothing was done. */
+  /** The lanes or their heads differ from the expected digest. Nothing was done. */
   | { readonly outcome: 'changed'; readonly lanes: number }
-  /** No lane has such a head; `busy` of them are in another redrive already. Nothing was done. */
+  /** No free lane matches; `busy` matching lanes are in another redrive. Nothing was done. */
   | { readonly outcome: 'nothing'; readonly busy: number }
 
-/** A set of lanes that was frozen when it was asked for, and how far it is. */
-export interface Redrive extends Omit<RedriveRequest, 'expected' | 'after'> {
+/** A recorded act with its fixed set of lanes and its progress. */
+export interface Redrive extends Omit<RedriveRequest, 'expected' | 'after' | 'through'> {
+  /** Whether the letters behind the heads are ended too; see `RedriveLane.until`. */
+  readonly isWhole: boolean
   readonly status: RedriveStatus
-  /** How many lanes there are in it, and how many of them may be begun. */
+  /** The number of its lanes. `admitted`: how many of them may be started by now. */
   readonly lanes: number
   readonly admitted: number
   readonly byState: Readonly<Record<RedriveLaneState, number>>
@@ -83,14 +90,16 @@ export interface RedriveLane {
   readonly redrive: string
   readonly partition: number
   readonly lane: string
-  /** The position of the letter that was its head when the set was frozen. */
+  /** The position of its head when the redrive was recorded. */
   readonly position: number
+  /** The highest position of its letters when the act was recorded, if all of them end. Undefined: only the head ends. */
+  readonly until?: number | undefined
   readonly state: RedriveLaneState
   readonly letters: number
 }
 
-/** A lane whose turn it is. */
-export interface RedriveTask extends Pick<RedriveLane, 'redrive' | 'lane' | 'position'> {
+/** A lane that is due. */
+export interface RedriveTask extends Pick<RedriveLane, 'redrive' | 'lane' | 'position' | 'until'> {
   readonly act: RedriveAct
   readonly by: string
   readonly reason: string
@@ -98,11 +107,11 @@ export interface RedriveTask extends Pick<RedriveLane, 'redrive' | 'lane' | 'pos
   readonly rate: number | undefined
 }
 
-/** What a commit has done for a lane of a redrive. */
+/** The progress of one lane of a redrive in one commit. */
 export interface RedriveProgress {
   readonly redrive: string
   readonly lane: string
-  /** How many of its letters came to an end with this commit. */
+  /** How many of its letters ended with this commit. */
   readonly letters: number
   readonly state: Exclude<RedriveLaneState, 'pending' | 'left'>
 }

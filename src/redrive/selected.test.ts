@@ -38,6 +38,25 @@ describe('the digest of a selection', () => {
   })
 })
 
+describe('a set of whole lanes', () => {
+  const heads = [head('a', { letters: 3, until: 7 }), head('b', { position: 2, letters: 1, until: 2 })]
+  const freezeAll = (given: readonly SelectedHead[]) => freeze(given, { expected: undefined, stages: [], through: 9 })
+
+  it('counts its letters, and has a different digest with another letter', () => {
+    const { digest, ...seen } = selectedOf(heads)
+    expect(seen).toEqual({ lanes: 2, busy: 0, letters: 4, through: 7 })
+    expect(freezeAll(heads)).toMatchObject({ details: { lanes: 2, letters: 4 } })
+    for (const more of [{ letters: 4 }, { until: 8 }])
+      expect(selectedOf([{ ...(heads[0] as SelectedHead), ...more }, heads[1] as SelectedHead]).digest).not.toBe(digest)
+  })
+
+  it('excludes a lane whose head is after the last position', () => {
+    const later = head('c', { position: 8, letters: 0, until: 0 })
+    expect(selectedOf([...heads, later])).toEqual(selectedOf(heads))
+    expect(freezeAll([later])).toEqual({ outcome: 'nothing', busy: 0 })
+  })
+})
+
 describe('a set that is frozen', () => {
   const heads = [head('a'), head('b', { partition: 2, position: 2 }), head('c', { isBusy: true, position: 3 })]
 
@@ -49,6 +68,7 @@ describe('a set that is frozen', () => {
       busy: 1,
       spread: 2,
       admitted: 2,
+      details: { lanes: 2 },
     })
     expect(freeze(heads, { expected: selectedOf(heads).digest, stages: [1, 3] })).toMatchObject({ admitted: 1 })
     expect(freeze(heads, { expected: undefined, stages: [9] })).toMatchObject({ admitted: 2 })

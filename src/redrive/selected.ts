@@ -1,60 +1,90 @@
 import { sha256Hex } from '../event/sha256.ts'
 import type { AskOutcome, RedriveRequest } from './redrive.ts'
 
-/** The head of a lane that an act could be about, as it stands. */
+/** The current head of a lane that an act applies to. */
 export interface SelectedHead {
   readonly lane: string
   readonly partition: number
   readonly position: number
-  /** How often it was attempted in all. */
+  /** The total number of attempts. */
   readonly attempts: number
-  /** The number of the revision that counts; 0 without one. */
+  /** The number of the current revision; 0 without one. */
   readonly revision: number
-  /** Whether another redrive has the lane, so that this act leaves it out. */
+  /** Only for whole lanes: the number of letters of the lane that end, including the head, and the highest position among them. */
+  readonly letters?: number
+  readonly until?: number
+  /** Whether another redrive has the lane, so that this act excludes it. */
   readonly isBusy: boolean
 }
 
-/** What an act would be about now. */
+/** The lanes that an act would change now. */
 export interface Selected {
-  /** How many lanes it would take, and how many it would leave out because another redrive has them. */
+  /** The number of selected lanes. `busy`: lanes that are excluded because another redrive has them. */
   readonly lanes: number
   readonly busy: number
-  /** Stands for these lanes as they are: another head, another attempt or another revision gives another digest. */
+  /**
+   * Only for whole lanes: the number of letters that would end, and the highest position among them. Pass this position as `whole` to keep
+   * letters that are queued later out of the act.
+   */
+  readonly letters?: number
+  readonly through?: number
+  /**
+   * Identifies the lanes and their state: a different head, attempt or revision gives a different digest. For whole lanes, so does a
+   * different set of letters.
+   */
   readonly digest: string
 }
 
-/** The lanes that a redrive takes, in order, and over how many partitions they are. */
+/** The lanes of a new redrive, in order. `spread`: the number of their partitions. */
 export interface FrozenSet {
   readonly outcome: 'frozen'
   readonly lanes: readonly SelectedHead[]
   readonly busy: number
   readonly spread: number
   readonly admitted: number
+  /** For the audit entry, in addition to the id of the redrive. */
+  readonly details: { readonly lanes: number; readonly letters?: number }
 }
 
-/** `heads` are in order of their positions, and of their partitions where two have the same. */
+/** `heads` are ordered by position, then by partition. */
 export function selectedOf(heads: readonly SelectedHead[]): Selected {
-  const free = heads.filter(({ isBusy }) => !isBusy)
-  return { lanes: free.length, busy: heads.length - free.length, digest: digestOf(free) }
+  const { free, busy } = sorted(heads)
+  const through = free.some(({ until }) => until !== undefined)
+    ? { letters: lettersIn(free), through: free.reduce((most, { until = 0 }) => Math.max(most, until), 0) }
+    : {}
+  return { lanes: free.length, busy, ...through, digest: digestOf(free) }
 }
 
-/** Whether an act can have what it asks for. Made in the transaction that writes the redrive down. */
+/** Excludes lanes whose head is after `through`: the operator did not see them. */
+function sorted(heads: readonly SelectedHead[]) {
+  const seen = heads.filter(({ position, until = position }) => position <= until)
+  const free = seen.filter(({ isBusy }) => !isBusy)
+  return { free, busy: seen.length - free.length }
+}
+
+function lettersIn(heads: readonly SelectedHead[]): number {
+  return heads.reduce((sum, { letters = 1 }) => sum + letters, 0)
+}
+
+/** Decides whether an act is accepted. Called in the transaction that records the redrive. */
 export function freeze(
   heads: readonly SelectedHead[],
-  { expected, stages }: Pick<RedriveRequest, 'expected' | 'stages'>,
+  { expected, stages, through }: Pick<RedriveRequest, 'expected' | 'stages' | 'through'>,
 ): FrozenSet | Exclude<AskOutcome, { outcome: 'asked' }> {
-  const lanes = heads.filter(({ isBusy }) => !isBusy)
-  const busy = heads.length - lanes.length
+  const { free: lanes, busy } = sorted(heads)
   if (lanes.length === 0) return { outcome: 'nothing', busy }
   if (expected !== undefined && expected !== digestOf(lanes)) return { outcome: 'changed', lanes: lanes.length }
   const spread = new Set(lanes.map(({ partition }) => partition)).size
-  return { outcome: 'frozen', lanes, busy, spread, admitted: Math.min(stages[0] ?? lanes.length, lanes.length) }
+  const admitted = Math.min(stages[0] ?? lanes.length, lanes.length)
+  const details = { lanes: lanes.length, ...(through !== undefined && { letters: lettersIn(lanes) }) }
+  return { outcome: 'frozen', lanes, busy, spread, admitted, details }
 }
 
-/** In JSON, because a lane may have any character in its name. */
+/** JSON, because the name of a lane can contain any character. */
 function digestOf(heads: readonly SelectedHead[]): string {
-  const lines = heads.map(({ partition, lane, position, attempts, revision }) =>
-    JSON.stringify([partition, lane, position, attempts, revision]),
-  )
+  const lines = heads.map(({ partition, lane, position, attempts, revision, letters, until }) => {
+    const head = [partition, lane, position, attempts, revision]
+    return JSON.stringify(until === undefined ? head : [...head, letters, until])
+  })
   return sha256Hex(lines.join('\n'))
 }

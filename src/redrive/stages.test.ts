@@ -51,14 +51,16 @@ describe('the next stage of a redrive', () => {
     expect(reasonOf(1, 0, 0)).toEqual({
       next: 'end',
       status: 'stopped',
-      reason: '1 lane failed, and it may have 0',
+      reason: '1 lane failed, and maxFailures is 0',
     })
-    expect(reasonOf(2, 0, 1)).toMatchObject({ reason: '2 lanes failed, and it may have 1' })
-    expect(reasonOf(0, 1, 0)).toMatchObject({ reason: '1 lane waits for an open breaker, and it may have 0' })
-    expect(reasonOf(0, 2, 1)).toMatchObject({ reason: '2 lanes wait for an open breaker, and it may have 1' })
+    expect(reasonOf(2, 0, 1)).toMatchObject({ reason: '2 lanes failed, and maxFailures is 1' })
+    expect(reasonOf(0, 1, 0)).toMatchObject({ reason: '1 lane waits for an open breaker, and maxFailures is 0' })
+    expect(reasonOf(0, 2, 1)).toMatchObject({ reason: '2 lanes wait for an open breaker, and maxFailures is 1' })
     expect(reasonOf(2, 1, 2)).toMatchObject({
-      reason: '2 lanes failed, 1 waits for an open breaker, and it may have 2',
+      reason: '2 lanes failed, 1 waits for an open breaker, and maxFailures is 2',
     })
-    expect(reasonOf(1, 2, 2)).toMatchObject({ reason: '1 lane failed, 2 wait for an open breaker, and it may have 2' })
+    expect(reasonOf(1, 2, 2)).toMatchObject({
+      reason: '1 lane failed, 2 wait for an open breaker, and maxFailures is 2',
+    })
   })
 })

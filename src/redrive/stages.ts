@@ -1,34 +1,34 @@
 import type { Redrive } from './redrive.ts'
 
-/** A redrive as far as its next stage depends on it. */
+/** The state of a redrive that its next stage depends on. */
 export interface Stage extends Pick<Redrive, 'lanes' | 'admitted' | 'stages' | 'maxFailures'> {
-  /** How many lanes failed, and how many wait for an open breaker. */
+  /** Failed lanes. `deferred`: lanes that wait for an open breaker. */
   readonly failed: number
   readonly deferred: number
-  /** Whether all lanes that may be begun have their end. */
+  /** Whether all admitted lanes have ended. */
   readonly isOver: boolean
 }
 
 export type NextStage =
   | { readonly next: 'wait' }
-  /** How many lanes there may be in all from now on. */
+  /** The new total of lanes that may be started. */
   | { readonly next: 'admit'; readonly admitted: number }
   | { readonly next: 'end'; readonly status: 'done' | 'stopped'; readonly reason: string | undefined }
 
 /**
- * How a running redrive goes on:
+ * The next step of a running redrive:
  *
- *     more lanes failed or deferred than it may have  ──► stopped, also in the middle of a stage
- *     the stage is not over                           ──► wait
- *     lanes are left                                  ──► the next stage
- *     all have their end, and some are deferred       ──► stopped: `done` means processed
- *     all have their end                              ──► done
+ *     more lanes failed or deferred than `maxFailures`  ──► stopped, also in the middle of a stage
+ *     the stage has not ended                           ──► wait
+ *     lanes are left                                    ──► the next stage
+ *     all lanes ended, some deferred                    ──► stopped: `done` means processed
+ *     all lanes ended                                   ──► done
  *
- * A deferred lane counts like a failed one: a canary does not go on over an open breaker.
+ * A deferred lane counts as failed: a canary stops at an open breaker.
  */
 export function nextStage({ lanes, admitted, stages, maxFailures, failed, deferred, isOver }: Stage): NextStage {
   if (maxFailures !== undefined && failed + deferred > maxFailures)
-    return stopped(`${unprocessed(failed, deferred)}, and it may have ${maxFailures}`)
+    return stopped(`${unprocessed(failed, deferred)}, and maxFailures is ${maxFailures}`)
   if (!isOver) return { next: 'wait' }
   if (admitted < lanes) {
     const next = stages.find((stage) => stage > admitted) ?? lanes

@@ -46,6 +46,12 @@ describe('a duration', () => {
     expect(() => toMs(value as Duration, 'timeout')).toThrow(/^timeout is .* not a duration/)
   })
 
+  it('shows the forms that it takes, with examples', () => {
+    expect(() => toMs('15 seconds' as Duration, 'timeout')).toThrow(
+      `timeout is "15 seconds", which is not a duration. Give a number with a unit (ms, s, m, h or d) and no space, such as '250ms', '1.5s', '5m', '24h' or '7d'; or a number of milliseconds, such as 1500.`,
+    )
+  })
+
   it('names what it was given', () => {
     expect(() => toMs('soon' as Duration, 'lease')).toThrow('lease is "soon"')
     expect(() => toMs(Number.NaN, 'lease')).toThrow('lease is NaN')

@@ -1,4 +1,4 @@
-/** The one that was probably meant; undefined when none is near. */
+/** The most similar name; undefined if none is similar. */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const most = Math.max(1, Math.floor(Math.min(word.length, 40) / 3))
   const near = known
@@ -7,7 +7,7 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   return near.toSorted((a, b) => a.distance - b.distance)[0]?.name
 }
 
-/** How many letters must be put in, taken out or changed. */
+/** The number of characters to insert, delete or change. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {

@@ -1,25 +1,35 @@
 import { HoldfastError } from '../errors.ts'
 
-/**
- * Refuses options that nobody reads. A misspelled `expectedVersion` that is ignored turns a check off, and nothing tells.
- */
+/** Refuses unknown options. A misspelled `expectedVersion` would otherwise turn a check off without an error. */
 export function checkOptions(options: unknown, what: string, names: readonly string[]): void {
   if (typeof options !== 'object' || options === null || Array.isArray(options)) {
     throw new HoldfastError('OPTION_INVALID', `${what} takes its options as an object.`, {
-      hint: `They are: ${names.join(', ')}.`,
+      hint: `Options: ${names.join(', ')}.`,
     })
   }
   const unknown = Object.keys(options).find((name) => !names.includes(name))
   if (unknown === undefined) return
   throw new HoldfastError('OPTION_INVALID', `${what} has no option ${JSON.stringify(unknown)}.`, {
-    hint: `It has ${names.join(', ')}.`,
+    hint: `Options: ${names.join(', ')}.`,
   })
 }
 
-/** Catches the promise of a store that nobody waited for, before it fails somewhere less clear. */
+/** Detects a store promise that was not awaited. */
 export function checkStore(store: unknown, what: string): void {
   if (typeof store === 'object' && store !== null && 'log' in store) return
   throw new HoldfastError('OPTION_INVALID', `${what} needs a store.`, {
-    hint: 'Give what createSqliteStore resolves to; mind the await.',
+    hint: 'Pass the result of createSqliteStore or createPostgresStore; check that it is awaited.',
   })
+}
+
+/** A whole number within bounds. */
+export function whole(value: unknown, what: string, least: number, most: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most) return value as number
+  throw new HoldfastError(
+    'OPTION_INVALID',
+    `${what} is ${typeof value === 'number' ? value : `of type ${typeof value}`}.`,
+    {
+      hint: `Give a whole number from ${least} to ${most}.`,
+    },
+  )
 }

@@ -1,18 +1,18 @@
 /**
- * The only ways in which the core learns about time and chance. The simulator and the tests pass their own, so a run can
- * be repeated to the letter; everybody else gets `system.ts`.
+ * The only access of the core to time and randomness. The simulator and the tests pass their own, so that a run is reproducible;
+ * `system.ts` has the real ones.
  */
 export interface Clock {
-  /** Wall time in whole milliseconds since 1970. For people and for stamps, never for measuring. */
+  /** Wall time in whole milliseconds since 1970. For display and timestamps, not for measuring. */
   now(): number
-  /** Milliseconds that only ever grow. For measuring and for waiting. */
+  /** Monotonic milliseconds. For measuring and waiting. */
   mono(): number
 }
 
 export interface Timers {
-  /** Resolves after `ms`, or at once when the signal aborts. It never rejects, so a wait needs no catch. */
+  /** Resolves after `ms`, or at once when the signal aborts. Never rejects. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>
-  /** Lets everything else that is ready run first. A loop without it would starve the process it lives in. */
+  /** Yields to the event loop. A loop without it would block the process. */
   yield(): Promise<void>
 }
 
@@ -27,18 +27,18 @@ export interface Runtime {
   readonly random: Random
 }
 
-/** Where others in the process can listen without knowing the engine: a channel of `node:diagnostics_channel`. */
+/** Publishes to listeners that don't know the engine: a channel of `node:diagnostics_channel`. */
 export interface Channel {
-  /** While nobody listens, nothing need be published. */
+  /** If false, publishing can be skipped. */
   readonly hasSubscribers: boolean
   publish(message: object): void
 }
 
 /**
- * Notices when the program stands still in somebody's code. It watches from outside; whoever is about to run such code only tells it
- * what. `startWatchdog` of `holdfast/watchdog` makes one.
+ * Detects when user code blocks the main thread. It watches from another thread; the engine only tells it what it is about to
+ * run. Created by `startWatchdog` of `holdfast/watchdog`.
  */
 export interface Watchdog {
-  /** Such as `handler notify-partner, event 0198c7a2-…`. It is shown if what begins here never comes to a pause. */
+  /** For example `handler notify-partner, event 0198c7a2-…`. Printed if the work never yields. */
   began(what: string): void
 }

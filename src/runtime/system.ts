@@ -1,13 +1,13 @@
 import type { Channel, Clock, Random, Runtime, Timers } from './ports.ts'
 
-// The one file of the core that may touch the real clock, timers, randomness and process; `scripts/boundaries.mjs` keeps it so.
+// The only file of the core that uses the real clock, timers, randomness and process; `scripts/boundaries.mjs` checks this.
 
 const clock: Clock = {
   now: () => Date.now(),
   mono: () => performance.now(),
 }
 
-// Node keeps its timers in 32 bits, and lets one that asks for more fire at once.
+// Node stores timer delays in 32 bits; a longer delay fires at once.
 const longestTimerMs = 2 ** 31 - 1
 
 const timers: Timers = {
@@ -48,10 +48,23 @@ const random: Random = {
 
 export const systemRuntime: Runtime = { clock, timers, random }
 
-// Not imported, and not asked for more than it has: an older Node should read that it is too old, and not a stack trace.
+// Not imported, and used with care: an older Node should print that it is too old, not a stack trace.
 const diagnostics = globalThis.process?.getBuiltinModule?.('node:diagnostics_channel')
 const silence: Channel = { hasSubscribers: false, publish: () => undefined }
 
 export function systemChannel(name: string): Channel {
   return diagnostics?.channel(name) ?? silence
+}
+
+let engines = 0
+
+/**
+ * The name of an engine that was given none: the host and the process, as an operator finds it there. The thread and a number are added where a
+ * process has several engines.
+ */
+export function engineName(): string {
+  const host = globalThis.process?.getBuiltinModule?.('node:os')?.hostname() ?? 'unknown'
+  const thread = globalThis.process?.getBuiltinModule?.('node:worker_threads')?.threadId ?? 0
+  const number = ++engines
+  return `${host}:${globalThis.process?.pid ?? 0}${thread > 0 ? `.${thread}` : ''}${number > 1 ? `/${number}` : ''}`
 }

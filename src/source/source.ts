@@ -6,56 +6,56 @@ import type { Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import type { Share } from './share.ts'
 
 /**
- * Where a subscription reads. A source gives events in order of position and nothing else: batching, checkpoints, retries and
- * holding are the engine's job.
+ * Where a subscription reads. A source returns events in order of position; batching, checkpoints, retries and holding are the
+ * engine's job.
  */
 export interface Source {
   readonly name: string
   /**
-   * `contiguous`: the versions of a key come one after the other, each once, so there is nothing to check. `unordered`: they may
-   * repeat, come late or be missing; the engine waits for a missing one and skips a repeated one. `none`: its events have no
-   * versions; they are taken in order of position, and a repeat can't be told.
+   * `contiguous`: the versions of a key come in order, each once, so nothing is checked. `unordered`: versions may repeat, come
+   * late or be missing; the engine waits for a missing one and skips a repeated one. `none`: events have no versions; they are
+   * applied in order of position, and repeats can't be detected.
    */
   readonly versions: 'contiguous' | 'unordered' | 'none'
-  /** `by-key`: it can be cut into any number of shares. Without it, it is read as a whole. */
+  /** `by-key`: the source can be divided into any number of shares. Without it, the source is read as a whole. */
   readonly cut?: 'by-key'
   /**
-   * All there is after a position, and only what follows on it: a source that has dropped some of that throws `SOURCE_TRIMMED`, and the
-   * subscription stops. Any other error that is not ours is waited for.
+   * All events directly after a position. A source that has deleted some of them throws `SOURCE_TRIMMED`, and the subscription
+   * stops. Any other foreign error is retried.
    */
   read(after: number, limits: PageLimits, signal: AbortSignal, share: Share): Promise<SourcePage>
-  /** As far as can be read now. */
+  /** The highest position that can be read now. */
   head(): Promise<number>
-  /** The highest position there is, where that can be above the head. A checkpoint beyond it means that events were lost. */
+  /** The highest position that exists, if it can be above the head. A checkpoint above it means that events were lost. */
   end?(): Promise<number>
   lag(after: number, share: Share): Promise<Lag>
   onAppend(wake: () => void): () => void
 }
 
-/** The next events of a share, and how far they reach: all there is of it up to `through`. */
+/** The next events of a share. All events of the share up to `through` are included. */
 export type SourcePage = LogPage
 
 /**
- * Checks that a page keeps what its source promised. A page that doesn't can't be held event by event, because it is the order,
- * the identity or the version of its events that is wrong; so the subscription stops, before anything of the page is taken.
+ * Checks that a page keeps the promises of its source. If the order, identity or version of events is wrong, no single event can
+ * be held; so the subscription stops before any event of the page is processed.
  */
 export function checkPage({ name, versions }: Source, after: number, { events, through }: SourcePage): void {
   let last = after
   for (const record of events) {
     const { position, id, type, key, version, schemaVersion, time, body, metadata } = record
     const refuse = (what: string) =>
-      new HoldfastError('SOURCE_INVALID', `The source ${name} gave an event after position ${last} ${what}.`, {
-        hint: 'Mend the source; the checkpoint has not moved.',
+      new HoldfastError('SOURCE_INVALID', `The source ${name} returned an event after position ${last} ${what}.`, {
+        hint: 'Fix the source; the checkpoint has not moved.',
       })
     if (!Number.isSafeInteger(position) || position <= last)
       throw refuse(`at position ${printed(position)}, which is not higher`)
-    if (![id, type, key, time].every(isText)) throw refuse('whose id, type, key or time is no text that can be stored')
-    // Held, it would be in an index that has no room for it, and the commit would fail for ever.
+    if (![id, type, key, time].every(isText)) throw refuse('whose id, type, key or time is not well-formed text')
+    // An index has no room for a longer key, so a commit that holds the event would always fail.
     if (key.length > keyLength) throw refuse(`with a key of ${key.length} characters, more than ${keyLength}`)
     if (id.length > idLength) throw refuse(`with an id of ${id.length} characters, more than ${idLength}`)
     if (!(body instanceof Uint8Array) && !isWellFormed(body))
       throw refuse('whose body is neither well-formed text nor bytes')
-    if (metadata !== undefined && !isWellFormed(metadata)) throw refuse('whose metadata is no well-formed text')
+    if (metadata !== undefined && !isWellFormed(metadata)) throw refuse('whose metadata is not well-formed text')
     if (!isCounting(schemaVersion) || schemaVersion > highestSchemaVersion)
       throw refuse(`with schema version ${printed(schemaVersion)}`)
     if (versions === 'none' ? version !== undefined : !isCounting(version)) {
@@ -66,9 +66,9 @@ export function checkPage({ name, versions }: Source, after: number, { events, t
   if (Number.isSafeInteger(through) && through >= last) return
   throw new HoldfastError(
     'SOURCE_INVALID',
-    `The source ${name} says that its page reaches ${printed(through)}, and it has ${last}.`,
+    `The source ${name} returned a page through ${printed(through)} that contains position ${last}.`,
     {
-      hint: 'Mend the source; the checkpoint has not moved.',
+      hint: 'Fix the source; the checkpoint has not moved.',
     },
   )
 }

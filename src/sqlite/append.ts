@@ -15,7 +15,7 @@ const insertSql = `
   INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata, appended_at)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-/** Within a transaction, whoever has begun it. */
+/** Inside a transaction of the caller. */
 export function append(db: Database, { key, events, expected, deed }: Append, now: number): AppendOutcome {
   const repeated = findRepeated(db, key, events)
   if (repeated) return repeated
@@ -46,7 +46,7 @@ export function append(db: Database, { key, events, expected, deed }: Append, no
   return appended
 }
 
-/** Within a transaction. */
+/** Inside a transaction. */
 export function appendFirst(db: Database, events: readonly KeyedEvent[], deed: Deed, now: number): boolean {
   if (db.get('SELECT 1 FROM holdfast_events LIMIT 1') !== undefined) return false
   for (const { key, event } of events)
@@ -55,7 +55,7 @@ export function appendFirst(db: Database, events: readonly KeyedEvent[], deed: D
   return true
 }
 
-/** The same events in the same order are the same append; anything in between is a mistake that must be seen. */
+/** The same events in the same order are a repeated append; a partial match is an error. */
 function findRepeated(db: Database, key: string, events: readonly NewEvent[]): AppendOutcome | undefined {
   const known: { version: number; position: number }[] = []
   for (const { id, type, body } of events) {
@@ -74,13 +74,13 @@ function findRepeated(db: Database, key: string, events: readonly NewEvent[]): A
   if (!first || !last) return undefined
   const id = events[0]?.id ?? ''
   if (known.length < events.length) {
-    return { outcome: 'id-conflict', id, why: 'some events of this append are in the log already, and others are not' }
+    return { outcome: 'id-conflict', id, why: 'some events of this append are already in the log, and others are not' }
   }
   if (known.some(({ version }, i) => version !== first.version + i)) {
     return {
       outcome: 'id-conflict',
       id,
-      why: 'the events of this append are in the log already, but not one after the other',
+      why: 'the events of this append are already in the log, but not next to each other',
     }
   }
   return { outcome: 'repeated', version: last.version, position: last.position }

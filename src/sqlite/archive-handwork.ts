@@ -5,11 +5,11 @@ import type {
   ArchivedRevision,
   ArchivePart,
 } from '../archive/archive.ts'
-import { fromStored, type StoredRedrive } from '../redrive/redrive-row.ts'
+import { fromStored, fromStoredLane, type StoredLane, type StoredRedrive } from '../redrive/redrive-row.ts'
 import { listEntries } from './audit.ts'
 import type { Database } from './database.ts'
 
-/** A revision may have a megabyte; the others are small. */
+/** A revision may have a megabyte; other parts are small. */
 const revisionsPerPart = 100
 const perPart = 1_000
 
@@ -17,7 +17,7 @@ type RevisionRow = Omit<ArchivedRevision, 'isTakenBack'> & { readonly takenBack:
 
 type RedriveRow = StoredRedrive<ArchivedRedrive> & { readonly row: number }
 
-/** What people did with the letters of a subscription. */
+/** The acts of operators on the letters of a subscription. */
 export async function* handwork(db: Database, subscription: string): AsyncGenerator<ArchivePart> {
   yield* revisions(db, subscription)
   yield* incidents(db, subscription)
@@ -74,7 +74,7 @@ async function* redrives(db: Database, subscription: string): AsyncGenerator<Arc
   for (let after = 0; ; ) {
     const found = db.get<RedriveRow>(
       `SELECT number AS row, id, subscription, act, filter, by, reason, at, rate, stages, max_failures AS maxFailures, lanes, spread,
-         admitted, status, ended_at AS endedAt, ended_reason AS endedReason
+         admitted, status, ended_at AS endedAt, ended_reason AS endedReason, whole AS isWhole
        FROM holdfast_redrives WHERE subscription = ? AND number > ? ORDER BY number LIMIT 1`,
       subscription,
       after,
@@ -89,13 +89,15 @@ async function* redrives(db: Database, subscription: string): AsyncGenerator<Arc
 
 async function* redriveLanes(db: Database, subscription: string, redrive: string): AsyncGenerator<ArchivePart> {
   for (let after = 0; ; ) {
-    const lanes = db.all<ArchivedRedriveLane>(
-      `SELECT redrive, ordinal, partition, lane, position, state, letters FROM holdfast_redrive_lanes
-       WHERE redrive = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
-      redrive,
-      after,
-      perPart,
-    )
+    const lanes = db
+      .all<StoredLane<ArchivedRedriveLane>>(
+        `SELECT redrive, ordinal, partition, lane, position, until, state, letters FROM holdfast_redrive_lanes
+         WHERE redrive = ? AND ordinal > ? ORDER BY ordinal LIMIT ?`,
+        redrive,
+        after,
+        perPart,
+      )
+      .map(fromStoredLane<ArchivedRedriveLane>)
     const last = lanes.at(-1)
     if (!last) return
     yield { part: 'redrive-lanes', subscription, lanes }

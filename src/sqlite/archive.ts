@@ -11,7 +11,7 @@ import { type PartitionRow, partitionRows, toState } from './partitions.ts'
 import { kindSql } from './registration.ts'
 import { listRows } from './rows.ts'
 
-/** Each of them may have a megabyte, and a part must still fit into one statement. More at a time would not be faster. */
+/** Each may have a megabyte, and a part must fit into one statement. Larger parts are not faster. */
 const perPart = 100
 
 interface SubscriptionRow {
@@ -26,8 +26,8 @@ interface SubscriptionRow {
 }
 
 /**
- * Everything that is in the file, in parts that fit into memory. `db` stands in a read transaction, so it is one moment. `isFree` says
- * whether nobody works on a partition, although its row may still name one that died.
+ * The content of the file, in parts that fit into memory. `db` is in a read transaction, so it is one moment. `isFree` returns
+ * whether a partition has no live owner, even if its row still names a dead one.
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
   const subscriptions = db.all<SubscriptionRow>(
@@ -113,7 +113,7 @@ async function* lanes(db: Database, subscription: string): AsyncGenerator<Archiv
 }
 
 function laneOf(row: LaneRow & { partition: number }): ArchivedLane {
-  // One that is only further than its row tells has no status.
+  // A lane without a status is not held; it is only ahead of its row.
   const hold = row.status === null ? undefined : toLane(row)
   return { lane: row.lane, partition: row.partition, done: row.done ?? undefined, hold }
 }

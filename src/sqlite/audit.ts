@@ -6,7 +6,7 @@ const insertSql = `
   INSERT INTO holdfast_audit (number, at, by, act, target, reason, details, previous, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 interface AuditRow extends Omit<AuditEntry, 'details'> {
-  /** In JSON. */
+  /** JSON. */
   readonly details: string
 }
 
@@ -14,6 +14,7 @@ export function sqliteAudit(db: Database, gate: WriteGate): AuditStore {
   return {
     record: async (deed) => gate.write(() => db.transaction(() => writeDeed(db, deed))),
     list: async (after, limit) => listEntries(db, after, limit),
+    has: async (act) => db.get('SELECT 1 FROM holdfast_audit WHERE act = ? LIMIT 1', act) !== undefined,
   }
 }
 
@@ -23,7 +24,7 @@ export function listEntries(db: Database, after: number, limit: number): AuditEn
     .map((row) => ({ ...row, details: JSON.parse(row.details) as AuditEntry['details'] }))
 }
 
-/** Within the transaction that does what it says. */
+/** Inside the transaction of the act. */
 export function writeDeed(db: Database, deed: Deed | undefined): void {
   if (!deed) return
   checkDeed(deed)

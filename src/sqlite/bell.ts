@@ -1,9 +1,9 @@
-/** Tells those of this process who wait that there may be something to do. Other processes look at intervals. */
+/** Notifies waiters of this process that there may be work. Other processes poll. */
 export class Bell {
   readonly #listeners = new Set<() => void>()
 
   ring(): void {
-    // On their own, so that one who throws can't spoil what is done.
+    // In their own microtask, so that an error of a listener does not affect the caller.
     for (const wake of this.#listeners) queueMicrotask(wake)
   }
 

@@ -7,7 +7,7 @@ import type { WriteGate } from './gate.ts'
 
 interface BreakerRow {
   readonly name: string
-  /** In JSON. */
+  /** JSON. */
   readonly state: string
   readonly record: string
   readonly revision: number
@@ -21,7 +21,7 @@ const insertSql = `
 const updateSql = `
   UPDATE holdfast_breakers SET state = ?, record = ?, revision = revision + 1 WHERE name = ? AND revision = ?`
 
-/** All processes of a file are on one machine, so its clock is the store's own time. */
+/** All processes of a file are on one machine, so its clock is the store's time. */
 export function sqliteBreakers(db: Database, clock: Clock, gate: WriteGate): BreakerStore {
   return {
     load: async (names) => {

@@ -3,7 +3,7 @@ import type { RowChange } from '../subscription/subscription-store.ts'
 import { quote } from './identifier.ts'
 
 type Value = string | number | bigint | Uint8Array | null
-/** Undefined where the change says nothing about the column. */
+/** Undefined if the change does not include the column. */
 type Values = readonly (Value | undefined)[]
 
 interface Change {
@@ -17,8 +17,8 @@ const insert = 18
 const update = 23
 
 /**
- * The rows that a session has seen change, whole, as they were and as they are. Within the transaction that changed them. A session does
- * not see tables without a primary key.
+ * The rows that a session has seen change, before and after. Inside the transaction that changed them. A session does not see
+ * tables without a primary key.
  */
 export function rowChanges(db: DatabaseSync, changeset: Uint8Array): RowChange[] {
   return [...changesOf(changeset)].map(({ table, isKey, old, new: now }) => {
@@ -28,7 +28,7 @@ export function rowChanges(db: DatabaseSync, changeset: Uint8Array): RowChange[]
     const named = (values: Values | undefined) =>
       Object.fromEntries(columns.map((name, i) => [name, values?.[i]]).filter(([, value]) => value !== undefined))
     if (!old || !now) return { table, before: old && named(old), after: now && named(now) }
-    // An update tells the key and what is different; the rest is as it was.
+    // An update contains the key and the changed columns; the other columns are unchanged.
     const keys = columns.flatMap((name, i) => (isKey[i] ? [[name, old[i] as SQLInputValue] as const] : []))
     const where = keys.map(([name]) => `${quote(name)} IS ?`).join(' AND ')
     const after = db.prepare(`SELECT * FROM ${quote(table)} WHERE ${where}`).get(...keys.map(([, value]) => value))
@@ -36,7 +36,7 @@ export function rowChanges(db: DatabaseSync, changeset: Uint8Array): RowChange[]
   })
 }
 
-/** https://sqlite.org/session/sqlite3changeset_new.html has the format in words: tables, and behind each its changes. */
+/** https://sqlite.org/session/sqlite3changeset_new.html describes the format: tables, each followed by its changes. */
 function* changesOf(changeset: Uint8Array): Generator<Change> {
   const reader = new ChangesetReader(changeset)
   let table = ''
@@ -73,7 +73,7 @@ class ChangesetReader {
     return this.#view.getUint8(this.#at++)
   }
 
-  /** Seven bits to a byte, the highest first. No length here needs more than five of them. */
+  /** Seven bits per byte, the highest first. No length here needs more than five bytes. */
   varint(): number {
     let value = 0
     for (;;) {

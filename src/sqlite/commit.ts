@@ -17,7 +17,7 @@ const checkpointSql = `
     marks = coalesce(?, marks), tried = coalesce(?, tried)
   WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ? AND position = ? AND commits = coalesce(?, commits)`
 
-/** A row that a rule of the user's refuses. Thrown, because what was written before it must be taken back. */
+/** A row that violates a user's constraint. Thrown, because earlier writes must be rolled back. */
 class RowRejected extends Error {
   readonly key: string
 
@@ -27,7 +27,7 @@ class RowRejected extends Error {
   }
 }
 
-/** The one rule, in one transaction. */
+/** Outcomes and checkpoint in one transaction. */
 export function commitPage(db: Database, commit: Commit, now: number): CommitOutcome {
   try {
     return db.transaction(
@@ -38,13 +38,13 @@ export function commitPage(db: Database, commit: Commit, now: number): CommitOut
   }
 }
 
-/** What a commit that was taken back comes to, where its outcome is a value; else it throws. */
+/** Converts the error of a rolled-back commit to an outcome, or throws it. */
 export function rejected(error: unknown): CommitOutcome {
   if (error instanceof RowRejected) return { outcome: 'rejected', key: error.key, error: error.cause }
   throw error
 }
 
-/** In the transaction and not only between pages: when a pause was answered, nothing is applied any more. */
+/** Checked in the transaction and not only between pages: after a pause is confirmed, nothing is applied any more. */
 export function barred(db: Database, { subscription }: Lease): CommitOutcome | undefined {
   const sql =
     'SELECT paused_at AS at, pause_reason AS reason FROM holdfast_subscriptions WHERE name = ? AND paused_at IS NOT NULL'
@@ -62,8 +62,8 @@ export function fenced(db: Database, lease: Lease): CommitOutcome & { readonly o
 }
 
 /**
- * Writes an outcome into the transaction that is open. The checkpoint goes first: if the epoch is not ours any more, it changes
- * no row, and nothing else is tried.
+ * Writes an outcome into the open transaction. The checkpoint goes first: if the epoch is not ours any more, it changes no row,
+ * and nothing else is written.
  */
 export function writePage(db: Database, commit: Commit, now: number): CommitOutcome {
   const { lease } = commit
@@ -109,12 +109,12 @@ function writeRows(db: Database, table: TableSpec, rows: readonly RowWrite[]): v
   if (rows.length === 0) return
   const upsert = db.statement(upsertSql(table))
   for (const row of rows) {
-    // The owner's rows are always newer than what is there; if not, somebody else has written them.
+    // The owner's rows are always newer than the stored ones; otherwise another process has written them.
     if (writeRow(upsert, row) === 1) continue
     throw new HoldfastError(
       'INTERNAL',
-      `The row ${JSON.stringify(row.key)} of ${table.name} is at version ${row.version} or beyond already.`,
-      { hint: 'Only Holdfast may write this table. Nothing of this page was written.' },
+      `The row ${JSON.stringify(row.key)} of ${table.name} is already at version ${row.version} or later.`,
+      { hint: 'Only Holdfast may write to this table. Nothing of this page was written.' },
     )
   }
 }

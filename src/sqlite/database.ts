@@ -5,28 +5,28 @@ import { nodeSqlite } from './node.ts'
 
 export interface OpenOptions {
   readonly readOnly?: boolean
-  /** How long a statement waits for another process's lock. It blocks this process meanwhile, so it is short; callers try again. */
+  /** How long a statement waits for a lock of another process. It blocks this process, so it is short; callers retry. */
   readonly busyMs: number
 }
 
-// FULL: a commit that was reported survives a power cut. At a thousand events a commit it costs four per cent.
-// 16 MB of cache: with 32 the engine took more memory and was no faster.
+// FULL: a reported commit survives a power cut. With 1,000 events per commit it costs 4 %. 16 MB of cache: with 32 MB the engine
+// used more memory and was not faster.
 export const pragmas =
   'PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384; PRAGMA wal_autocheckpoint = 4000;'
 
-// Every table has a handful of statements; a hundred serves dozens of projections.
+// Every table has a few statements; 100 is enough for dozens of projections.
 const mostStatements = 100
 
 /**
- * One connection. Everything on it is synchronous, so nothing can slip between two statements of a transaction in this process;
- * `BEGIN IMMEDIATE` keeps the other processes out from the first statement on.
+ * One connection. All calls are synchronous, so no other code of this process runs between two statements of a transaction;
+ * `BEGIN IMMEDIATE` excludes other processes from the first statement on.
  */
 export class Database {
   readonly file: string
   readonly #db: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  /** Opens a connection, or speaks through one that somebody else has opened and will close. */
+  /** Opens a connection, or uses one that the caller opened and will close. */
   constructor(file: string, how: OpenOptions | { readonly handle: DatabaseSync }) {
     this.file = file
     this.#db = 'handle' in how ? how.handle : this.#guard(() => open(file, how))
@@ -36,7 +36,7 @@ export class Database {
     return this.#db
   }
 
-  /** False as well when somebody has closed it. */
+  /** Also false if the connection was closed. */
   get isInTransaction(): boolean {
     return this.#db.isOpen && this.#db.isTransaction
   }
@@ -62,7 +62,7 @@ export class Database {
     return this.#guard(() => this.statement(sql).all(...values) as Row[])
   }
 
-  /** Rows one at a time. The caller must not use the database before it is done with them. */
+  /** Rows one at a time. The caller must not use the database before the iteration ends. */
   *each<Row>(sql: string, ...values: SQLInputValue[]): Generator<Row> {
     const rows = this.#guard(() => this.statement(sql).iterate(...values))[Symbol.iterator]()
     try {
@@ -81,7 +81,7 @@ export class Database {
     return this.#guard(() => this.statement(sql, true).all(...values) as unknown as Row[])
   }
 
-  /** The same, one at a time, until `take` says that it is enough. */
+  /** The same, one at a time, until `take` returns false. */
   eachValues<Row>(take: (row: Row) => boolean, sql: string, ...values: SQLInputValue[]): void {
     this.#guard(() => {
       for (const row of this.statement(sql, true).iterate(...values)) if (!take(row as unknown as Row)) return
@@ -97,14 +97,14 @@ export class Database {
         this.#db.exec('COMMIT')
         return result
       } catch (error) {
-        // After some errors (disk full, for one) SQLite has rolled back already.
+        // After some errors (for example, disk full) SQLite has already rolled back.
         if (this.#db.isTransaction) this.#db.exec('ROLLBACK')
         throw error
       }
     })
   }
 
-  /** The same within a transaction that goes on. */
+  /** The same within an open transaction. */
   savepoint<T>(name: string, work: () => T): T {
     return this.#guard(() => {
       this.#db.exec(`SAVEPOINT ${name}`)
@@ -124,7 +124,7 @@ export class Database {
     if (this.#db.isOpen) this.#db.close()
   }
 
-  /** A prepared statement, kept for the next time. Only for loops inside `transaction`, which tells what an error means. */
+  /** A cached prepared statement. Only for loops inside `transaction`, which converts errors. */
   statement(sql: string, asArrays = false): StatementSync {
     const name = asArrays ? `${sql} -- as arrays` : sql
     let statement = this.#statements.get(name)

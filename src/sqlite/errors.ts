@@ -15,7 +15,7 @@ const primary = {
   notadb: 26,
 } as const
 
-// `locked` is not among them: it is a statement in the way of another one of the same connection, so the user's own doing.
+// `locked` is not included: it is a conflict of two statements on the same connection, caused by user code.
 const storesFault: readonly number[] = [
   primary.busy,
   primary.nomem,
@@ -27,10 +27,10 @@ const storesFault: readonly number[] = [
   primary.notadb,
 ]
 
-// Query builders wrap what the driver throws.
+// Query builders wrap driver errors.
 const deepestCause = 8
 
-/** Says what an error of SQLite means to us, by its code. What is not SQLite's goes through as it is. */
+/** Converts an error of SQLite by its code. Other errors are returned unchanged. */
 export function storeError(cause: unknown, file: string): unknown {
   if (cause instanceof HoldfastError) return cause
   const { code, message } = fieldsOf(cause)
@@ -42,30 +42,30 @@ export function storeError(cause: unknown, file: string): unknown {
     case primary.locked:
       return new StoreError('STORE_BUSY', `${file} is locked by another process.`, {
         cause,
-        hint: 'It is tried again.',
+        hint: 'The operation is retried.',
       })
     case primary.full:
       return new StoreError('STORE_UNAVAILABLE', `The disk of ${file} is full.`, {
         cause,
-        hint: 'Make room; nothing was lost.',
+        hint: 'Free some space; nothing was lost.',
       })
     case primary.readonly:
       return new StoreError('STORE_UNAVAILABLE', `${file} can't be written.`, {
         cause,
-        hint: 'Check its permissions and those of its folder.',
+        hint: 'Check the permissions of the file and its folder.',
       })
     case primary.cantopen:
       return new StoreError('STORE_UNAVAILABLE', `${file} can't be opened.`, {
         cause,
-        hint: 'Check that its folder exists and may be written.',
+        hint: 'Check that its folder exists and is writable.',
       })
     case primary.ioerr:
       return new StoreError('STORE_UNAVAILABLE', `The disk of ${file} reports an error (${message}).`, { cause })
     case primary.corrupt:
     case primary.notadb:
-      return new StoreError('STORE_CORRUPT', `${file} is damaged or is no SQLite database (${message}).`, {
+      return new StoreError('STORE_CORRUPT', `${file} is damaged or is not a SQLite database (${message}).`, {
         cause,
-        hint: 'Restore it from a backup. Nothing is written to it meanwhile.',
+        hint: 'Restore it from a backup. Nothing is written to it until then.',
       })
     default:
       return new StoreError('STORE_REFUSED', `SQLite refused a statement on ${file}: ${message}.`, { cause })
@@ -76,18 +76,18 @@ export function isBusy(error: unknown): boolean {
   return error instanceof StoreError && error.code === 'STORE_BUSY'
 }
 
-/** A rule of the table says no: a check, a unique index, a trigger that raises. */
+/** A constraint is violated: a check, a unique index, a trigger that raises. */
 export function isConstraint(error: unknown): boolean {
   return primaryCode(error) === primary.constraint
 }
 
-/** What a statement of a user's failed of, when no event is to blame for it. */
+/** The store error behind a failed user statement, if no event is to blame. */
 export function storeFault(error: unknown, file: string): StoreError | undefined {
   const found = findCause(error, (code) => storesFault.includes(code))
   return found === undefined ? undefined : (storeError(found, file) as StoreError)
 }
 
-/** Whether SQLite refused to prepare a statement because our authorizer said no. */
+/** Whether SQLite refused to prepare a statement because the authorizer denied it. */
 export function isDenied(error: unknown): boolean {
   return findCause(error, (code) => code === primary.auth) !== undefined
 }
@@ -107,7 +107,7 @@ function primaryCode(error: unknown): number | undefined {
   return code === 'ERR_SQLITE_ERROR' && typeof errcode === 'number' ? errcode & 0xff : undefined
 }
 
-// Anything can be thrown, null too.
+// Any value can be thrown, also null.
 function fieldsOf(error: unknown): { code?: unknown; errcode?: unknown; message?: string } {
   return error ?? {}
 }

@@ -5,15 +5,15 @@ import { nodeSqlite } from './node.ts'
 
 type Watch = 'authorizer' | 'savepoint'
 
-/** Savepoints of ours begin with it; those of a user may have any other name. */
+/** The prefix of our savepoints; user code may use any other name. */
 const ours = 'holdfast_'
 
 /**
- * A connection that is lent to a user's code, and whose transactions are ours alone to begin and to end. SQLite asks the authorizer
- * whenever a statement is prepared; it says no to whoever is not inside `own`. It stays for good, because to set it again would
- * make SQLite prepare all statements again.
+ * A connection that is lent to user code, and whose transactions only we may begin and end. SQLite calls the authorizer whenever
+ * a statement is prepared; it denies them outside `own`. It is set once, because setting it again would make SQLite prepare all
+ * statements again.
  *
- * A Node without authorizers (before 24.10) can't prevent it, only see it: a savepoint of ours does not outlive the transaction.
+ * Node before 24.10 has no authorizers and can only detect it: our savepoint does not outlive the transaction.
  */
 export class Guard {
   readonly db: Database
@@ -33,7 +33,7 @@ export class Guard {
     if (this.#watch === 'savepoint') this.db.exec(`SAVEPOINT ${ours}page`)
   }
 
-  /** False when somebody has ended the transaction meanwhile, and perhaps begun another. */
+  /** False if user code has ended the transaction. */
   commit(): boolean {
     this.#isLent = false
     if (!this.db.isInTransaction || (this.#watch === 'savepoint' && !this.release('page'))) return false
@@ -50,7 +50,7 @@ export class Guard {
     this.own(() => this.db.exec(`SAVEPOINT ${ours}${name}`))
   }
 
-  /** Both are false when the savepoint is not there any more. */
+  /** Both return false if the savepoint does not exist any more. */
   release(name: string): boolean {
     return this.#end(`RELEASE ${ours}${name}`)
   }
@@ -83,7 +83,7 @@ export class Guard {
     const { SQLITE_OK, SQLITE_DENY, SQLITE_TRANSACTION, SQLITE_SAVEPOINT } = nodeSqlite().constants
     handle.setAuthorizer((action, _operation, name) => {
       if (this.#isOwn) return SQLITE_OK
-      // Code that nobody waited for comes too late, and would write outside of any transaction of ours.
+      // Code that was not awaited runs too late, and would write outside our transaction.
       if (!this.#isLent) return SQLITE_DENY
       const isOurs = action === SQLITE_SAVEPOINT && name?.toLowerCase().startsWith(ours)
       return action === SQLITE_TRANSACTION || isOurs ? SQLITE_DENY : SQLITE_OK

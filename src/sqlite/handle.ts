@@ -2,19 +2,23 @@ import type { DatabaseSync } from 'node:sqlite'
 import { HoldfastError } from '../errors.ts'
 import type { Database } from './database.ts'
 
-const hint = 'Pass the DatabaseSync of node:sqlite in which you have begun a transaction, on the file of the store.'
+const hint = 'Pass the DatabaseSync of node:sqlite in which you began a transaction, on the file of the store.'
 
-/** A connection of the user's own in a transaction on our file. Events that went into another file would be lost to us. */
+/** A user's connection in a transaction on our file. Events written to another file would be lost. */
 export function checkHandle(tx: unknown, db: Database): DatabaseSync {
   if (!isConnection(tx))
-    throw new HoldfastError('TRANSACTION_INVALID', 'The tx of an append is no connection.', { hint })
+    throw new HoldfastError('TRANSACTION_INVALID', 'The tx of an append is not a connection.', { hint })
   if (!tx.isOpen || !tx.isTransaction)
     throw new HoldfastError('TRANSACTION_INVALID', 'The tx of an append is not in a transaction.', { hint })
   const file = tx.location()
   if (file !== db.handle.location())
-    throw new HoldfastError('TRANSACTION_INVALID', `The tx of an append is on ${file}, and the store on ${db.file}.`, {
-      hint,
-    })
+    throw new HoldfastError(
+      'TRANSACTION_INVALID',
+      `The tx of an append is on ${file}, but the store is on ${db.file}.`,
+      {
+        hint,
+      },
+    )
   return tx
 }
 

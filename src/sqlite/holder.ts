@@ -1,25 +1,28 @@
 import { randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** The process behind an owner. On one machine it can be seen whether it still lives, without waiting for its lease to run out. */
+/** The process of an owner. On the same machine, its death can be detected without waiting for its lease. */
 export interface Holder {
   readonly host: string
   readonly pid: number
-  /** When the process began, in milliseconds since 1970, to tell it from another that had the same number before. */
+  /** The start time of the process, in milliseconds since 1970, to distinguish it from an earlier process with the same id. */
   readonly began: number
+  /** The same by the kernel's own count, which no change of the clock moves. Undefined where it can't be read. */
+  readonly ticks?: string | undefined
   readonly store: string
 }
 
-// Only of this thread, and of this copy of the package: other stores of the process are not known here.
+// Stores of this thread and of this copy of the package only.
 const closedStores = new Set<string>()
 
 const beganWithinMs = 2_000
 
-// Once: the clock may be set before the next store is opened.
+// Computed once: the clock may be set before the next store is opened.
 const began = Math.round(Date.now() - process.uptime() * 1_000)
 
 export function createHolder(): Holder {
-  return { host: hostname(), pid: process.pid, began, store: randomUUID() }
+  return { host: hostname(), pid: process.pid, began, ticks: lookUp(process.pid)?.ticks, store: randomUUID() }
 }
 
 export function forgetHolder({ store }: Holder): void {
@@ -27,19 +30,56 @@ export function forgetHolder({ store }: Holder): void {
 }
 
 /**
- * True only when the holder is certainly dead: killed, crashed, or closed without giving its lease back. A wrong "yes" (another
- * container that shares the file and the host name) costs a take-over, and the epoch keeps that safe.
+ * True only if the holder is certainly dead: killed, crashed, or closed without releasing its lease. A wrong true (another
+ * container that shares the file and the host name) causes a take-over, which the epoch makes safe.
  */
 export function isGone(holder: string | null, self: Holder): boolean {
   if (holder === null) return false
-  const { host, pid, began: theirs, store } = JSON.parse(holder) as Holder
+  const { host, pid, began: theirs, ticks, store } = JSON.parse(holder) as Holder
   if (host !== self.host) return false
-  // Our own number: this process, or one before us that had it, as in a container, where it is always the same.
+  // Our own process id: this process, or an earlier one with the same id, as in a container.
   if (pid === self.pid) return closedStores.has(store) || Math.abs(theirs - self.began) > beganWithinMs
   try {
     process.kill(pid, 0)
-    return false
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH'
+  }
+  return isGoneToKernel(pid, ticks)
+}
+
+interface Look {
+  /** One that was killed keeps its number until its parent asks how it ended, which may be never. */
+  readonly isZombie: boolean
+  readonly ticks: string
+}
+
+/** A look reads a file, and is asked for once for every partition that there is. */
+const lookMs = 50
+const looks = new Map<number, { readonly at: number; readonly look: Look | undefined }>()
+
+/** It has the number of a process, and is dead, or another one. */
+function isGoneToKernel(pid: number, ticks: string | undefined): boolean {
+  const now = performance.now()
+  let found = looks.get(pid)
+  if (!found || now - found.at > lookMs) {
+    found = { at: now, look: lookUp(pid) }
+    if (looks.size > 1_000) looks.clear()
+    looks.set(pid, found)
+  }
+  const { look } = found
+  return look !== undefined && (look.isZombie || (ticks !== undefined && ticks !== look.ticks))
+}
+
+/** What the kernel of Linux has of a process; elsewhere undefined, and a living number counts as a living process. */
+function lookUp(pid: number): Look | undefined {
+  try {
+    const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    // The name in brackets is the user's own, and may have anything in it.
+    const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
+    const [state] = fields
+    const ticks = fields[19]
+    return state === undefined || ticks === undefined ? undefined : { isZombie: state === 'Z' || state === 'X', ticks }
+  } catch {
+    return undefined
   }
 }

@@ -17,7 +17,7 @@ export function sqliteInbox(db: Database, gate: WriteGate): InboxStore {
   return {
     find: async (subscription, keys, now) => {
       const marks = new Map<string, InboxMark>()
-      // One statement, many times, as for rows: there is no round trip to save.
+      // One statement, executed many times: there is no round trip to save.
       for (const key of keys) {
         const [mark] = db.values<[string | null, number | null]>(findSql, subscription, key, now)
         if (mark) marks.set(key, { key, result: mark[0], until: mark[1] ?? undefined })

@@ -1,9 +1,10 @@
 import { type Incident, type IncidentRow, toIncident } from '../dead-letter/incident.ts'
 import type { Attempt } from '../dead-letter/letter.ts'
+import type { LetterStore } from '../dead-letter/letter-store.ts'
 import type { FailureClass } from '../failure/failure.ts'
 import type { Database } from './database.ts'
 
-// What is there, and what was purged. A letter that only queued before it failed leaves its lane to the log.
+// Existing and purged letters. For a letter that was only queued before it failed, the lane is in the log.
 const incidentsSql = `
   SELECT fingerprint, sum(letters) AS letters, sum(held) AS held, sum(lanes) AS lanes, min(first_seen) AS firstSeen,
     max(last_seen) AS lastSeen, max(last_ended) AS lastEnded, min(held_since) AS heldSince
@@ -19,7 +20,7 @@ const incidentsSql = `
     SELECT fingerprint, letters, 0, 0, first_seen, last_seen, last_ended, NULL
     FROM holdfast_incidents WHERE subscription = ?1 AND fingerprint = coalesce(?2, fingerprint)
   )
-  GROUP BY fingerprint ORDER BY lastSeen DESC, fingerprint LIMIT ?3`
+  GROUP BY fingerprint HAVING sum(held) > 0 OR NOT ?4 ORDER BY lastSeen DESC, fingerprint LIMIT ?3`
 
 const newestSql = `
   SELECT position, class, json_extract(attempts, '$[#-1]') AS attempt
@@ -28,9 +29,9 @@ const newestSql = `
 
 export function incidentsOf(
   db: Database,
-  { subscription, fingerprint, limit }: { subscription: string; fingerprint?: string; limit: number },
+  { subscription, fingerprint, open = false, limit }: Parameters<LetterStore['incidents']>[0],
 ): Incident[] {
-  return db.all<IncidentRow>(incidentsSql, subscription, fingerprint ?? null, limit).map((row) => {
+  return db.all<IncidentRow>(incidentsSql, subscription, fingerprint ?? null, limit, open ? 1 : 0).map((row) => {
     const newest = db.all<{ position: number; class: FailureClass; attempt: string }>(
       newestSql,
       subscription,

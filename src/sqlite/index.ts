@@ -31,33 +31,45 @@ import { sqliteRows } from './rows.ts'
 import { sqliteSubscriptions } from './subscriptions.ts'
 import { Turns } from './turns.ts'
 
+export {
+  defineSqlProjection,
+  type SqliteRow,
+  type SqliteStatement,
+  type SqliteTransaction,
+  type SqliteValue,
+} from './projection.ts'
+
 export interface SqliteStoreOptions {
-  /** The database file; it is made if it isn't there. Several processes may open the same one. */
+  /** The database file; created if it does not exist. Several processes may open it. */
   readonly file: string
-  /** How long a statement waits, blocking this process, for another process's lock. '1s' unless you say otherwise. */
+  /** How long a statement waits for a lock of another process; it blocks this process. Default: '1s'. */
   readonly busyTimeout?: Duration
   readonly clock?: Clock
 }
 
+export interface SqliteStore extends Store {
+  readonly dialect: 'sqlite'
+}
+
 const openTries = 50
 
-/** Opens a store in a file, and brings its schema up to date. */
-export async function createSqliteStore(options: SqliteStoreOptions): Promise<Store> {
+/** Opens a store in a file, and migrates its schema. */
+export async function createSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   checkOptions(options, 'createSqliteStore', ['file', 'busyTimeout', 'clock'])
   const { file, busyTimeout = '1s', clock = systemRuntime.clock } = options
   if (typeof file !== 'string' || file === '' || file.includes(':memory:')) {
     throw new HoldfastError('OPTION_INVALID', `The file of a SQLite store is ${JSON.stringify(file)}.`, {
-      hint: 'Give the path of a file. For a test, createTemporaryStore() of holdfast/testing makes one and removes it.',
+      hint: 'Give the path of a file. For tests, use createTemporaryStore() of holdfast/testing.',
     })
   }
   const busyMs = toMs(busyTimeout, 'busyTimeout')
-  // Once: the process may change its folder before a snapshot opens the file again.
+  // Once: the process may change its working directory before a snapshot opens the file again.
   const path = resolve(file)
   const db = await open(path, busyMs, clock)
   const self = createHolder()
   const gate = new WriteGate()
   const bell = new Bell()
-  const performer = new Performer({ open: () => openSecond(path, busyMs), gate, clock })
+  const performer = new Performer({ file: path, open: () => openSecond(path, busyMs), gate, clock })
 
   const close = async () => {
     forgetHolder(self)
@@ -67,6 +79,7 @@ export async function createSqliteStore(options: SqliteStoreOptions): Promise<St
   }
   const turns = new Turns()
   return {
+    dialect: 'sqlite',
     log: turns.share(sqliteLog({ db, clock, gate, performer, busyMs })),
     subscriptions: turns.share(sqliteSubscriptions({ db, clock, self, gate, performer, bell })),
     letters: turns.share(sqliteLetters(db, gate)),
@@ -86,21 +99,21 @@ async function open(file: string, busyMs: number, clock: Clock): Promise<Databas
   for (let tries = 1; ; tries++) {
     const db = new Database(file, { busyMs })
     try {
-      // Before anything is changed, the mode of the file included.
+      // Before anything is changed, including the journal mode.
       refuseForeign(db, migrations)
       db.exec(pragmas)
       migrate(db, migrations, clock.now())
       return db
     } catch (error) {
       db.close()
-      // Turning on WAL doesn't wait for locks; processes that make the file together get in each other's way for a moment.
+      // Turning on WAL does not wait for locks; processes that create the file at the same time conflict briefly.
       if (!isBusy(error) || tries === openTries) throw error
       await setTimeout(20)
     }
   }
 }
 
-/** For the SQL of users, on a file that is up to date. */
+/** For user SQL, on a migrated file. */
 function openSecond(file: string, busyMs: number): Database {
   const db = new Database(file, { busyMs })
   try {
@@ -112,7 +125,7 @@ function openSecond(file: string, busyMs: number): Database {
   }
 }
 
-/** A connection of its own in a read transaction: in WAL mode it sees one moment, and holds up nobody. */
+/** A separate connection in a read transaction: in WAL mode it sees one moment, and delays no other connection. */
 async function snapshot<T>(
   file: string,
   busyMs: number,
@@ -123,7 +136,7 @@ async function snapshot<T>(
   const db = new Database(file, { readOnly: true, busyMs })
   try {
     db.exec('BEGIN')
-    // The moment is taken by the first read, not by BEGIN.
+    // The first read starts the snapshot, not BEGIN.
     db.get('SELECT max(position) FROM holdfast_events')
     const moment: StoreMoment = {
       log: turns.share({

@@ -3,14 +3,14 @@ import type { LetterFilter } from '../dead-letter/letter-store.ts'
 import { searchedOfCause, searchedOfFailure } from '../dead-letter/searchable.ts'
 
 export interface Conditions {
-  /** Each behind an AND, about the letter `l`. */
+  /** Each condition starts with AND and is about the letter `l`. */
   readonly sql: string
   readonly values: SQLInputValue[]
 }
 
 const named = (fields: readonly string[]) => fields.map((field) => `'${field}'`).join(', ')
 
-/** Of the letter `l`, see `searchedTexts`. A failure and its causes have no other fields of these names. */
+/** For the letter `l`, see `searchedTexts`. A failure and its causes have no other fields with these names. */
 const hasTextSql = `(
   instr(lower(l.lane), lower(?)) OR instr(lower(l.event_id), lower(?)) OR instr(lower(l.type), lower(?)) OR EXISTS (
     SELECT 1 FROM json_tree(l.attempts) AS t

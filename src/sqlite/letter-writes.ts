@@ -9,7 +9,7 @@ const letterSql = `
     version, schema_version, time, data, metadata, class, fingerprint, attempts, attempts_total, held_at, ended_at, ended_by, ended_reason)
   VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// All of a page at once: they differ in nothing but their position.
+// All of a page at once: they differ only in their position.
 const queuedSql = `
   INSERT INTO holdfast_letters (subscription, partition, position, status, logged, held_at)
   SELECT ?, ?, value, 'queued', 1, ? FROM json_each(?)`
@@ -72,7 +72,7 @@ export function writeLetters(
       failure ? JSON.stringify([{ at, failure }]) : null,
       failure ? 1 : 0,
       at,
-      // What has an end holds up nobody.
+      // Finished letters hold no lane.
       status === 'discarded' || status === 'resolved' ? at : null,
       status === 'resolved' ? 'engine' : (ending?.by ?? null),
       ending?.reason ?? null,

@@ -28,9 +28,9 @@ export interface LetterRow extends CommonRow {
 export const laneColumns =
   'lane, status, since, done, head, head_position AS headPosition, due_at AS dueAt, tries, breaker, redrive'
 
-// The letters of a lane, on the two ways to find them; the schema says when it is which, and a lane may have both. The index is named,
-// because SQLite takes all letters of a subscription for fewer than those of a lane, and would look through a hundred thousand of them for
-// each. What the key had before the head is not looked at, where the head is in the log: other sequences are no versions.
+// The letters of a lane, in the two ways they are stored; the schema defines which applies, and a lane may have both. The index
+// is named, because SQLite would otherwise scan all letters of a subscription for each lane. If the head is in the log, earlier
+// events of the key are not read: sequences of other sources are not versions.
 const foreignSql = `
   FROM holdfast_letters AS f INDEXED BY holdfast_letters_foreign
   CROSS JOIN holdfast_dead_letters AS l
@@ -74,7 +74,7 @@ export function sqliteLetters(db: Database, gate: WriteGate): LetterStore {
           ) !== undefined,
       ),
     list: async (query) => listLetters(db, query),
-    // In one moment, or the parts might not add up.
+    // In one transaction; otherwise the parts might not add up.
     summary: async (subscription, oldest) => db.transaction(() => summary(db, subscription, oldest), 'BEGIN'),
     lane: async (subscription, lane) => db.transaction(() => laneOf(db, subscription, lane), 'BEGIN'),
     stats: async (subscription) => db.transaction(() => statsOf(db, subscription), 'BEGIN'),
@@ -108,7 +108,7 @@ function queues(
     const most = { events: Math.min(events, limits.perLane), bytes }
     if (most.events <= 0 || bytes <= 0) break
     const queue = queueOf(db, { subscription, partition, lane }, most, found.length === 0)
-    // What there was no room for is nobody's queue yet.
+    // Events that did not fit on this page are not part of a queue yet.
     if (queue.letters.length === 0 && queue.next) break
     found.push(queue)
     events -= queue.letters.length
@@ -125,7 +125,7 @@ function queueOf(
 ): LetterQueue {
   const foreign = `SELECT l.* ${foreignSql} ORDER BY l.sequence, l.position LIMIT ?4`
   const logged = `SELECT l.* ${loggedSql} ORDER BY e.version LIMIT ?4`
-  // One more than asked for of each kind, to know which is next.
+  // One more than requested of each kind, to know which is next.
   const rowsOf = (sql: string) => db.each<LetterRow>(sql, subscription, lane, partition, limits.events + 1)
   const letters: DeadLetter[] = []
   let bytes = 0
@@ -159,7 +159,7 @@ export function partitionLetters(
   return db.all<LetterRow>(sql, subscription, after, partition, limit).map(letterOf)
 }
 
-/** Costs as much as there are held lanes, however many letters stand in them. */
+/** The cost depends on the number of held lanes, not on the number of letters. */
 function summary(db: Database, subscription: string, oldest: number): HeldSummary {
   const letters = db.get<{ held: number }>(
     'SELECT coalesce(sum(held), 0) AS held FROM holdfast_partitions WHERE subscription = ?',
@@ -227,6 +227,23 @@ function count(db: Database, { subscription, partition, lane }: LaneRef): number
     (sql) => db.get<{ n: number }>(`SELECT count(*) AS n ${sql}`, subscription, lane, partition)?.n ?? 0,
   )
   return (foreign ?? 0) + (logged ?? 0)
+}
+
+/** The number of letters of a lane up to a position, and the last position among them. */
+export function extentOf(
+  db: Database,
+  { subscription, partition, lane }: LaneRef,
+  through: number,
+): { letters: number; until: number } {
+  const kinds = [foreignSql, loggedSql].map((sql) => `SELECT l.position ${sql} AND l.position <= ?4`)
+  const found = db.get<{ letters: number; until: number }>(
+    `SELECT count(*) AS letters, coalesce(max(position), 0) AS until FROM (${kinds.join(' UNION ALL ')})`,
+    subscription,
+    lane,
+    partition,
+    through,
+  )
+  return found ?? { letters: 0, until: 0 }
 }
 
 export function letterOf({ logged, data, metadata, ...row }: LetterRow): DeadLetter {

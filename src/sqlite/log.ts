@@ -7,12 +7,12 @@ import { Database } from './database.ts'
 import { isBusy } from './errors.ts'
 import type { WriteGate } from './gate.ts'
 import { checkHandle } from './handle.ts'
-import { head, readKey, readLag, readPage } from './pages.ts'
+import { findEvent, head, readKey, readLag, readPage } from './pages.ts'
 import type { Performer } from './perform.ts'
 
-/** Appends that are asked for in the same moment share one transaction, and so one wait for the disk. */
+/** Concurrent appends share one transaction, and one wait for the disk. */
 const mostAppendsPerCommit = 1_000
-/** Each of these waits for the lock as long as the connection's busy timeout. */
+/** Each try waits for the lock for the busy timeout of the connection. */
 const busyTries = 30
 
 interface AppendRequest extends Append {
@@ -52,6 +52,7 @@ export function sqliteLog({ db, clock, gate, performer, busyMs }: LogParts): Log
     },
     readAll: async (after, limits, share = whole) => readPage(db, after, limits, share),
     readKey: async (key, afterVersion, limits) => readKey(db, key, afterVersion, limits),
+    find: async (id) => findEvent(db, id),
     head: async () => head(db),
     end: async () => head(db),
     lag: (after, share = whole) => readLag(db, after, share),
@@ -62,7 +63,7 @@ export function sqliteLog({ db, clock, gate, performer, busyMs }: LogParts): Log
     },
   }
 
-  /** Into a transaction that somebody else ends: as a whole, whatever they make of an error, and there when they commit. */
+  /** Inside a transaction of the caller: all or nothing, also if the caller ignores an error, and visible when the caller commits. */
   function appendIn(tx: unknown, request: Append): AppendOutcome {
     const work = (on: Database) => on.savepoint('holdfast_append', () => append(on, request, clock.now()))
     const performing = performer.find(tx)
@@ -74,13 +75,13 @@ export function sqliteLog({ db, clock, gate, performer, busyMs }: LogParts): Log
   }
 
   function wakeAll(): void {
-    // On their own, so that one who throws can't spoil an append that is done.
+    // In their own microtask, so that an error of a listener does not affect a finished append.
     for (const wake of listeners) queueMicrotask(wake)
   }
 
   async function flush(): Promise<void> {
     flushing = true
-    // Lets everybody who appends in this turn of the loop come along.
+    // Collects the appends of this turn of the event loop.
     await setImmediate()
     while (requests.length > 0) {
       const batch = requests.slice(0, mostAppendsPerCommit)
@@ -99,13 +100,13 @@ export function sqliteLog({ db, clock, gate, performer, busyMs }: LogParts): Log
     } catch (error) {
       const [first] = batch
       if (batch.length === 1) return first?.reject(error)
-      // One of them may be to blame. Alone, each gets its own answer; if the commit went through after all, the ids tell.
+      // One of them may be invalid. Separately, each gets its own result; if the commit was written after all, the ids show it.
       for (const request of batch) await commit([request])
     }
   }
 }
 
-/** A lock that another process holds is no failure yet. */
+/** A lock of another process is retried. */
 async function whenFree<T>(work: () => T | Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {

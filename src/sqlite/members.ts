@@ -18,7 +18,7 @@ interface MemberRow {
   readonly until: number
 }
 
-// In an order that is the same for every process.
+// In the same order for every process.
 const membersSql =
   'SELECT owner, holder, until FROM holdfast_members WHERE subscription = ? AND version = ? ORDER BY owner, holder'
 
@@ -26,10 +26,10 @@ const enterSql = `
   INSERT INTO holdfast_members (subscription, owner, holder, until, version) VALUES (?, ?, ?, ?, ?)
   ON CONFLICT (subscription, owner, holder) DO UPDATE SET until = excluded.until, version = excluded.version`
 
-/** A poll must cost no lock, so presence is written only when this part of it is all that is left. */
+/** A poll must take no lock, so presence is written only when less than this part of the lease remains. */
 const freshFor = 2 / 3
 
-/** Who is there, and who has what. */
+/** The members and the owners of partitions. */
 export function sqliteMembers(
   db: Database,
   clock: Clock,
@@ -94,7 +94,7 @@ export function sqliteMembers(
   }
 }
 
-/** Nobody has it, or somebody whose lease ran out or who is certainly dead. */
+/** It has no owner, or the owner's lease has expired or the owner is dead. */
 export function isFree({ owner, holder, lease_until: until }: PartitionRow, self: Holder, now: number): boolean {
   return owner === null || until <= now || isGone(holder, self)
 }

@@ -4,8 +4,8 @@ import type { Database } from './database.ts'
 import type { Migration } from './migrations/index.ts'
 
 /**
- * Brings the schema up to date, in one transaction: an interruption at any point leaves the schema as it was. Processes that
- * start together wait for each other here, and the second finds nothing to do.
+ * Migrates the schema in one transaction: an interruption leaves the schema unchanged. Processes that start together wait for
+ * each other here, and the second has nothing to do.
  */
 export function migrate(db: Database, migrations: readonly Migration[], now: number): void {
   if (isCurrent(db, migrations)) return
@@ -28,12 +28,12 @@ export function migrate(db: Database, migrations: readonly Migration[], now: num
   })
 }
 
-/** Without a write, so that opening a store that is up to date needs no lock. */
+/** Without a write, so that opening a current store needs no lock. */
 function isCurrent(db: Database, migrations: readonly Migration[]): boolean {
   return hasSchema(db) && check(db, migrations) === migrations.length
 }
 
-/** Throws for a schema that this program can't know, without touching it. */
+/** Throws for an unknown schema, without changing it. */
 export function refuseForeign(db: Database, migrations: readonly Migration[]): void {
   if (hasSchema(db)) check(db, migrations)
 }
@@ -42,7 +42,7 @@ function hasSchema(db: Database): boolean {
   return db.get("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'holdfast_migrations'") !== undefined
 }
 
-/** How many are applied. Refuses a schema that this program can't know. */
+/** The number of applied migrations. Refuses an unknown schema. */
 function check(db: Database, migrations: readonly Migration[]): number {
   const applied = db.all<{ number: number; name: string; checksum: string }>(
     'SELECT number, name, checksum FROM holdfast_migrations ORDER BY number',
@@ -50,13 +50,13 @@ function check(db: Database, migrations: readonly Migration[]): number {
   for (const { number, name, checksum: found } of applied) {
     const known = migrations[number - 1]
     if (!known) {
-      const message = `${db.file} has the schema of a newer Holdfast (migration ${number}, ${name}); this one knows ${migrations.length}.`
+      const message = `${db.file} has the schema of a newer Holdfast (migration ${number}, ${name}); this program knows ${migrations.length}.`
       throw new HoldfastError('SCHEMA_NEWER', message, { hint: 'Update this program; nothing was changed.' })
     }
     if (checksum(known.sql) !== found) {
-      const message = `Migration ${number} (${name}) of ${db.file} is not the one this program has.`
+      const message = `Migration ${number} (${name}) of ${db.file} differs from the one of this program.`
       throw new HoldfastError('MIGRATION_CHANGED', message, {
-        hint: 'Use the release of Holdfast that made this file, or a newer one.',
+        hint: 'Use the release of Holdfast that created this file, or a newer one.',
       })
     }
   }

@@ -4,8 +4,8 @@ import { HoldfastError } from '../errors.ts'
 const needed = 24
 
 /**
- * Node's SQLite, or a refusal that says what is missing. Importing `node:sqlite` at the top would fail on an older Node before
- * a word could be said.
+ * The SQLite of Node, or an error that names the missing version. A static import of `node:sqlite` would fail on an older Node
+ * without a useful message.
  */
 export function nodeSqlite(
   version: string = process.versions.node,

@@ -11,7 +11,7 @@ const heldSql = `
     ON l.subscription = h.subscription AND l.partition = h.partition AND l.position = h.head_position
   WHERE h.subscription = ? AND h.status IS NOT NULL`
 
-/** Records the order of a handler, or refuses to change it. Within a transaction. */
+/** Records the order of a handler, or refuses to change it. Inside a transaction. */
 export function settleOrder(db: Database, { name, order }: SubscriptionSpec, self: Holder, now: number): void {
   if (order === undefined) return
   const rows = partitionRows(db, name)

@@ -12,12 +12,14 @@ const sizeSql =
   'SELECT sum(octet_length(data)) FROM (SELECT data FROM holdfast_events WHERE position > ? ORDER BY position LIMIT ?)'
 const readKeySql = `SELECT ${columns} FROM holdfast_events WHERE key = ? AND version > ? ORDER BY version LIMIT ?`
 
+const findSql = `SELECT ${columns} FROM holdfast_events WHERE id = ?`
+
 const inShareSql = 'position > ? AND position <= ? AND holdfast_slot(key) % ? = ?'
 const readShareSql = `SELECT ${columns} FROM holdfast_events WHERE ${inShareSql} ORDER BY position LIMIT ?`
 const countShareSql = `
   SELECT count(*) AS events, min(position) AS first FROM holdfast_events WHERE ${inShareSql}`
 
-/** Some ten milliseconds: as long as it may keep the process from anything else. */
+/** About 10 ms: the longest time that a read may block the process. */
 const mostScanned = 20_000
 
 export function head(db: Database): number {
@@ -31,13 +33,13 @@ export function readPage(db: Database, after: number, limits: PageLimits, share:
 }
 
 function readWhole(db: Database, after: number, limits: PageLimits): RecordedEvent[] {
-  // Reading all rows at once is a third faster than one by one, and their size is known without reading a single body.
+  // Reading all rows at once is a third faster than one by one, and their size is known without reading a body.
   const [[size] = [0]] = db.values<[number | null]>(sizeSql, after, limits.events)
   if ((size ?? 0) <= limits.bytes) return db.values<EventValues>(readAllSql, after, limits.events).map(toRecord)
   return within(db, limits, readAllSql, after).events
 }
 
-/** Positions have no holes, so as many of them as may be looked at are as many events. */
+/** Positions have no gaps, so a range of positions is a number of events. */
 function readShare(db: Database, after: number, limits: PageLimits, { partition, of }: Share): LogPage {
   const until = Math.min(after + Math.min(limits.events * of, mostScanned), head(db))
   if (until <= after) return { events: [], through: after }
@@ -50,7 +52,12 @@ export function readKey(db: Database, key: string, afterVersion: number, limits:
   return within(db, limits, readKeySql, key, afterVersion).events
 }
 
-/** As many events as the limits allow, and at least one. `isCut`: there may be more. */
+export function findEvent(db: Database, id: string): RecordedEvent | undefined {
+  const [row] = db.values<EventValues>(findSql, id)
+  return row && toRecord(row)
+}
+
+/** As many events as the limits allow, at least one. `isCut`: there may be more. */
 function within(db: Database, limits: PageLimits, sql: string, ...values: (string | number)[]) {
   const events: RecordedEvent[] = []
   let size = 0
@@ -70,7 +77,7 @@ function within(db: Database, limits: PageLimits, sql: string, ...values: (strin
   return { events, isCut: isFull || events.length === limits.events }
 }
 
-/** One writer, and a rolled-back insert gives its number back: positions have no holes, and counting them is arithmetic. */
+/** There is one writer, and a rolled-back insert returns its number: positions have no gaps, so they can be counted by subtraction. */
 export async function readLag(db: Database, after: number, { partition, of }: Share): Promise<Lag> {
   const end = head(db)
   if (of === 1) return { events: Math.max(0, end - after), since: appendedAfter(db, after) }

@@ -6,7 +6,7 @@ import { isRedrivenSql } from './redrives.ts'
 export interface PartitionRow extends CommonRow {
   readonly holder: string | null
   readonly lease_until: number
-  /** In JSON. */
+  /** JSON. */
   readonly trials: string
 }
 
@@ -18,15 +18,15 @@ export interface DuePartitionRow extends PartitionRow {
 const columns = `
   p.*, s.paused_at, s.pause_reason, (
     SELECT json_group_array(json_object('position', t.position, 'instance', t.instance) ORDER BY t.position, t.instance)
-    FROM holdfast_trials AS t WHERE t.subscription = p.subscription AND t.partition = p.partition
+    FROM holdfast_trials AS t WHERE t.subscription = p.subscription AND t.partition = p.partition AND t.position >= 0
   ) AS trials`
 
 const loadSql = `
   SELECT ${columns} FROM holdfast_partitions AS p JOIN holdfast_subscriptions AS s ON s.name = p.subscription
   WHERE p.subscription = ? AND p.partition = ?`
 
-// A lane that is tried again at a time is not waited for: it may be days. The index is named, because SQLite would rather look
-// through all lanes of the subscription, however many are parked.
+// A lane with a due time does not count: it may be days away. The index is named, because SQLite would otherwise scan all lanes
+// of the subscription.
 const listSql = `
   SELECT ${columns}, EXISTS (
     SELECT 1 FROM holdfast_lanes AS l INDEXED BY holdfast_lanes_due
@@ -44,7 +44,7 @@ export function loadPartition(db: Database, subscription: string, partition: num
   return row && toState(row)
 }
 
-/** In order of their numbers, each with whether it has lanes to let go. */
+/** In order of number, each with whether it has due lanes. */
 export function partitionRows(db: Database, subscription: string): DuePartitionRow[] {
   return db.all<DuePartitionRow>(listSql, subscription)
 }

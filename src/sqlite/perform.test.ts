@@ -2,7 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { StoreError } from '../errors.ts'
-import { at, begin, claimBy, claimed, commitOf, newEvent } from '../testing/contracts/fixtures.ts'
+import { at, begin, claimBy, claimed, commitOf, deedOf, newEvent } from '../testing/contracts/fixtures.ts'
 import { createTemporaryStore } from '../testing/temporary-store.ts'
 import type { Commit, Lease, Transaction } from '../subscription/subscription-store.ts'
 import { Database } from './database.ts'
@@ -67,7 +67,7 @@ describe('while the SQL of a user waits for something', () => {
         .attend({ owner: 'one', subscriptions: ['s'], leaseMs: 1_000 })
         .then(() => order.push('attend')),
       w.store.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 }),
-      w.store.subscriptions.pause('s', { reason: 'x', at: 1 }).then(() => order.push('pause')),
+      w.store.subscriptions.pause('s', { reason: 'x', at: 1 }, deedOf('pause')).then(() => order.push('pause')),
     ]
     expect(await w.store.log.head()).toBe(0)
     expect(await w.checkpoint()).toBe(0)
@@ -104,7 +104,7 @@ describe('while the SQL of a user waits for something', () => {
     const { store } = w
     const writes: (() => Promise<unknown>)[] = [
       () => store.log.append('k', [newEvent('1')], 'any'),
-      () => store.subscriptions.pause('s', { reason: 'x', at: 1 }),
+      () => store.subscriptions.pause('s', { reason: 'x', at: 1 }, deedOf('pause')),
       () => store.subscriptions.perform(w.lease, async () => to(w.lease, 1)),
     ]
     for (const write of writes) {
@@ -138,7 +138,7 @@ describe('while the SQL of a user waits for something', () => {
     await setTimeout(5)
     await w.store.close()
     // The one that hangs in the code of a user is not waited for.
-    await expect(w.store.subscriptions.resume('s')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
+    await expect(w.store.subscriptions.resume('s', deedOf('resume'))).rejects.toMatchObject({ code: 'STORE_CLOSED' })
     closed()
     for (const answer of await writes) expect(answer).toMatchObject({ reason: { code: 'STORE_CLOSED' } })
     await expect(w.perform(() => undefined)).rejects.toMatchObject({ code: 'STORE_CLOSED' })

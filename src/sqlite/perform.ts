@@ -11,14 +11,15 @@ import type { WriteGate } from './gate.ts'
 import { Guard } from './guard.ts'
 
 export interface PerformerParts {
+  readonly file: string
   readonly open: () => Database
   readonly gate: WriteGate
   readonly clock: Clock
 }
 
 /**
- * Runs the SQL of users and commits its outcome, in one transaction on a connection of its own: it stays open while their code
- * waits, and reads on the other connection go on. The connection is kept for the next page, unless somebody has broken it.
+ * Runs user SQL and commits its outcome, in one transaction on a separate connection: it stays open while user code awaits, and
+ * reads on the other connection continue. The connection is kept for the next page unless user code broke it.
  */
 export class Performer {
   readonly #parts: PerformerParts
@@ -34,7 +35,7 @@ export class Performer {
     return this.#parts.gate.hold(() => this.#perform(lease, work))
   }
 
-  /** Writes of ours and code of the user's, together or not at all. */
+  /** Our writes and user code, together or not at all. */
   transact(write: (db: Database) => void, run: (handle: DatabaseSync) => unknown): Promise<void> {
     return this.#parts.gate.hold(async () => {
       const guard = this.#begin()
@@ -54,7 +55,7 @@ export class Performer {
     })
   }
 
-  /** Runs the user's SQL, tells what it changed, and takes it back. */
+  /** Runs user SQL, returns its changes, and rolls back. */
   rehearse(work: (tx: Transaction) => Promise<void>): Promise<readonly RowChange[]> {
     return this.#parts.gate.hold(async () => {
       const guard = this.#begin()
@@ -64,7 +65,7 @@ export class Performer {
         await work(performing)
         return guard.own(() => rowChanges(guard.db.handle, session.changeset()))
       } finally {
-        // A connection that somebody closed has closed it too.
+        // If the connection was closed, so was the session.
         if (guard.db.handle.isOpen) session.close()
         this.#takeBack(guard)
         if (performing.isBroken) this.#discard()
@@ -72,7 +73,7 @@ export class Performer {
     })
   }
 
-  /** The transaction that is open on this handle, if it is one of ours. */
+  /** The transaction that is open on this handle, if it is ours. */
   find(handle: unknown): Performing | undefined {
     return this.#performing?.handle === handle ? this.#performing : undefined
   }
@@ -102,14 +103,14 @@ export class Performer {
   }
 
   #begin(): Guard {
-    const { open } = this.#parts
-    if (this.#isClosed) throw closed()
+    const { open, file } = this.#parts
+    if (this.#isClosed) throw closed(file)
     if (!this.#guard?.db.handle.isOpen) this.#guard = new Guard(open())
     this.#guard.begin()
     return this.#guard
   }
 
-  /** Whatever is in the way of it: who closes a connection rolls back as well, and the error before this one is the one to know. */
+  /** Errors are ignored: closing the connection also rolls back, and the earlier error is the one to report. */
   #takeBack(guard: Guard): void {
     try {
       guard.rollback()
@@ -124,10 +125,10 @@ export class Performer {
   }
 }
 
-/** As long as PostgreSQL lets a transaction idle that we began. */
+/** The same as the idle timeout of transactions in PostgreSQL. */
 const longestEventMs = 10_000
 
-/** A page of an SQL projection on its way: the user's code runs in `run` and `attempt`, and then its outcome is committed. */
+/** A running page of a SQL projection: user code runs in `run` and `attempt`, then the outcome is committed. */
 export class Performing implements Transaction {
   readonly #guard: Guard
   readonly #gate: WriteGate
@@ -145,7 +146,7 @@ export class Performing implements Transaction {
     return this.#guard.db.handle
   }
 
-  /** Somebody has ended the transaction or closed the connection, which is then of no more use. */
+  /** User code has ended the transaction or closed the connection, which can't be used again. */
   get isBroken(): boolean {
     return this.#isBroken
   }
@@ -162,18 +163,18 @@ export class Performing implements Transaction {
     if (!this.#guard.db.isInTransaction) throw this.#broken()
   }
 
-  /** All writes of the process wait for this one; what never ends must not keep them for ever. */
+  /** All writes of the process wait for this transaction, so it needs a time limit. */
   async #timeout(signal: AbortSignal): Promise<void> {
     await setTimeout(longestEventMs, undefined, { signal, ref: false }).catch(() => undefined)
     if (signal.aborted) return
     this.#isBroken = true
-    throw new StoreError('STORE_BUSY', `The code of an event did not end in ${longestEventMs} ms.`, {
-      hint: 'Wait for nothing but the database inside a projection.',
+    throw new StoreError('STORE_BUSY', `The code of an event did not end within ${longestEventMs} ms.`, {
+      hint: 'Await only the database inside a projection.',
     })
   }
 
   async attempt(work: () => unknown): Promise<void> {
-    // Where there is no transaction a savepoint would begin one, and its release commit it, without a checkpoint.
+    // Outside a transaction, a savepoint would begin one, and its release would commit it without a checkpoint.
     if (!this.#guard.db.isInTransaction) throw this.#broken()
     this.#guard.save('attempt')
     try {
@@ -185,7 +186,7 @@ export class Performing implements Transaction {
     if (!this.#guard.release('attempt')) throw this.#broken()
   }
 
-  /** Writes on this transaction for the user's code, which asked for it with the handle. */
+  /** Writes in this transaction for user code that passed the handle. */
   write<T>(work: (db: Database) => T, afterCommit: () => void): T {
     const result = this.#guard.own(() => work(this.#guard.db))
     this.#afterCommit.add(afterCommit)
@@ -205,9 +206,9 @@ export class Performing implements Transaction {
   }
 
   #faultOf(error: unknown): unknown {
-    if (this.#isClosed()) return closed(error)
+    if (this.#isClosed()) return closed(this.#guard.db.file, error)
     if (!this.#guard.db.isInTransaction) this.#isBroken = true
-    // What the store is to blame for often ends the transaction too, so it is looked for first.
+    // Errors of the store often end the transaction too, so they are checked first.
     if (error instanceof StoreError) return error
     const fault = storeFault(error, this.#guard.db.file)
     if (fault) return fault
@@ -216,7 +217,7 @@ export class Performing implements Transaction {
 
   #broken(cause?: unknown): HoldfastError {
     this.#isBroken = true
-    if (this.#isClosed()) return closed(cause)
+    if (this.#isClosed()) return closed(this.#guard.db.file, cause)
     return cause instanceof StoreError ? cause : broken(cause)
   }
 }
@@ -238,6 +239,6 @@ function broken(cause: unknown): HoldfastError {
   )
 }
 
-function closed(cause?: unknown): StoreError {
-  return new StoreError('STORE_CLOSED', 'The store was closed.', { cause })
+function closed(file: string, cause?: unknown): StoreError {
+  return new StoreError('STORE_CLOSED', `The store ${file} is closed.`, { cause })
 }

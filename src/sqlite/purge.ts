@@ -1,9 +1,9 @@
-import type { LetterStore } from '../dead-letter/letter-store.ts'
+import type { LetterPlace, LetterStore } from '../dead-letter/letter-store.ts'
 import { writeDeed } from './audit.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 
-// What the engine itself resolved, as it came. Of what a person ended or changed, `verify` needs the letter.
+// Letters that the engine resolved without an edit. `verify` needs the letters that an operator ended or changed.
 const purgeable = `
   l.subscription = ?1 AND l.status = 'resolved' AND l.ended_at < ?2 AND l.ended_reason IS NULL AND NOT EXISTS (
     SELECT 1 FROM holdfast_revisions AS r
@@ -23,12 +23,20 @@ const purgeSql = `
     SELECT l.subscription, l.partition, l.position FROM holdfast_letters AS l
     WHERE ${purgeable} ORDER BY l.partition, l.position LIMIT ?3)`
 
-export function sqlitePurge(db: Database, gate: WriteGate): Pick<LetterStore, 'purgeable' | 'purge'> {
+const listSql = `
+  SELECT l.partition, l.position FROM holdfast_letters AS l
+  WHERE ${purgeable} AND (l.position, l.partition) > (?3, ?4) ORDER BY l.position, l.partition LIMIT ?5`
+
+export function sqlitePurge(db: Database, gate: WriteGate): Pick<LetterStore, 'purgeable' | 'listPurgeable' | 'purge'> {
   return {
     purgeable: async (subscription, endedBefore) => {
       const sql = `SELECT count(*) AS letters FROM holdfast_letters AS l WHERE ${purgeable}`
       return db.get<{ letters: number }>(sql, subscription, endedBefore)?.letters ?? 0
     },
+    listPurgeable: async (subscription, endedBefore, after = { position: 0, partition: 0 }, limit) =>
+      db
+        .all<LetterPlace>(listSql, subscription, endedBefore, after.position, after.partition, limit)
+        .map(({ position, partition }) => ({ position, partition })),
     purge: async (subscription, endedBefore, most, deed) =>
       gate.write(() =>
         db.transaction(() => {

@@ -1,4 +1,5 @@
 import { type Deed, withCounts } from '../audit/audit.ts'
+import { keptAttempts } from '../dead-letter/attempts.ts'
 import { HoldfastError } from '../errors.ts'
 import { dropCounts, switchCounts } from '../rebuild/deed.ts'
 import { type Generation, generationName, generationTableName } from '../rebuild/generation.ts'
@@ -39,7 +40,7 @@ interface GenerationRow extends CommonRow {
 const generationsSql = `
   SELECT name, ${kindSql}, table_name, columns, created_at, version, generation_of, epochs, retired_at FROM holdfast_subscriptions`
 
-// A person left it out, or it was seen to elsewhere; or that is still to be done here, because it was said of the version before.
+// An operator discarded or resolved it; or this is still to be done here, because the decision was made in the previous version.
 const leftOut = `
   (l.status = 'discarded' OR (l.status = 'resolved' AND l.ended_reason IS NOT NULL) OR (l.ended_at IS NULL AND l.ended_by IS NOT NULL))`
 
@@ -52,8 +53,8 @@ const decisionsSql = `
   SELECT l.position, ${leftOut} AS isLeftOut, l.ended_by AS by, l.ended_reason AS reason, l.revision FROM holdfast_dead_letters AS l
   WHERE l.subscription = ? AND l.position > ? AND l.position <= ? AND l.partition = ? AND ${decided} ORDER BY l.position`
 
-// What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
-// with a revision that was taken back later.
+// An event that the generation holds can still be decided; one that it has passed without a letter, or with other data, can't.
+// This includes events that it passed with a revision that was undone later.
 const straysSql = `
   FROM holdfast_dead_letters AS l JOIN holdfast_partitions AS p ON p.subscription = ?2 AND p.partition = l.partition
   LEFT JOIN holdfast_dead_letters AS g ON g.subscription = ?2 AND g.partition = l.partition AND g.position = l.position
@@ -66,7 +67,7 @@ const straysSql = `
     ELSE json_extract(g.revision, '$.body') IS NOT json_extract(l.revision, '$.body')
   END`
 
-// For what it holds, the newest word counts: all that was said about it in the live one, instead of what the rebuild had seen of that.
+// For held events, the latest decision in the live version replaces what the rebuild had seen.
 const unreviseSql = `
   DELETE FROM holdfast_revisions AS r WHERE r.subscription = ?2 AND EXISTS (
     SELECT 1 FROM holdfast_letters AS g JOIN holdfast_letters AS l
@@ -80,7 +81,8 @@ const reviseSql = `
   WHERE r.subscription = ?1 AND NOT EXISTS (
     SELECT 1 FROM holdfast_revisions AS o WHERE o.subscription = ?2 AND o.partition = r.partition AND o.position = r.position)`
 
-// What they left out is left out there too. That is the owner's to do, in the order of the lane; here it is only written down.
+// Events that were discarded in the live version are discarded here too. The owner does this in the order of the lane; here it is
+// only recorded.
 const leaveOutSql = `
   UPDATE holdfast_letters AS g SET ended_by = coalesce(l.ended_by, ''), ended_reason = l.ended_reason FROM holdfast_letters AS l
   WHERE g.subscription = ?2 AND g.ended_at IS NULL AND l.subscription = ?1 AND l.partition = g.partition AND l.position = g.position
@@ -91,6 +93,25 @@ const dueSql = `
       AND g.ended_at IS NULL AND g.ended_by IS NOT NULL)`
 const dueHeadsSql = `
   UPDATE holdfast_letters AS g SET status = 'retrying' WHERE g.subscription = ?1 AND g.status = 'parked' AND g.ended_by IS NOT NULL`
+
+// What both of them hold was held since the first of them did, and all attempts at it are told: those that only the live one knows come first.
+const attemptsOf = (letter: string) => `json_each(coalesce(${letter}.attempts, '[]'))`
+const historySql = `
+  UPDATE holdfast_letters AS g SET held_at = min(g.held_at, l.held_at),
+    attempts_total = g.attempts_total + l.attempts_total
+      - (SELECT count(*) FROM ${attemptsOf('l')} AS a WHERE a.value IN (SELECT b.value FROM ${attemptsOf('g')} AS b)),
+    attempts = CASE WHEN l.attempts IS NULL THEN g.attempts ELSE (
+      SELECT json_group_array(json(o.value) ORDER BY o.n) FROM (
+        SELECT value, row_number() OVER (ORDER BY own, key) AS n, count(*) OVER () AS total FROM (
+          SELECT 0 AS own, a.key, a.value FROM ${attemptsOf('l')} AS a WHERE a.value NOT IN (SELECT b.value FROM ${attemptsOf('g')} AS b)
+          UNION ALL SELECT 1, b.key, b.value FROM ${attemptsOf('g')} AS b)
+      ) AS o WHERE o.n <= ${keptAttempts.first} OR o.n > o.total - ${keptAttempts.last}) END
+  FROM holdfast_letters AS l
+  WHERE g.subscription = ?2 AND g.ended_at IS NULL AND l.subscription = ?1 AND l.partition = g.partition AND l.position = g.position
+    AND l.ended_at IS NULL`
+const sinceSql = `
+  UPDATE holdfast_lanes AS h SET since = min(h.since, o.since) FROM holdfast_lanes AS o
+  WHERE h.subscription = ?2 AND o.subscription = ?1 AND o.partition = h.partition AND o.lane = h.lane AND o.head_position = h.head_position`
 
 const betweenSql = `
   SELECT 1 FROM holdfast_events WHERE position > ? AND position <= ? AND holdfast_slot(key) % ? = ? LIMIT 1`
@@ -127,7 +148,7 @@ function liveOf(db: Database, subscription: string): GenerationRow {
   const live = find(db, subscription)
   if (live && live.generation_of === null) return live
   throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
-    hint: 'Start it once.',
+    hint: 'Start it once to create it.',
   })
 }
 
@@ -149,6 +170,7 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
   const known = find(db, name)
   if (known) {
     refuseOther(kind, columnsText(table?.columns ?? []), known)
+    writeDeed(db, withCounts(deed, { isNew: false }))
     return { outcome: 'begun', isNew: false, generation: generationOf(db, known) }
   }
   if (table) makeTable(db, table)
@@ -170,7 +192,7 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
     live.epochs,
     subscription,
   )
-  writeDeed(db, deed)
+  writeDeed(db, withCounts(deed, { isNew: true }))
   return { outcome: 'begun', isNew: true, generation: generationOf(db, find(db, name) as GenerationRow) }
 }
 
@@ -183,8 +205,8 @@ function strays(db: Database, subscription: string, version: number, limit: numb
 }
 
 /**
- * The generation that was live takes a name of its own, and the other takes the live one. Epochs grow over both, so no lease of before
- * fits anything after, whichever of the two its owner had.
+ * The live generation gets a name of its own, and the other one takes the live name. The new epoch is higher than both, so no
+ * earlier lease is valid.
  */
 function switchTo(db: Database, { subscription, version, at, strays: known, deed }: SwitchRequest): SwitchOutcome {
   const live = liveOf(db, subscription)
@@ -197,12 +219,14 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   const { count } = strays(db, subscription, version, 0)
   if (count !== known) return { outcome: 'strays', strays: count }
   for (const { before, after } of pairs) fence(db, subscription, next.name, before, after)
-  for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became the live one', at)
+  for (const name of [subscription, next.name]) endRedrives(db, name, 'another version became live', at)
   db.run(unreviseSql, subscription, next.name)
   db.run(reviseSql, subscription, next.name)
   db.run(leaveOutSql, subscription, next.name)
   db.run(dueSql, next.name)
   db.run(dueHeadsSql, next.name)
+  db.run(historySql, subscription, next.name)
+  db.run(sinceSql, subscription, next.name)
   const old = generationName(subscription, live.version)
   changePlaces(db, live, next, old, at)
   const generation = generationOf(db, find(db, subscription) as GenerationRow)
@@ -211,7 +235,7 @@ function switchTo(db: Database, { subscription, version, at, strays: known, deed
   return { outcome: 'switched', from: live.version, generation }
 }
 
-/** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
+/** A checkpoint skips events of other partitions only from time to time: the events between may belong to other partitions. */
 function isBehind(db: Database, { before, after }: Pair, of: number): boolean {
   const [from, to] = [after.checkpoint.position, before.checkpoint.position]
   return from < to && db.get(betweenSql, from, to, of, before.partition) !== undefined
@@ -226,7 +250,7 @@ function fence(db: Database, live: string, next: string, before: PartitionState,
   db.run(sql, epoch, before.checkpoint.position, next, after.partition)
 }
 
-/** What is under way with lanes that go elsewhere. */
+/** Ends running redrives of lanes that are renamed. */
 export function endRedrives(db: Database, subscription: string, reason: string, at: number): void {
   db.run(
     `UPDATE holdfast_redrives SET status = 'cancelled', ended_at = ?, ended_reason = ?
@@ -275,7 +299,7 @@ function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, ol
     next.version,
     live.name,
   )
-  // Without it SQLite would rewrite every view and trigger of the user's, so that they follow the table that is not live any more.
+  // Otherwise SQLite would rewrite the user's views and triggers to follow the table that is not live any more.
   db.exec('PRAGMA legacy_alter_table = ON')
   try {
     if (base !== null && kept !== null) db.exec(`ALTER TABLE ${quote(base)} RENAME TO ${quote(kept)}`)
@@ -285,7 +309,7 @@ function changePlaces(db: Database, live: GenerationRow, next: GenerationRow, ol
   }
 }
 
-function drop(db: Database, subscription: string, version: number, deed: Deed | undefined): DropOutcome {
+function drop(db: Database, subscription: string, version: number, deed: Deed): DropOutcome {
   if (liveOf(db, subscription).version === version) return 'live'
   const name = generationName(subscription, version)
   if (!find(db, name)) return 'unknown'
@@ -295,7 +319,7 @@ function drop(db: Database, subscription: string, version: number, deed: Deed | 
   return 'dropped'
 }
 
-/** Within a transaction. Whoever works on it finds no partition any more. */
+/** Inside a transaction. Its owners find no partition any more. */
 export function removeGeneration(db: Database, name: string): void {
   const row = find(db, name) as GenerationRow
   db.run(

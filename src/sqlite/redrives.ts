@@ -9,7 +9,7 @@ import type {
   RedriveRequest,
   RedriveTask,
 } from '../redrive/redrive.ts'
-import { type RedriveRow, toRedrive } from '../redrive/redrive-row.ts'
+import { fromStoredLane, type RedriveRow, type StoredLane, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
 import { freeze, type SelectedHead, selectedOf } from '../redrive/selected.ts'
 import { type NextStage, nextStage, type Stage } from '../redrive/stages.ts'
@@ -19,15 +19,16 @@ import type { Bell } from './bell.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import { conditionsOf } from './letter-filter.ts'
+import { extentOf } from './letters.ts'
 
 const columns = `
   r.id, r.subscription, r.act, r.filter, r.by, r.reason, r.at, r.rate, r.stages, r.max_failures AS maxFailures, r.lanes, r.admitted,
-  r.status, r.ended_at AS endedAt, r.ended_reason AS endedReason,
+  r.status, r.ended_at AS endedAt, r.ended_reason AS endedReason, r.whole AS isWhole,
   (SELECT coalesce(sum(letters), 0) FROM holdfast_redrive_lanes WHERE redrive = r.id) AS letters,
   (SELECT json_group_object(state, n) FROM (
     SELECT state, count(*) AS n FROM holdfast_redrive_lanes WHERE redrive = r.id GROUP BY state)) AS byState`
 
-// As `isActedOn` has it, of the lane `h`.
+// The same as `isActedOn`, for the lane `h`.
 const actedOnSql: Readonly<Record<RedriveAct, string>> = {
   redrive: "h.status IN ('parked', 'retrying')",
   discard: "(h.status IN ('parked', 'retrying') OR h.status = 'waiting' AND h.breaker IS NOT NULL)",
@@ -36,20 +37,21 @@ const actedOnSql: Readonly<Record<RedriveAct, string>> = {
 }
 
 const insertSql = `
-  INSERT INTO holdfast_redrives (id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, status)
-  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running')`
+  INSERT INTO holdfast_redrives (
+    id, subscription, act, filter, by, reason, at, rate, stages, max_failures, lanes, spread, admitted, whole, status)
+  VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'running')`
 
 const runningSql = `
   SELECT id FROM holdfast_redrives INDEXED BY holdfast_redrives_running
   WHERE subscription = ? AND status = 'running' ORDER BY number`
 
 const dueSql = `
-  SELECT n.redrive, n.lane, n.position, r.act, r.by, r.reason, r.rate / r.spread AS rate
+  SELECT n.redrive, n.lane, n.position, n.until, r.act, r.by, r.reason, r.rate / r.spread AS rate
   FROM holdfast_redrives AS r CROSS JOIN holdfast_redrive_lanes AS n INDEXED BY holdfast_redrive_lanes_due
     ON n.redrive = r.id AND n.partition = ? AND n.state = 'pending' AND n.ordinal <= r.admitted
   WHERE r.id = ? ORDER BY n.ordinal LIMIT ?`
 
-// All that the rule of `redrive/stages.ts` has to know of the running ones.
+// The input of `redrive/stages.ts` for the running redrives.
 const stagesSql = `
   SELECT r.id, r.stages, r.lanes, r.admitted, r.max_failures AS maxFailures, (
     SELECT count(*) FROM holdfast_redrive_lanes AS f INDEXED BY holdfast_redrive_lanes_failed
@@ -65,7 +67,7 @@ const stagesSql = `
   FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
   WHERE r.subscription = ? AND r.status = 'running'`
 
-/** For `holdfast_partitions AS p`: whether a redrive has something for its owner to do, if only to end it. */
+/** For `holdfast_partitions AS p`: whether a redrive has work for its owner, even if it only has to be ended. */
 export const isRedrivenSql = `EXISTS (
   SELECT 1 FROM holdfast_redrives AS r INDEXED BY holdfast_redrives_running
   WHERE r.subscription = p.subscription AND r.status = 'running' AND (EXISTS (
@@ -78,14 +80,14 @@ export const isRedrivenSql = `EXISTS (
     SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
     WHERE b.redrive = r.id AND b.state = 'running')))`
 
-// Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane. The index is
-// named, because SQLite would rather look through all lanes of the redrive for each.
+// Includes a lane that was left in the meantime, because it was running. It is not open again, since another redrive may have the
+// lane. The index is named, because SQLite would otherwise scan all lanes of the redrive for each.
 const progressSql = `
   UPDATE holdfast_redrive_lanes INDEXED BY holdfast_redrive_lanes_lane
   SET state = CASE WHEN state = 'left' AND ?1 = 'running' THEN state ELSE ?1 END, letters = letters + ?2
   WHERE redrive = ?3 AND lane = ?4`
 
-// What was under way when it was cancelled still has to tell its end.
+// A lane that was running when the redrive was cancelled must still record its end.
 const isOld = `
   r.subscription = ?1 AND r.status <> 'running' AND r.ended_at < ?2 AND NOT EXISTS (
     SELECT 1 FROM holdfast_redrive_lanes AS b INDEXED BY holdfast_redrive_lanes_running
@@ -122,8 +124,8 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
         await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
       return db
         .all<{ id: string }>(runningSql, subscription)
-        .flatMap(({ id }) => db.all<RedriveTask & { rate: number | null }>(dueSql, partition, id, limit))
-        .map((task) => ({ ...task, rate: task.rate ?? undefined }))
+        .flatMap(({ id }) => db.all<StoredLane<RedriveTask> & { rate: number | null }>(dueSql, partition, id, limit))
+        .map((task) => ({ ...fromStoredLane<RedriveTask>(task), rate: task.rate ?? undefined }))
     },
     cancel: async (id, deed) =>
       gate.write(() =>
@@ -149,26 +151,34 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
       return db.all<RedriveRow>(sql, subscription ?? null, limit).map(toRedrive)
     },
     lanes: async (id, state, after, limit) =>
-      db.all<RedriveLane & { ordinal: number }>(
-        `SELECT redrive, ordinal, partition, lane, position, state, letters FROM holdfast_redrive_lanes
-         WHERE redrive = ? AND ordinal > ? AND state = coalesce(?, state) ORDER BY ordinal LIMIT ?`,
-        id,
-        after,
-        state ?? null,
-        limit,
-      ),
+      db
+        .all<StoredLane<RedriveLane & { ordinal: number }>>(
+          `SELECT redrive, ordinal, partition, lane, position, until, state, letters FROM holdfast_redrive_lanes
+           WHERE redrive = ? AND ordinal > ? AND state = coalesce(?, state) ORDER BY ordinal LIMIT ?`,
+          id,
+          after,
+          state ?? null,
+          limit,
+        )
+        .map(fromStoredLane<RedriveLane & { ordinal: number }>),
   }
 }
 
-/** In order of their positions. */
+/** In order of position. */
 function headsOf(
   db: Database,
-  { subscription, act, filter, after }: Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after'>,
+  {
+    subscription,
+    act,
+    filter,
+    after,
+    through,
+  }: Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after' | 'through'>,
 ): SelectedHead[] {
   if (!db.get('SELECT 1 FROM holdfast_subscriptions WHERE name = ?', subscription))
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`)
   const { sql, values } = conditionsOf(filter)
-  // What is asked of a letter is true of the lane it is the head of, and there it is found without looking at all of them.
+  // A condition on a letter applies to the lane of which it is the head, so the lane is found without a scan.
   const named = filter.lane === undefined ? [] : [filter.lane]
   const heads = db.all<Omit<SelectedHead, 'isBusy'> & { busy: number }>(
     `SELECT h.lane, h.partition, h.head_position AS position, l.attempts_total AS attempts,
@@ -189,15 +199,19 @@ function headsOf(
     filter.position ?? null,
     ...values,
   )
-  return heads.map(({ busy, ...head }) => ({ ...head, isBusy: busy === 1 }))
+  return heads.map(({ busy, ...head }) => ({
+    ...head,
+    ...(through !== undefined && extentOf(db, { subscription, partition: head.partition, lane: head.lane }, through)),
+    isBusy: busy === 1,
+  }))
 }
 
-/** Within a transaction: no other process can change a lane between the look at it and the set. */
+/** Inside a transaction: no other process can change a lane between the selection and the update. */
 function ask(db: Database, request: RedriveRequest, find: (id: string) => Redrive | undefined): AskOutcome {
   const { id, subscription, act, filter, by, reason, at, rate, stages, maxFailures } = request
   const set = freeze(headsOf(db, request), request)
   if (set.outcome !== 'frozen') return set
-  const { lanes, busy, spread, admitted } = set
+  const { lanes, busy, spread, admitted, details } = set
   db.run(
     insertSql,
     id,
@@ -213,13 +227,14 @@ function ask(db: Database, request: RedriveRequest, find: (id: string) => Redriv
     lanes.length,
     spread,
     admitted,
+    request.through === undefined ? 0 : 1,
   )
   const insert = db.statement(
-    'INSERT INTO holdfast_redrive_lanes (redrive, ordinal, subscription, partition, lane, position) VALUES (?, ?, ?, ?, ?, ?)',
+    'INSERT INTO holdfast_redrive_lanes (redrive, ordinal, subscription, partition, lane, position, until) VALUES (?, ?, ?, ?, ?, ?, ?)',
   )
-  for (const [i, { lane, partition, position }] of lanes.entries())
-    insert.run(id, i + 1, subscription, partition, lane, position)
-  writeDeed(db, { by, act, target: subscription, reason, at, details: { redrive: id, lanes: lanes.length } })
+  for (const [i, { lane, partition, position, until = null }] of lanes.entries())
+    insert.run(id, i + 1, subscription, partition, lane, position, until)
+  writeDeed(db, { by, act, target: subscription, reason, at, details: { redrive: id, ...details } })
   return { outcome: 'asked', redrive: find(id) as Redrive, busy }
 }
 
@@ -230,7 +245,7 @@ interface StageRow extends Omit<Stage, 'stages' | 'maxFailures' | 'isOver'> {
   readonly isOver: 0 | 1
 }
 
-/** The running ones that go on to another stage, or end. */
+/** The running redrives that enter another stage, or end. */
 function nextStages(db: Database, subscription: string): { id: string; next: NextStage }[] {
   return db.all<StageRow>(stagesSql, subscription).flatMap(({ id, ...row }) => {
     const stages = JSON.parse(row.stages) as number[]
@@ -246,7 +261,7 @@ function advance(db: Database, subscription: string, now: number): void {
   }
 }
 
-/** Gives how many lanes it did not come to; undefined if it was over already. */
+/** Returns the number of lanes that were not started; undefined if the redrive was already over. */
 function end(
   db: Database,
   id: string,

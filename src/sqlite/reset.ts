@@ -8,7 +8,7 @@ import { endRedrives, removeGeneration } from './rebuild.ts'
 
 const running = `SELECT name FROM holdfast_subscriptions WHERE generation_of = ? AND retired_at IS NULL`
 
-/** Puts a subscription back to where it began. Within a transaction; the epoch fences whoever works on it. */
+/** Resets a subscription to its start. Inside a transaction; the epoch fences current owners. */
 export function reset(db: Database, subscription: string, withRows: boolean, at: number): ResetReport {
   const known = db.get<{ table_name: string | null }>(
     'SELECT table_name FROM holdfast_subscriptions WHERE name = ?',
@@ -25,11 +25,11 @@ export function reset(db: Database, subscription: string, withRows: boolean, at:
      WHERE subscription = ?`,
     subscription,
   )
-  endRedrives(db, subscription, 'the subscription began anew', at)
+  endRedrives(db, subscription, 'the subscription was reset', at)
   for (const table of ['lanes', 'letters', 'revisions', 'incidents', 'trials', 'inbox'])
     db.run(`DELETE FROM holdfast_${table} WHERE subscription = ?`, subscription)
   if (withRows && known.table_name !== null) db.run(`DELETE FROM ${quote(known.table_name)}`)
-  // They follow decisions about letters that are no more. What was live once is kept.
+  // They follow decisions about letters that are deleted. Versions that were live are kept.
   for (const { name } of db.all<{ name: string }>(running, subscription)) removeGeneration(db, name)
   return report
 }

@@ -25,8 +25,8 @@ const placeSql = `
   FROM holdfast_dead_letters AS l LEFT JOIN holdfast_lanes AS h ON h.subscription = l.subscription AND h.lane = l.lane
   WHERE l.subscription = ? AND l.position = ? AND l.partition = coalesce(?, l.partition) LIMIT 1`
 
-// The owner may have the letter at hand as it was, from a redrive that was cancelled meanwhile: its commit is refused then. A handler
-// has none in its hands while the lane is parked or waits: before it loads a letter, it commits that the lane is being tried.
+// The owner may still have the old letter in memory, from a redrive that was cancelled: its commit is then refused. A handler has
+// no letter in memory while the lane is parked or waiting: before it loads a letter, it commits that the lane is being tried.
 const moveSql = `
   UPDATE holdfast_partitions SET commits = commits + 1 WHERE subscription = ?1 AND partition = ?2
     AND NOT EXISTS (SELECT 1 FROM holdfast_subscriptions WHERE name = ?1 AND kind = 'handler')`
@@ -43,7 +43,7 @@ export function sqliteRevisions(db: Database, gate: WriteGate): Pick<LetterStore
   const placeOf = ({ subscription, position, partition }: LetterName) =>
     db.get<Place>(placeSql, subscription, position, partition ?? null)
 
-  /** A letter that is in nobody's hands stays so until the transaction is over. */
+  /** A letter that is not being tried stays so until the transaction ends. */
   const change = (
     letter: LetterName,
     deed: Deed,

@@ -23,7 +23,7 @@ export function createTable(db: Database, { name, columns }: TableSpec): void {
       key TEXT PRIMARY KEY, version INTEGER NOT NULL, position INTEGER NOT NULL, data TEXT NOT NULL${promoted}
     ) STRICT, WITHOUT ROWID`)
   for (const column of columns) {
-    // With the key behind it, because lists are ordered by both.
+    // With the key as second column, because lists are ordered by both.
     db.exec(`CREATE INDEX ${quote(`${name}__by__${column.name}`)} ON ${quote(name)} (${quote(column.name)}, key)`)
   }
 }
@@ -58,7 +58,7 @@ export function sqliteRows(db: Database): RowStore {
   }
 }
 
-/** Reading before any engine has made the table is a mistake of its own, and deserves its own words. */
+/** Reading before an engine has created the table gets its own error. */
 function ofTable<T>(db: Database, { name }: TableSpec, work: () => T): T {
   try {
     return work()
@@ -66,7 +66,7 @@ function ofTable<T>(db: Database, { name }: TableSpec, work: () => T): T {
     if (db.get('SELECT 1 FROM holdfast_subscriptions WHERE table_name = ?', name)) throw error
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `${db.file} has no table ${name} yet.`, {
       cause: error,
-      hint: 'An engine makes it when it is started with the projection for the first time.',
+      hint: 'An engine creates it when it starts with the projection for the first time.',
     })
   }
 }
@@ -74,7 +74,7 @@ function ofTable<T>(db: Database, { name }: TableSpec, work: () => T): T {
 function load(db: Database, table: TableSpec, keys: readonly string[]): Map<string, StoredRow> {
   const rows = new Map<string, StoredRow>()
   const sql = `SELECT version, position, data FROM ${quote(table.name)} WHERE key = ?`
-  // One statement, many times: in SQLite there is no round trip to save, and this beats a list of keys.
+  // One statement, executed many times: there is no round trip to save, and this is faster than a list of keys.
   for (const key of keys) {
     const [row] = db.values<[number, number, string]>(sql, key)
     if (row) rows.set(key, { key, version: row[0], position: row[1], json: row[2] })
@@ -113,7 +113,7 @@ function conditionSql(condition: Condition): SqlPart {
   return { text: values.length < condition.values.length ? `(${among} OR ${column} IS NULL)` : among, values }
 }
 
-/** What comes after a row in the order of a column and then of the key. SQLite puts NULL before everything else. */
+/** The rows after a given row, in the order of a column and then of the key. SQLite sorts NULL first. */
 function afterSql(
   column: string,
   direction: 'asc' | 'desc',

@@ -268,7 +268,7 @@ describe('migrations', () => {
     const spec = { name: 't', table: undefined, start: 0, partitions: undefined }
     expect(await store.subscriptions.register(spec)).toEqual({ partitions: 1, version: 1 })
     await expect(store.subscriptions.register({ ...spec, kind: 'handler' })).rejects.toThrow(
-      'The subscription t was SQL of its own and is a handler now.',
+      'The subscription t was a SQL projection and is a handler now.',
     )
   })
 
@@ -298,7 +298,7 @@ describe('the holder of a lease', () => {
   it('is gone when its process has ended, and not before', async () => {
     const self = createHolder()
     const child = spawn(process.execPath, ['-e', 'setInterval(() => undefined, 1000)'])
-    const holder = JSON.stringify({ ...self, pid: child.pid, store: 'theirs' })
+    const holder = JSON.stringify({ ...self, pid: child.pid, ticks: undefined, store: 'theirs' })
     expect(isGone(holder, self)).toBe(false)
     await new Promise((resolve) => {
       child.once('exit', resolve)

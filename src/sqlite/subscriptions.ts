@@ -23,16 +23,16 @@ import { loadPartition, partitionRow, partitionRows, toState } from './partition
 import type { Performer } from './perform.ts'
 import { liveVersion, register } from './registration.ts'
 import { reset } from './reset.ts'
-import { acquit } from './trials.ts'
+import { acquit, announceStop, endStop } from './trials.ts'
 
 export interface SubscriptionParts {
   readonly db: Database
-  /** All processes of a file are on one machine, so its clock is the store's own time. */
+  /** All processes of a file are on one machine, so its clock is the store's time. */
   readonly clock: Clock
   readonly self: Holder
   readonly gate: WriteGate
   readonly performer: Performer
-  /** Of this process: those who want to know that there may be something to do. */
+  /** Notifies waiters of this process that there may be work. */
   readonly bell: Bell
 }
 
@@ -77,10 +77,17 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: 
     },
     rehearse: (work) => performer.rehearse(work),
     acquit: async (...whose) => gate.write(() => acquit(db, ...whose)),
+    announceStop: async (lease, instance, isSuspect) =>
+      gate.write(() =>
+        db.transaction(() => {
+          acquit(db, lease.subscription, lease.partition, instance)
+          if (!isSuspect) announceStop(db, lease)
+        }),
+      ),
     onRelease: (wake) => bell.listen(wake),
   }
 
-  async function pause(subscription: string, given: Pause | undefined, deed: Deed | undefined): Promise<void> {
+  async function pause(subscription: string, given: Pause | undefined, deed: Deed): Promise<void> {
     const before = 'SELECT paused_at FROM holdfast_subscriptions WHERE name = ?'
     const sql = 'UPDATE holdfast_subscriptions SET paused_at = ?, pause_reason = ? WHERE name = ?'
     await gate.write(() =>
@@ -100,7 +107,7 @@ function renew(db: Database, { subscription, partition, epoch, owner }: Lease, u
 }
 
 function release(db: Database, { subscription, partition, epoch, owner }: Lease, isSuspect: boolean): void {
-  // Nobody has an empty name, and it is not that of nobody: whoever comes next inherits.
+  // An empty name is not the name of a process, and differs from NULL: the next owner inherits the suspects.
   const left = isSuspect ? "owner = ''" : 'owner = NULL, tried = NULL'
   const sql = `
     UPDATE holdfast_partitions SET ${left}, holder = NULL, lease_until = 0
@@ -117,18 +124,18 @@ async function claim(
 ): Promise<ClaimOutcome> {
   const owned = () =>
     ofOtherVersion(db, request) ?? ofOtherOrder(db, request) ?? ownedByOther(db, request, clock.now(), self)
-  // Looking costs no lock; only who may have it tries to take it.
+  // Reading takes no lock; only a process that can get the partition tries to claim it.
   return owned() ?? gate.write(() => db.transaction(() => owned() ?? take(db, request, clock.now(), self)))
 }
 
-/** In the transaction that takes it too: a switch may have come in between. */
+/** Checked again in the claiming transaction: a switch may have happened in between. */
 function ofOtherVersion(db: Database, { subscription, version }: ClaimRequest): ClaimOutcome | undefined {
   if (version === undefined) return undefined
   const live = liveVersion(db, subscription)
   return live === version ? undefined : { outcome: 'version', version: live }
 }
 
-/** In the transaction that takes it too: it may have been changed in between. */
+/** Checked again in the claiming transaction: the order may have changed in between. */
 function ofOtherOrder(db: Database, { subscription, partition, order }: ClaimRequest): ClaimOutcome | undefined {
   if (order === undefined) return undefined
   const recorded = partitionRow(db, subscription, partition)?.lane_order ?? order
@@ -145,7 +152,7 @@ function ownedByOther(
   if (!row)
     throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no partition ${partition} of ${subscription}.`)
   if (row.owner === null || isFree(row, self, now)) return undefined
-  // Our own claim, whose answer never reached us.
+  // Our own claim, whose answer was lost.
   if (row.owner === owner && row.holder === JSON.stringify(self)) return undefined
   return { outcome: 'owned', owner: row.owner }
 }
@@ -156,7 +163,9 @@ function take(
   now: number,
   self: Holder,
 ): ClaimOutcome {
-  const isInherited = partitionRow(db, subscription, partition)?.owner !== null
+  const before = partitionRow(db, subscription, partition)
+  const isStopping = endStop(db, subscription, partition, before?.epoch ?? 0)
+  const isInherited = before?.owner !== null && !isStopping
   db.run(
     'UPDATE holdfast_partitions SET epoch = epoch + 1, owner = ?, holder = ?, lease_until = ? WHERE subscription = ? AND partition = ?',
     owner,
@@ -173,6 +182,6 @@ function take(
 function mustExist(subscription: string, changed: number): void {
   if (changed === 1) return
   throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(subscription)}.`, {
-    hint: 'Start it once.',
+    hint: 'Start it once to create it.',
   })
 }

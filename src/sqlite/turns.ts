@@ -1,19 +1,19 @@
-// Taken when it is loaded: under the fake timers of a test runner no turn would ever come.
+// Saved at load time: under the fake timers of a test runner it would never fire.
 const inNextTurn = setImmediate
 
-/** How long store calls may hold the thread in one turn of the event loop before the next answer waits for a new one. */
+/** How long store calls may block the thread in one turn of the event loop before an answer is delayed to the next turn. */
 const mostMs = 20
 
 /**
- * SQLite answers on the calling thread, so a caller that asks again as soon as it has its answer (a loop of `status()`, a long `verify`)
- * only ever waits for settled promises, and no timer, signal or socket of the process gets its turn. Every answer goes through here:
- * when the calls of one turn have taken too long together, the answer comes with the next turn. The call itself is made at once, so
- * nothing that depends on the order of calls changes.
+ * SQLite answers on the calling thread, so a caller that asks again at once (a loop of `status()`, a long `verify`) only waits
+ * for settled promises, and no timer, signal or socket of the process is handled. Every answer goes through here: when the calls
+ * of one turn have taken too long, the answer is delayed to the next turn. The call itself is made at once, so the order of calls
+ * does not change.
  */
 export class Turns {
   #begunAt: number | undefined
 
-  /** The same object, whose promises are settled fairly. */
+  /** The same object, whose promises are delayed as needed. */
   share<Part extends object>(part: Part): Part {
     const shared = Object.entries(part).map(([name, member]: [string, unknown]) =>
       typeof member === 'function' ? [name, this.#shared(member as (...args: unknown[]) => unknown)] : [name, member],
@@ -33,7 +33,7 @@ export class Turns {
   #begin(): void {
     if (this.#begunAt !== undefined) return
     this.#begunAt = performance.now()
-    // It keeps no process alive.
+    // Does not keep the process alive.
     inNextTurn(() => (this.#begunAt = undefined)).unref()
   }
 

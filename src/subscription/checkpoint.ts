@@ -1,6 +1,6 @@
 /**
- * What became of the events a subscription has passed. Each has exactly one outcome, so the five add up to the number of
- * events it was given; `held` goes down and another goes up when a held event is applied or discarded.
+ * The outcomes of the events that a subscription has passed. Each event has exactly one, so the five numbers add up to the number
+ * of events. When a held event is applied or discarded, `held` goes down and another number goes up.
  */
 export interface Counts {
   readonly applied: number
@@ -30,7 +30,7 @@ export function addCounts(a: Counts, b: Counts): Counts {
   return sum
 }
 
-/** Of all partitions together. */
+/** The sum over all partitions. */
 export function sumOf(states: readonly { readonly checkpoint: Pick<Checkpoint, 'counts'> }[]): Counts {
   return states.reduce((sum, { checkpoint }) => addCounts(sum, checkpoint.counts), noCounts() as Counts)
 }
@@ -39,7 +39,7 @@ export function totalOf(counts: Counts): number {
   return outcomes.reduce((sum, outcome) => sum + counts[outcome], 0)
 }
 
-/** How far a partition is. Everything at or below `position` and above `start` has its outcome. */
+/** The progress of a partition. Every event above `start` and at or below `position` has its outcome. */
 export interface Checkpoint {
   readonly start: number
   readonly position: number
@@ -50,6 +50,6 @@ export interface Checkpoint {
   /** When it was committed, in milliseconds since 1970. */
   readonly committedAt: number | undefined
   readonly counts: Counts
-  /** How often it was committed; with it a commit is known that doesn't move the position. */
+  /** The number of commits; identifies a commit that does not move the position. */
   readonly commits: number
 }

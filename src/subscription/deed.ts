@@ -2,12 +2,12 @@ import type { Deed } from '../audit/audit.ts'
 import { sumOf } from './checkpoint.ts'
 import type { PartitionState, ResetReport } from './subscription-store.ts'
 
-/** What the transaction of a pause, or of its end, counts for its deed. */
+/** The counts that a pause or resume adds to its audit entry. */
 export function pauseCounts(wasPaused: boolean, isPaused: boolean): Deed['details'] {
   return { wasPaused, isPaused }
 }
 
-/** What a reset takes away, by the partitions as they were and how many of their lanes were held. */
+/** What a reset deletes, from the previous state of the partitions and the number of held lanes. */
 export function resetReport(states: readonly Pick<PartitionState, 'checkpoint'>[], lanes: number): ResetReport {
   const before = sumOf(states)
   return { before, letters: before.held, lanes }

@@ -1,7 +1,7 @@
 import type { HandlerOrder } from '../handler/handler.ts'
 import type { PartitionState, Range, Trial } from './subscription-store.ts'
 
-/** A partition as a query gives it. */
+/** A partition as a query returns it. */
 export interface PartitionRow {
   readonly partition: number
   readonly epoch: number
@@ -18,7 +18,7 @@ export interface PartitionRow {
   readonly filtered: number
   readonly held: number
   readonly discarded: number
-  /** In JSON. */
+  /** JSON. */
   readonly marks: string
   readonly tried: number | null
   readonly lane_order: HandlerOrder | null
@@ -26,12 +26,15 @@ export interface PartitionRow {
   readonly pause_reason: string | null
 }
 
+/** Among the trials, where no event is: the owner of the epoch that stands in place of the instance was told to stop. */
+export const stopPosition = -1
+
 export function toPartitionState(row: PartitionRow, trials: readonly Trial[]): PartitionState {
   const { applied, duplicate, filtered, held, discarded } = row
   return {
     partition: row.partition,
     epoch: row.epoch,
-    // Empty where it was given back before it was settled what somebody died over.
+    // Empty if it was released before the suspected events were all tried.
     owner: row.owner || undefined,
     checkpoint: {
       start: row.start,

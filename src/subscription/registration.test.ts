@@ -33,10 +33,10 @@ describe('a change of order', () => {
 
   it('says what is in the way, and what to do', () => {
     expect(() => checkOrder('calls', 'key', { ...free, recorded: 'none', lanes: 2 })).toThrow(
-      "2 lanes are held of calls with order: 'none', and this program has order: 'key'. Run it with order: 'none' until they are redriven",
+      "2 lanes are held for calls with order: 'none', but this program has order: 'key'. Run it with order: 'none' until they are redriven",
     )
     expect(() => checkOrder('calls', 'none', { ...free, recorded: 'key', owner: 'host/7' })).toThrow(
-      "The process host/7 runs calls with order: 'key', and this program has order: 'none'. Stop every process",
+      "The process host/7 runs calls with order: 'key', but this program has order: 'none'. Stop all processes",
     )
   })
 

@@ -7,28 +7,31 @@ import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Checkpoint, Counts } from './checkpoint.ts'
 
-/** Rows that Holdfast keeps, SQL that writes tables of the user's own, or a side effect outside. */
+/** Rows that Holdfast maintains, SQL that writes the user's own tables, or an effect outside the database. */
 export type SubscriptionKind = 'fold' | 'sql' | 'handler'
 
 export interface SubscriptionSpec {
   readonly name: string
-  /** Undefined: a fold where there is a table, else SQL. Kept, because it says whether a copy of the store can go on with it. */
+  /**
+   * Undefined: a fold if there is a table, otherwise SQL. Stored, because it determines whether a copy of the store can continue
+   * with it.
+   */
   readonly kind?: SubscriptionKind | undefined
-  /** The table that Holdfast keeps; undefined where the user's own SQL writes the user's own tables. */
+  /** The table that Holdfast maintains; undefined if the user's SQL writes the user's tables. */
   readonly table: TableSpec | undefined
-  /** How many partitions it is made with; undefined: as many as it has, or as the store gives a new one. */
+  /** The number of partitions of a new subscription; undefined: the existing number, or the default of the store. */
   readonly partitions: number | undefined
-  /** Where a new subscription begins; one that exists goes on from its checkpoints. */
+  /** Where a new subscription starts; an existing one continues from its checkpoints. */
   readonly start: number | 'existing'
-  /** Which version of a projection the code is; 1 unless said. One that exists keeps its own until a switch, see `RebuildStore`. */
+  /** The version of the projection in the code. Default: 1. The stored version changes only by a switch, see `RebuildStore`. */
   readonly version?: number | undefined
-  /** Of a handler. One that exists can have another where `checkOrder` allows it; undefined: whichever it has. */
+  /** Of a handler. It can be changed if `checkOrder` allows it; undefined: the existing one. */
   readonly order?: HandlerOrder | undefined
 }
 
 export interface Registered {
   readonly partitions: number
-  /** The live one. Where the code is another, nothing else was compared with what is there. */
+  /** The live version. If the code has another one, nothing else was compared. */
   readonly version: number
 }
 
@@ -38,15 +41,15 @@ export interface Pause {
   readonly at: number
 }
 
-/** What was there before a subscription began anew. */
+/** The state before a reset. */
 export interface ResetReport {
   readonly before: Counts
-  /** How many held letters, and the lanes they held up, are gone with it. They are applied anew. */
+  /** The number of deleted held letters. Their events are applied again. */
   readonly letters: number
   readonly lanes: number
 }
 
-/** Who works on a partition. The epoch grows with every claim; a commit with an older one changes nothing. */
+/** The owner of a partition. The epoch grows with every claim; a commit with an older one changes nothing. */
 export interface Lease {
   readonly subscription: string
   readonly partition: number
@@ -60,21 +63,21 @@ export interface PartitionState {
   readonly owner: string | undefined
   readonly checkpoint: Checkpoint
   readonly pause: Pause | undefined
-  /** What is finished above the checkpoint, lowest first: everything of this partition from one position to another. */
+  /** The finished ranges of positions after the checkpoint, lowest first. */
   readonly marks: readonly Range[]
-  /** Up to where events may have been begun. Undefined where that is not kept. */
+  /** Events up to this position may have been started. Undefined if it is not stored. */
   readonly tried: number | undefined
-  /** Attempts of which no end is known. */
+  /** Attempts without a known end. */
   readonly trials: readonly Trial[]
-  /** Of a handler, the same in all of its partitions. Undefined where none was recorded. */
+  /** Of a handler, the same in all partitions. Undefined if none was recorded. */
   readonly order?: HandlerOrder | undefined
 }
 
 export type Range = readonly [from: number, to: number]
 
 /**
- * An event that is being tried with nothing else beside it, by one process, recorded before it began. If that process dies, it is
- * this event that killed it. `instance` is the process, as no other will ever be called.
+ * An event that one process tries alone, recorded before it starts. If the process dies, this event killed it. `instance`
+ * identifies the process and is never reused.
  */
 export interface Trial {
   readonly position: number
@@ -86,9 +89,9 @@ export interface ClaimRequest {
   readonly partition: number
   readonly owner: string
   readonly leaseMs: number
-  /** Which version of the projection this process has; undefined: whichever is live. */
+  /** The version of the projection in this process; undefined: the live one. */
   readonly version?: number | undefined
-  /** Which order the handler of this process has; undefined: whichever is recorded. */
+  /** The order of the handler in this process; undefined: the recorded one. */
   readonly order?: HandlerOrder | undefined
 }
 
@@ -97,16 +100,16 @@ export type ClaimOutcome =
       readonly outcome: 'claimed'
       readonly lease: Lease
       readonly state: PartitionState
-      /** Somebody had it and may have died over what it was doing, and whoever had it since did not see to all of that. */
+      /** An earlier owner may have died over its work, and later owners have not tried all suspected events. */
       readonly isInherited: boolean
       /**
-       * The store's own time, in milliseconds since 1970. What is kept for whoever comes next, such as when a lane is due, is told by it: the
-       * clocks of two processes may be days apart.
+       * The store's time, in milliseconds since 1970. Times that other processes use, such as due times, are in store time: the
+       * clocks of two processes may differ by days.
        */
       readonly now: number
     }
   | { readonly outcome: 'owned'; readonly owner: string }
-  /** Another version is live: this process must not write into its table. */
+  /** Another version is live: this process must not write to its table. */
   | { readonly outcome: 'version'; readonly version: number }
   /** Another order is recorded: this process would hold lanes of another kind. */
   | { readonly outcome: 'order'; readonly order: HandlerOrder }
@@ -114,9 +117,9 @@ export type ClaimOutcome =
 export interface AttendRequest {
   readonly owner: string
   readonly subscriptions: readonly string[]
-  /** How long this process counts as present without attending again. */
+  /** How long this process counts as alive without another call of `attend`. */
   readonly leaseMs: number
-  /** By subscription, which version of it this process has; 1 where nothing is said. */
+  /** The version of each subscription in this process. Default: 1. */
   readonly versions?: Readonly<Record<string, number>> | undefined
 }
 
@@ -128,30 +131,30 @@ export interface Member {
 }
 
 export interface PartitionView extends PartitionState {
-  /** Nobody has it, or somebody whose lease ran out or who is certainly dead. */
+  /** It has no owner, or the owner's lease has expired or the owner is dead. */
   readonly isFree: boolean
   readonly isMine: boolean
-  /** Whether its owner still has lanes to let go. */
+  /** Whether its owner has due lanes. */
   readonly isDue: boolean
-  /** Whether a redrive has something for its owner to do, see `RedriveStore.due`. */
+  /** Whether a redrive has work for its owner, see `RedriveStore.due`. */
   readonly isRedriven: boolean
 }
 
-/** A subscription as all processes see it: who is there, and who has what. */
+/** A subscription with its members and the owners of its partitions. */
 export interface SubscriptionView {
   readonly name: string
-  /** The live one. */
+  /** The live version. */
   readonly version: number
   /**
-   * Those who are alive and have the live version, in an order that is the same for all of them. Without this process, if it has
-   * another: it has no share in the work.
+   * The live processes with the live version, in the same order for all of them. This process is not included if it has another
+   * version: it gets no partitions.
    */
   readonly members: readonly Member[]
-  /** In order of their numbers. */
+  /** In order of number. */
   readonly partitions: readonly PartitionView[]
 }
 
-/** What a lane becomes. `hold` undefined: it flows again. `done` is kept where no row tells it. */
+/** The new state of a lane. `hold` undefined: it is not held any more. `done` is stored if there is no row for it. */
 export interface LaneWrite {
   readonly lane: string
   readonly hold: HeldLane | undefined
@@ -167,7 +170,7 @@ export type LetterChange =
       readonly status: 'parked' | 'retrying'
       readonly failure: Failure
     }
-  /** A head of a lane that takes another place: due now, waiting again, or behind a new head. */
+  /** A head of a lane that changes its place: due now, waiting again, or after a new head. */
   | {
       readonly change: 'status'
       readonly position: number
@@ -175,65 +178,65 @@ export type LetterChange =
     }
 
 /**
- * The outcome of a page, or of a part of a held lane: the rows, the letters, the counts and the checkpoint that passes them. It
- * happens as a whole or not at all, and only while the lease's epoch is the newest.
+ * The outcome of a page, or of a part of a held lane: rows, letters, counts and the checkpoint. It is written completely or not
+ * at all, and only if the lease has the newest epoch.
  */
 export interface Commit {
   readonly lease: Lease
   readonly leaseMs: number
-  /** Where the checkpoint must be for this to follow on it. */
+  /** The required position of the checkpoint. */
   readonly from: number
-  /** How many commits there must have been before; a lane that is let go moves no position. Undefined: whatever there were. */
+  /** The required number of earlier commits; releasing a lane does not move the position. Undefined: any. */
   readonly commits: number | undefined
   readonly to: Pick<Checkpoint, 'position' | 'eventId' | 'eventType' | 'eventTime'>
   readonly at: number
   readonly counts: Counts
-  /** Undefined where there are no rows of ours. */
+  /** Undefined if Holdfast has no table. */
   readonly table: TableSpec | undefined
   readonly rows: readonly RowWrite[]
   readonly lanes: readonly LaneWrite[]
   readonly held: readonly NewLetter[]
   readonly letters: readonly LetterChange[]
-  /** What is finished above `to.position`. Undefined leaves what is there. */
+  /** The finished ranges after `to.position`. Undefined: unchanged. */
   readonly marks?: readonly Range[] | undefined
-  /** Up to where events may be begun after this. Undefined leaves what is there. */
+  /** Events up to this position may start after this commit. Undefined: unchanged. */
   readonly tried?: number | undefined
-  /** What is about to be tried alone. */
+  /** The event that is about to be tried alone. */
   readonly trial?: Trial | undefined
-  /** Positions whose trials are over, whoever began them. */
+  /** Positions whose trials are over, of any process. */
   readonly endedTrials?: readonly number[] | undefined
-  /** The process whose own trials are over, as by `acquit`: what it tried has no outcome yet, and what others died over stays. */
+  /** The process whose own trials are over, as by `acquit`: its events have no outcome yet, and trials of other processes stay. */
   readonly acquitted?: string | undefined
-  /** What must not be done again, however it comes. */
+  /** Deduplication marks. */
   readonly inbox?: readonly InboxMark[] | undefined
-  /** What became of lanes that were to be redriven. */
+  /** The results of lanes of redrives. */
   readonly redriven?: readonly RedriveProgress[] | undefined
-  /** It has happened outside already, and is only written down: a pause does not keep it out. */
+  /** The effect has already happened and is only recorded: a pause does not prevent it. */
   readonly evenPaused?: true | undefined
 }
 
 export type CommitOutcome =
   | { readonly outcome: 'committed' }
-  /** Somebody paused the subscription meanwhile. Nothing was written. */
+  /** The subscription was paused in the meantime. Nothing was written. */
   | { readonly outcome: 'paused'; readonly pause: Pause }
-  /** Another owner has the partition, or the checkpoint is not where it was. Nothing was written. */
+  /** Another process owns the partition, or the checkpoint has moved. Nothing was written. */
   | { readonly outcome: 'fenced'; readonly epoch: number | undefined; readonly owner: string | undefined }
-  /** The database has a rule of the user's (a check, a unique index) that this row breaks. Nothing was written. */
+  /** The row violates a user's constraint (a check, a unique index). Nothing was written. */
   | { readonly outcome: 'rejected'; readonly key: string; readonly error: unknown }
 
 /**
- * The transaction in which a page of an SQL projection is applied. `handle` is the adapter's own: a `pg` client, a
- * `node:sqlite` database. Both methods run the user's code and throw what it throws; what is the store's doing (a lost
- * connection, a deadlock) is thrown as a `StoreError`, because no event is to blame for it.
+ * The transaction in which a page of a SQL projection is applied. `handle` is the adapter's own: a `pg` client, a `node:sqlite`
+ * database. Both methods run the user's code and throw its errors. Errors of the store (a lost connection, a deadlock) are thrown
+ * as a `StoreError`, because no event is to blame.
  */
 export interface Transaction {
   readonly handle: unknown
   run(work: () => unknown): Promise<void>
-  /** Behind a savepoint: what `work` did is taken back when it throws, and the transaction goes on. */
+  /** With a savepoint: if `work` throws, its changes are rolled back, and the transaction continues. */
   attempt(work: () => unknown): Promise<void>
 }
 
-/** A row of the user's own that SQL changed: undefined before it was there, or after it was gone. */
+/** A change of a user's row: undefined before an insert, or after a delete. */
 export interface RowChange {
   readonly table: string
   readonly before: Readonly<Record<string, unknown>> | undefined
@@ -241,42 +244,47 @@ export interface RowChange {
 }
 
 /**
- * Keeps checkpoints and leases, and is the one door through which outcomes are written. Leases are measured in the store's own
- * time, so that the clocks of two machines don't matter. When a call throws, the engine assumes nothing: it reads the state again.
+ * Stores checkpoints and leases, and is the only way to write outcomes. Leases use the store's time, so the clocks of machines
+ * don't matter. When a call throws, the engine assumes nothing and reads the state again.
  */
 export interface SubscriptionStore {
-  /** Makes the subscription and its table, or checks that they fit what is there, and records the order of a handler. Safe to repeat. */
+  /** Creates the subscription and its table, or checks that the existing ones match, and records the order of a handler. Idempotent. */
   register(spec: SubscriptionSpec): Promise<Registered>
-  /** Says that a process is there and what it runs, and tells it what the others do. */
+  /** The heartbeat: registers that a process is alive and what it runs, and returns the state of all processes. */
   attend(request: AttendRequest): Promise<readonly SubscriptionView[]>
-  /** Takes the process out of every list of members. Its leases are released one by one. */
+  /** Removes the process from all members. Its leases are released one by one. */
   leave(owner: string): Promise<void>
   claim(request: ClaimRequest): Promise<ClaimOutcome>
-  /** False when the lease is lost. */
+  /** False if the lease is lost. */
   renew(lease: Lease, leaseMs: number): Promise<boolean>
-  /** `isSuspect`: what an owner before may have died over was not all tried since, and whoever comes next inherits that. */
+  /** `isSuspect`: not all events over which an earlier owner may have died were tried; the next owner inherits them. */
   release(lease: Lease, isSuspect?: boolean): Promise<void>
   load(subscription: string, partition: number): Promise<PartitionState | undefined>
-  /** All partitions in order; none for a subscription that isn't there. */
+  /** All partitions in order; empty for an unknown subscription. */
   partitions(subscription: string): Promise<readonly PartitionState[]>
   commit(commit: Commit): Promise<CommitOutcome>
-  /** Runs the user's SQL and commits its outcome, all in one transaction. `work` may run again from the start. */
+  /** Runs the user's SQL and commits its outcome in one transaction. `work` may run again from the start. */
   perform(lease: Lease, work: (tx: Transaction) => Promise<Commit>): Promise<CommitOutcome>
-  /** Like every act, with its deed, which the transaction completes: what it finds before and leaves after. */
-  pause(subscription: string, pause: Pause, deed?: Deed): Promise<void>
-  resume(subscription: string, deed?: Deed): Promise<void>
+  /** Like every act, with its audit entry, which the transaction completes with the state before and after. */
+  pause(subscription: string, pause: Pause, deed: Deed): Promise<void>
+  resume(subscription: string, deed: Deed): Promise<void>
   /**
-   * Puts a subscription back to where it began, in one transaction: checkpoints, lanes, letters, and its rows, or what `empty` does
-   * instead with the adapter's own transaction handle. Whoever works on it is fenced.
+   * Resets a subscription to its start in one transaction: checkpoints, lanes, letters, and its rows, or what `empty` does
+   * instead with the adapter's own transaction handle. Current owners are fenced.
    */
-  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined, deed?: Deed): Promise<ResetReport>
-  /** Runs the user's SQL and takes it back, whatever it did; gives what it had changed. `work` may run again from the start. */
+  reset(subscription: string, empty: ((handle: unknown) => unknown) | undefined, deed: Deed): Promise<ResetReport>
+  /** Runs the user's SQL, rolls it back, and returns its changes. `work` may run again from the start. */
   rehearse(work: (tx: Transaction) => Promise<void>): Promise<readonly RowChange[]>
   /**
-   * Takes back the trials of a process that is alive after all: it lost a partition, and nobody is to blame for that. Those of its
-   * other partitions stay: it may yet die over them.
+   * Removes the trials of a process that is alive: it lost a partition, and no event is to blame. Trials of its other partitions
+   * stay: it may still die over them.
    */
   acquit(subscription: string, partition: number, instance: string): Promise<void>
-  /** Calls back when a partition may have become free. A hint: processes attend at intervals as well. */
+  /**
+   * The process was told to stop and finishes what is under way. If it is killed before it gives the partition back, that does not count
+   * as a death: its trials are removed, and the next claim does not inherit them, unless `isSuspect`, as with `release`. Waits for no commit.
+   */
+  announceStop(lease: Lease, instance: string, isSuspect: boolean): Promise<void>
+  /** Calls back when a partition may have become free. A hint: processes also attend at intervals. */
   onRelease(wake: () => void): () => void
 }

@@ -1,70 +1,80 @@
 import { HoldfastError } from '../errors.ts'
+import type { EventCatalog } from '../event/catalog.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import { parseMetadata } from '../event/event.ts'
 import type { Handler } from '../handler/handler.ts'
-import type { Projection, SqlProjection } from '../projection/projection.ts'
+import type { Projection } from '../projection/projection.ts'
+import type { AnyDialect, SqlProjection } from '../projection/sql-projection.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { mostPartitions } from '../source/share.ts'
 import type { Source } from '../source/source.ts'
 
-/** Which events a subscription is about. What it leaves out is counted as filtered, not lost. */
-export interface Filter {
-  readonly types?: readonly string[]
+/** Which events a subscription processes. Other events are counted as filtered. */
+export interface Filter<Type extends string = string> {
+  readonly types?: readonly Type[]
   readonly keyPrefix?: string
   readonly tenant?: string
 }
 
-export interface SubscriptionOptions {
+export interface SubscriptionOptions<Type extends string = string> {
   /**
-   * Where it begins when it is new: at the beginning (default), at the end, or after a position. One that has a checkpoint always
-   * goes on from there. `checkpoint` refuses to begin at all: for a program that must never start one over by a mistyped name.
+   * Where a new subscription starts: at the beginning (default), at the end, or after a position. An existing one always
+   * continues from its checkpoint. `checkpoint` refuses to start a new one: for programs in which a mistyped name must not start
+   * from the beginning.
    */
   readonly from?: 'checkpoint' | 'beginning' | 'end' | { readonly position: number }
-  readonly filter?: Filter
-  /** What to do with a type the catalog doesn't know: count it (default), count it and warn, or hold its lane. */
+  readonly filter?: Filter<Type>
+  /** What to do with a type that is not in the catalog: count it (default), count it and warn, or hold its lane. */
   readonly unknown?: 'ignore' | 'warn' | 'hold'
-  /** Where it reads; the store's own log unless you say otherwise. */
+  /** The source of events. Default: the log of the store. */
   readonly source?: Source
   /**
-   * Into how many parts it is cut, by key, for processes to share; fixed when it is made. 4 in PostgreSQL and 1 in SQLite unless
-   * you say otherwise, and always 1 where events can't be cut by their key.
+   * The number of parts, by key, that processes share; fixed when the subscription is created. Default: 4 in PostgreSQL, 1 in
+   * SQLite; always 1 if events can't be divided by key.
    */
   readonly partitions?: number
   /**
-   * Lets parked lanes go by itself, every so often: those whose head was held no longer ago than `maxAge`, or all. For what mends itself
-   * in time, such as a partner that has to be set up first.
+   * Redrives parked lanes on a schedule: those whose head was held for at most `maxAge`, or all. For failures that end without a
+   * fix, such as a partner that has to be set up first.
    */
   readonly redrive?: { readonly every: Duration; readonly maxAge?: Duration }
 }
 
-/** When parked lanes are let go without a person. */
+/** When parked lanes are redriven without an operator. */
 export interface Schedule {
   readonly everyMs: number
   readonly maxAgeMs: number | undefined
 }
 
-/** What an event means: a fold, SQL in our transaction, or a side effect outside. */
-export type Consumer = Projection | SqlProjection | Handler
+/** What an event does: a fold, SQL in the engine's transaction, or an effect outside the database. */
+export type Consumer<Dialect extends string = AnyDialect> = Projection | SqlProjection<EventCatalog, Dialect> | Handler
 
-/** A consumer with the way it is fed: the thing that has a name, a checkpoint, a state and a lag. */
-export interface Subscription extends Required<Omit<SubscriptionOptions, 'source' | 'partitions' | 'redrive'>> {
+/** The stores that a consumer needs; never: it runs in all of them. */
+export type DialectOf<C> = C extends SqlProjection<EventCatalog, infer Dialect> ? Dialect : never
+
+/** A consumer with its source and options: it has a name, a checkpoint, a state and a lag. */
+export interface Subscription<Dialect extends string = AnyDialect>
+  extends Required<Omit<SubscriptionOptions, 'source' | 'partitions' | 'redrive'>> {
   readonly kind: 'subscription'
   readonly name: string
-  readonly consumer: Consumer
+  readonly consumer: Consumer<Dialect>
   readonly source: Source | undefined
   readonly partitions: number | undefined
-  /** The subscription that this one is built beside of, see `Generation`. Undefined: it is a live one. */
+  /** The live subscription beside which this one is built, see `Generation`. Undefined: this is a live one. */
   readonly beside: string | undefined
   readonly redrive: Schedule | undefined
-  /** Whether the filter is about a key at all, and whether it lets an event through. */
+  /** Whether the filter matches a key, and whether it matches an event. */
   readonly admitsKey: (key: string) => boolean
   readonly admits: (event: RecordedEvent) => boolean
 }
 
 const leastScheduleMs = 60_000
 
-export function defineSubscription(consumer: Consumer, options: SubscriptionOptions = {}): Subscription {
+export function defineSubscription<const C extends Consumer>(
+  consumer: C,
+  options: SubscriptionOptions<keyof C['events']['types'] & string> = {},
+): Subscription<DialectOf<C>> {
   const { name } = consumer
   checkOptions(options, `The subscription ${name}`, ['from', 'filter', 'unknown', 'source', 'partitions', 'redrive'])
   const { from = 'beginning', filter = {}, unknown = 'ignore', source, partitions } = options
@@ -91,16 +101,16 @@ export function defineSubscription(consumer: Consumer, options: SubscriptionOpti
       typeof source.lag === 'function'
     )
   ) {
-    throw refused(name, 'source is no source', 'an object with read, head, lag and onAppend')
+    throw refused(name, 'source is not a source', 'an object with read, head, lag and onAppend')
   }
   if (consumer.keyOf && source?.versions === 'unordered') {
-    // The versions of several keys meet in one row; which of them is missing or repeated could not be told there.
-    throw refused(name, 'it has a key of its own, and its source is unordered', 'a projection by the key of its events')
+    // The versions of several keys are combined in one row, so missing and repeated versions can't be detected.
+    throw refused(name, 'it has its own key, but its source is unordered', 'a projection by the key of its events')
   }
   if (consumer.kind !== 'fold' && source?.versions === 'unordered') {
     throw refused(
       name,
-      `it is ${consumer.kind === 'sql' ? 'SQL of your own' : 'a handler'}, and its source is unordered`,
+      `it is ${consumer.kind === 'sql' ? 'a SQL projection' : 'a handler'}, but its source is unordered`,
       'a fold, or a source whose versions come in order',
     )
   }
@@ -109,15 +119,15 @@ export function defineSubscription(consumer: Consumer, options: SubscriptionOpti
     !(Number.isSafeInteger(partitions) && partitions >= 1 && partitions <= mostPartitions)
   )
     throw refused(name, `partitions is ${String(partitions)}`, `a whole number from 1 to ${mostPartitions}`)
-  // Two keys may meet in one row of a projection with its own key, so one owner must see them all.
+  // Two keys may belong to one row of a projection with its own key, so one owner must process all of them.
   const isWhole = consumer.keyOf !== undefined || (source !== undefined && source.cut !== 'by-key')
   if (isWhole && (partitions ?? 1) !== 1)
-    throw refused(name, `partitions is ${partitions}, and its events can't be cut by their key`, '1')
+    throw refused(name, `partitions is ${partitions}, but its events can't be divided by key`, '1')
   const { keyPrefix = '' } = filter
   return {
     kind: 'subscription',
     name,
-    consumer,
+    consumer: consumer as Consumer<DialectOf<C>>,
     from,
     filter,
     unknown,
@@ -134,7 +144,7 @@ function scheduleOf(name: string, given: SubscriptionOptions['redrive']): Schedu
   if (given === undefined) return undefined
   checkOptions(given, `redrive of ${name}`, ['every', 'maxAge'])
   const everyMs = toMs(given.every, `redrive.every of ${name}`)
-  // Each of them is in the audit, and every attempt is in its letter.
+  // Each run is in the audit, and every attempt is in its letter.
   if (everyMs < leastScheduleMs) throw refused(name, `redrive.every is ${String(given.every)}`, "'1m' or longer")
   return { everyMs, maxAgeMs: given.maxAge === undefined ? undefined : toMs(given.maxAge, `redrive.maxAge of ${name}`) }
 }
@@ -143,11 +153,11 @@ function checkFilter({ name, events }: Consumer, filter: Filter): void {
   checkOptions(filter, `The filter of ${name}`, ['types', 'keyPrefix', 'tenant'])
   const { types = [], keyPrefix = '', tenant = '' } = filter
   const unheard = Array.isArray(types) ? types.find((type) => !events.entry(type)) : String(types)
-  // A filter that matches nothing would pass over everything, quietly.
+  // A filter that matches nothing would silently skip all events.
   if (unheard !== undefined)
     throw refused(name, `filter.types has ${JSON.stringify(unheard)}`, Object.keys(events.types).join(', '))
   if (typeof keyPrefix !== 'string' || typeof tenant !== 'string')
-    throw refused(name, 'keyPrefix or tenant is no string', 'a string')
+    throw refused(name, 'keyPrefix or tenant is not a string', 'a string')
 }
 
 function admits({ types, tenant }: Filter): (event: RecordedEvent) => boolean {
@@ -159,13 +169,13 @@ function isOfTenant(event: RecordedEvent, tenant: string): boolean {
   try {
     return parseMetadata(event.metadata).tenant === tenant
   } catch {
-    // Whose it is can't be told, so it is let through, to be held as unreadable: leaving it out would lose it.
+    // The owner of the key is unknown, so the event is let through and held as unreadable: filtering it would lose it.
     return true
   }
 }
 
 function refused(name: string, what: string, allowed: string): HoldfastError {
   return new HoldfastError('OPTION_INVALID', `The subscription ${name}: ${what}.`, {
-    hint: `It can be one of: ${allowed}.`,
+    hint: `Allowed: ${allowed}.`,
   })
 }

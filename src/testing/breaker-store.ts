@@ -2,7 +2,7 @@ import type { BreakerRecord, BreakerStore } from '../breaker/breaker-store.ts'
 import type { Clock } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 
-/** Breakers in memory, gone with it: for tests, and for breakers that one process has to itself. */
+/** An in-memory breaker store: for tests, and for breakers of a single process. */
 export function createMemoryBreakerStore({ clock = systemRuntime.clock }: { clock?: Clock } = {}): BreakerStore {
   const breakers = new Map<string, BreakerRecord>()
   return {

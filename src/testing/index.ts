@@ -1,6 +1,7 @@
 export { createMemoryBreakerStore } from './breaker-store.ts'
 export { type ContractOptions, storeContract } from './contracts/store.ts'
 export type { MemoryHandle } from './memory/handle.ts'
+export { defineMemoryProjection } from './memory/projection.ts'
 export {
   type ConnectOptions,
   createMemoryServer,

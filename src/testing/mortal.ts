@@ -1,12 +1,12 @@
 import type { Timers } from '../runtime/ports.ts'
 
 /**
- * What stands between a process and everything else. While it is stopped, nothing of it reaches the store, nothing it asked for is
- * answered, and its time stands still. Dead is the same for ever: it gives nothing back, and says no last words.
+ * The boundary between a process and everything else. While it is stopped, none of its calls reach the store, no call is
+ * answered, and its time stands still. Dead is the same forever: nothing is released.
  */
 export class Mortality {
   #isDead = false
-  /** Whoever wants to go on waits here. */
+  /** Continuations wait here. */
   #gate: Promise<void> | undefined
 
   get isDead(): boolean {
@@ -18,7 +18,7 @@ export class Mortality {
     this.#gate = new Promise(() => undefined)
   }
 
-  /** Gives what lets it go on. */
+  /** Returns a function that lets the process continue. */
   stop(): () => void {
     const { promise, resolve } = Promise.withResolvers<void>()
     this.#gate = promise
@@ -41,7 +41,7 @@ export class Mortality {
     }
   }
 
-  /** The same object, whose methods are answered only while the process lives; and so are those of what is in it. */
+  /** The same object, whose methods, also those of nested objects, are answered only while the process is alive. */
   guard<T extends object>(target: T): T {
     return new Proxy(target, {
       get: (_, name) => {
@@ -57,7 +57,7 @@ export class Mortality {
     })
   }
 
-  /** What comes back, if the process is there to hear it. */
+  /** The answer, if the process is alive to receive it. */
   async answer<T>(answer: Promise<T>): Promise<T> {
     const [result] = await Promise.allSettled([answer])
     await this.#gate

@@ -2,7 +2,7 @@ import { contentId } from '../event/identity.ts'
 import type { RecordedEvent } from '../event/event.ts'
 import type { Source } from '../source/source.ts'
 
-/** What a scripted source is told to deliver; the rest is made up. `body` is what a consumer would have to parse. */
+/** An event of a scripted source; other fields are generated. `body` is the text that a consumer parses. */
 export interface ScriptedEvent {
   readonly key: string
   readonly type: string
@@ -13,16 +13,16 @@ export interface ScriptedEvent {
   readonly schemaVersion?: number
   readonly metadata?: string
   readonly time?: string
-  /** One that is not the next, for a source that breaks its promise. */
+  /** Another position than the next one, for a source that breaks its promise. */
   readonly position?: number
 }
 
 export interface ScriptedSource extends Source {
-  /** Delivers these next, in this order, whatever their versions are. */
+  /** Delivers these events next, in this order, with any versions. */
   deliver(...events: ScriptedEvent[]): void
 }
 
-/** A source that repeats, reorders and withholds, as its test says. */
+/** A source that repeats, reorders and delays events, as the test scripts it. */
 export function createScriptedSource(name = 'scripted'): ScriptedSource {
   const records: RecordedEvent[] = []
   const listeners = new Set<() => void>()

@@ -1,13 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createSqliteStore, type SqliteStoreOptions } from '../sqlite/index.ts'
-import type { Store } from '../store.ts'
+import { createSqliteStore, type SqliteStore, type SqliteStoreOptions } from '../sqlite/index.ts'
 
-/** A store in a file of its own, which goes when the store is closed. */
+/** A store in a temporary file, which is deleted when the store is closed. */
 export async function createTemporaryStore(
   options: Omit<SqliteStoreOptions, 'file'> = {},
-): Promise<Store & { readonly file: string }> {
+): Promise<SqliteStore & { readonly file: string }> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-'))
   const file = join(folder, 'store.db')
   const store = await createSqliteStore({ ...options, file })

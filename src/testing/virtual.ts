@@ -2,11 +2,11 @@ import type { Runtime } from '../runtime/ports.ts'
 import { turn } from './turn.ts'
 
 export interface VirtualRuntime extends Runtime {
-  /** Moves time on, and lets everything that was waiting for it run, in order. */
+  /** Advances time, and runs everything that waits for it, in order. */
   advance(ms: number): Promise<void>
 }
 
-/** A runtime whose time stands still until it is told to move, and whose chance comes from a seed. */
+/** A runtime whose time moves only by `advance`, and whose randomness comes from a seed. */
 export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = {}): VirtualRuntime {
   const begin = now
   let time = now
@@ -31,7 +31,7 @@ export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = 
     },
     random: createRandom(seed),
   }
-  // Not a part of the runtime, so it stays behind when that is spread into options.
+  // Not enumerable, so that it is not copied when the runtime is spread into options.
   return Object.defineProperty(runtime, 'advance', { value: advance }) as VirtualRuntime
 
   async function advance(ms: number): Promise<void> {
@@ -49,7 +49,7 @@ export function createVirtualRuntime({ now = Date.UTC(2026, 0, 1), seed = 1 } = 
   }
 }
 
-/** xorshift32: small, and the same everywhere. */
+/** xorshift32: small and deterministic. */
 export function createRandom(seed: number): { u32(): number; below(limit: number): number } {
   let state = seed >>> 0 || 0x9e3779b9
   const u32 = () => {
@@ -62,7 +62,7 @@ export function createRandom(seed: number): { u32(): number; below(limit: number
   return { u32, below: (limit) => Math.floor((u32() / 2 ** 32) * limit) }
 }
 
-/** Enough turns of the loop for a chain of store calls to come to its next wait. */
+/** Enough turns of the event loop for a chain of store calls to reach its next wait. */
 async function settle(): Promise<void> {
   for (let i = 0; i < 20; i++) await turn()
 }

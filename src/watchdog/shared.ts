@@ -1,8 +1,8 @@
-/** What two threads see at the same moment: one writes, and the other can tell when it doesn't any more. */
+/** Memory that two threads share: the watched thread writes, and the watchdog detects when it stops writing. */
 export interface Shared {
-  /** [0] goes up as long as the thread that is watched turns; [1] is 1 while a debugger may hold it; [2] is the length of `text`. */
+  /** [0] grows while the watched thread runs; [1] is 1 while a debugger may hold it; [2] is the length of `text`. */
   readonly words: Int32Array
-  /** What was begun last, in UTF-8. */
+  /** The work that was started last, in UTF-8. */
   readonly text: Uint8Array
 }
 
@@ -21,11 +21,11 @@ export function openMemory(memory: SharedArrayBuffer): Shared {
   return { words: new Int32Array(memory, 0, wordBytes / 4), text: new Uint8Array(memory, wordBytes) }
 }
 
-/** What the thread is told when it starts. */
+/** The options of the watchdog thread. */
 export interface ThreadOptions {
   readonly memory: SharedArrayBuffer
   readonly afterMs: number
-  /** How often it looks; the thread that is watched gives a sign as often. */
+  /** How often it checks; the watched thread writes at the same interval. */
   readonly stepMs: number
   readonly onBlocked: 'kill' | 'warn'
 }

@@ -2,14 +2,14 @@ import { write } from 'node:fs'
 import { workerData } from 'node:worker_threads'
 import { beats, debugged, openMemory, type ThreadOptions, textLength } from './shared.ts'
 
-// The thread of the watchdog. It must do without the one it watches: no `console`, no `process.stderr`, no messages, which all pass
-// through there.
+// The thread of the watchdog. It must not depend on the thread that it watches: no `console`, no `process.stderr`, no messages,
+// which all go through that thread.
 
 const { memory, afterMs, stepMs, onBlocked } = workerData as ThreadOptions
 const { words, text } = openMemory(memory)
-/** How long a line may take to be written: a pipe that nobody reads must not save the process. */
+/** The time limit for writing a line: a pipe without a reader must not keep the process alive. */
 const patienceMs = 1_000
-/** A pipe that is full, and doesn't let writers wait, is tried again. */
+/** A full non-blocking pipe is tried again. */
 const againMs = 20
 
 let seen = Atomics.load(words, beats)
@@ -21,7 +21,7 @@ setInterval(look, stepMs)
 
 function look(): void {
   const now = performance.now()
-  // Time in which this thread didn't run either is nobody's fault: the process was stopped, the machine slept.
+  // Time in which this thread didn't run either does not count: the process was stopped, or the machine slept.
   const passedMs = Math.min(now - lookedAt, 2 * stepMs)
   lookedAt = now
   const seenBefore = seen
@@ -41,9 +41,9 @@ function tell(): void {
   const begun = new TextDecoder().decode(text.slice(0, Atomics.load(words, textLength))).replaceAll(/\p{Cc}/gu, ' ')
   const seconds = (stillMs / 1_000).toFixed(stillMs < 10_000 ? 1 : 0)
   const parts = [
-    `holdfast: the main thread of process ${process.pid} has not paused for ${seconds} s, and nothing else in it can run.`,
-    begun === '' ? 'Nobody has said what was begun.' : `Begun last: ${begun}.`,
-    'Look for a loop that does not end, or for a call that waits without an await.',
+    `holdfast: the main thread of process ${process.pid} has been blocked for ${seconds} s; nothing else in the process can run.`,
+    begun === '' ? 'The running code is unknown.' : `Started last: ${begun}.`,
+    'Look for an endless loop or a blocking synchronous call.',
     onBlocked === 'kill'
       ? 'The watchdog ends the process (SIGKILL); startWatchdog({ after }) gives it more time.'
       : 'The watchdog only warns.',

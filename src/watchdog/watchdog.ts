@@ -6,29 +6,29 @@ import type { Watchdog } from '../runtime/ports.ts'
 import { beats, createMemory, debugged, openMemory, type ThreadOptions, textLength } from './shared.ts'
 
 export interface WatchdogOptions {
-  /** How long the thread may go without a pause. '60s' unless you say otherwise. */
+  /** How long the main thread may be blocked. Default: '60s'. */
   readonly after?: Duration
-  /** 'kill' unless you say otherwise. Nothing gentler can be done to a thread that listens to nobody. */
+  /** Default: 'kill'. A blocked thread can't be stopped in any other way. */
   readonly onBlocked?: 'kill' | 'warn'
 }
 
 export interface RunningWatchdog extends Watchdog, AsyncDisposable {
-  /** It watches no more when this resolves. */
+  /** Resolves when the watchdog has stopped. */
   stop(): Promise<void>
 }
 
 const leastMs = 100
 const longestStepMs = 1_000
-// The thread keeps a few numbers. It must not take the memory that a thread takes by default.
+// The thread needs little memory, much less than the default of a worker.
 const resourceLimits = { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 }
 
 /**
- * Watches this thread from another one. Code that never gives the thread back (a loop without an end, a synchronous call that hangs) stops
- * everything in the process: leases are not renewed, signals are not answered, no timeout can end it. After `after` the other thread says
- * on stderr what was begun last, and kills the process, so that it is started anew, and the event that did it is found.
+ * Watches this thread from another one. Code that blocks the thread (an endless loop, a synchronous call that hangs) stops
+ * everything in the process: leases are not renewed, signals are not handled, timeouts don't fire. After `after`, the other
+ * thread prints on stderr what was started last and kills the process, so that it can be restarted and the event is identified.
  *
- * A process that is stopped or asleep is left alone, and so is one whose inspector is open (`--inspect`, or a debugger). The watchdog keeps no process
- * alive.
+ * Processes that are stopped or suspended, and processes with an open inspector (`--inspect`, or a debugger), are ignored. The
+ * watchdog does not keep a process alive.
  */
 export function startWatchdog(options: WatchdogOptions = {}): RunningWatchdog {
   checkOptions(options, 'startWatchdog', ['after', 'onBlocked'])
@@ -37,7 +37,7 @@ export function startWatchdog(options: WatchdogOptions = {}): RunningWatchdog {
   if (afterMs < leastMs) throw invalid(`after is ${afterMs} ms.`, `Give at least ${leastMs} ms.`)
   if (onBlocked !== 'kill' && onBlocked !== 'warn')
     throw invalid(`onBlocked is ${String(onBlocked)}.`, "Give 'kill' or 'warn'.")
-  // Ten looks in the time that is allowed, and at most one a second.
+  // Ten checks within the limit, at most one per second.
   const stepMs = Math.min(afterMs / 10, longestStepMs)
   const memory = createMemory()
   const { words, text } = openMemory(memory)
@@ -51,7 +51,7 @@ export function startWatchdog(options: WatchdogOptions = {}): RunningWatchdog {
 
   function beat(): void {
     Atomics.add(words, beats, 1)
-    // Asked here and not there: the thread has an inspector of its own.
+    // Checked here, because the other thread has its own inspector.
     Atomics.store(words, debugged, isInspected() ? 1 : 0)
   }
 
@@ -71,22 +71,22 @@ function startThread(workerData: ThreadOptions): Worker {
     name: 'holdfast-watchdog',
     workerData,
     resourceLimits,
-    // Nothing that is loaded into every thread (--import, NODE_OPTIONS) is loaded into this one.
+    // Modules that are loaded into every thread (--import, NODE_OPTIONS) are not loaded into this one.
     execArgv: [],
     env: {},
-    // Unless they are ours, Node opens those of the process for it, and makes a stderr that waits for its reader one that doesn't.
+    // Otherwise Node opens the streams of the process for the thread, and turns a blocking stderr into a non-blocking one.
     stdout: true,
     stderr: true,
   })
   thread.unref()
   thread.on('error', (error: Error) => {
-    const detail = 'An endless loop in this process will not be noticed.'
-    process.emitWarning(`The watchdog ended: ${error.message}.`, { code: 'HOLDFAST_WATCHDOG', detail })
+    const detail = 'An endless loop in this process will not be detected.'
+    process.emitWarning(`The watchdog stopped: ${error.message}.`, { code: 'HOLDFAST_WATCHDOG', detail })
   })
   return thread
 }
 
-/** There are builds of Node without an inspector, where the module can't be imported. */
+/** Some builds of Node have no inspector, and the module can't be imported. */
 function isInspected(): boolean {
   return process.features.inspector && process.getBuiltinModule('node:inspector').url() !== undefined
 }

@@ -1,17 +1,17 @@
-import { type Command, InvalidArgumentError, Option } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { AuditEntry, AuditStore } from '../../audit/audit.ts'
 import { action, limitNumber, type Perform, wholeNumber } from '../command.ts'
 import { dim, green, red } from '../output/style.ts'
+import { withIsoTimes } from '../output/times.ts'
 import { many, moment } from '../output/words.ts'
 
 export function addAudit(program: Command, perform: Perform): void {
-  const group = program.command('audit').description('what people did, and why')
+  const group = program.command('audit').description('who changed what, and why')
   addList(group, perform)
   addVerify(group, perform)
 }
 
 interface ListFlags {
-  readonly last?: number
   readonly after?: number
   readonly limit?: number
 }
@@ -20,18 +20,17 @@ function addList(group: Command, perform: Perform): void {
   const command = group
     .command('list')
     .alias('ls')
-    .description('the last entries')
-    .addOption(new Option('--last <n>', 'how many; 20 unless you say').argParser(limitNumber).conflicts('after'))
-    .option('--after <number>', 'those that follow an entry, instead', wholeNumber)
-    .option('--limit <n>', 'with --after: how many; 100 unless you say', limitNumber)
-  action<ListFlags>(command, perform, async (ctx, _args, { last = 20, after, limit = 100 }) => {
+    .description('list the newest entries')
+    .option('--after <number>', 'list the entries after this one instead', wholeNumber)
+    .option('--limit <n>', 'the number of entries; default: 20', limitNumber)
+  action<ListFlags>(command, perform, async (ctx, _args, { after, limit = 20 }) => {
     const { audit } = await ctx.store()
-    const from = after ?? Math.max(0, (await lastNumber(audit)) - last)
-    const entries = await audit.list(from, after === undefined ? last : limit)
+    const from = after ?? Math.max(0, (await lastNumber(audit)) - limit)
+    const entries = await audit.list(from, limit)
     return {
-      json: { entries },
+      json: { entries: withIsoTimes(entries) },
       show: (out) => {
-        if (entries.length === 0) out.talk('There are none.')
+        if (entries.length === 0) out.talk('No audit entries.')
         else
           out.table(
             [
@@ -59,12 +58,12 @@ function addList(group: Command, perform: Perform): void {
 }
 
 function detailsOf({ details }: AuditEntry): string {
-  return Object.entries(details)
+  return Object.entries(withIsoTimes(details) as AuditEntry['details'])
     .map(([name, value]) => `${name}=${String(value)}`)
     .join(' ')
 }
 
-/** Numbers have no holes, so the last is found by looking at a few. */
+/** Entry numbers have no gaps, so a binary search finds the last one. */
 async function lastNumber(audit: AuditStore): Promise<number> {
   const has = async (number: number) => (await audit.list(number - 1, 1)).length > 0
   let below = 0
@@ -88,18 +87,20 @@ interface VerifyFlags {
 function addVerify(group: Command, perform: Perform): void {
   const command = group
     .command('verify')
-    .description('walk the whole chain: nothing was changed, taken out or put in')
-    .option('--head <number:hash>', 'an end of it that you noted earlier, and that must still be in it', headOf)
+    .description('check the hash chain: no entry was changed, removed or inserted')
+    .option('--head <number:hash>', 'a head that you noted earlier; the chain must still contain it', headOf)
   action<VerifyFlags>(command, perform, async (ctx, _args, { head }) => {
     const report = await (await ctx.operator()).verifyAudit(head === undefined ? {} : { expected: head })
     return {
       json: { intact: report.ok, entries: report.entries, flaw: report.flaw ?? null, head: report.head },
       show: (out) => {
         if (report.ok) out.data(green('intact'), ` ${many(report.entries, 'entry', 'entries')}`)
-        else out.data(red('broken'), ` ${report.flaw ?? ''}. What comes after it proves nothing.`)
+        else out.data(red('broken'), ` ${report.flaw ?? ''}. Later entries prove nothing.`)
         out.data(`head ${report.head.number}:${report.head.hash}`)
         if (report.ok)
-          out.talk(dim('Keep the head elsewhere, and give it as --head next time: only then a cut end shows.'))
+          out.talk(
+            dim('Store this head elsewhere and pass it as --head next time. Only then a truncated chain is detected.'),
+          )
       },
       exit: report.ok ? 0 : 3,
     }
@@ -109,5 +110,5 @@ function addVerify(group: Command, perform: Perform): void {
 function headOf(text: string): { number: number; hash: string } {
   const [, number, hash] = /^(\d{1,15}):([0-9a-f]{64})$/.exec(text) ?? []
   if (number !== undefined && hash !== undefined) return { number: Number(number), hash }
-  throw new InvalidArgumentError('Give it as holdfast audit verify shows it: 12:9f86…')
+  throw new InvalidArgumentError('Give number:hash as holdfast audit verify prints it, such as 12:9f86…')
 }

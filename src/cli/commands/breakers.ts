@@ -1,12 +1,13 @@
 import type { Command } from 'commander'
 import type { BreakerState } from '../../breaker/breaker.ts'
-import { type ActFlags, reasonOf } from '../act.ts'
+import { type ActFlags, reasonFlag, reasonOf } from '../act.ts'
 import { action, type Perform, withReason } from '../command.ts'
 import { dim, green, red, type Text, yellow } from '../output/style.ts'
-import { ago, moment } from '../output/words.ts'
+import { withIsoTimes } from '../output/times.ts'
+import { ago, many, moment, shellWord } from '../output/words.ts'
 
 export function addBreakers(program: Command, perform: Perform): void {
-  const group = program.command('breakers').description('which endpoints are not called at the moment, and why')
+  const group = program.command('breakers').description('circuit breakers: which endpoints are not called, and why')
   addList(group, perform)
   addIsolate(group, perform)
   addReset(group, perform)
@@ -16,8 +17,8 @@ function addList(group: Command, perform: Perform): void {
   const command = group
     .command('list')
     .alias('ls')
-    .description('all breakers, of all processes')
-    .option('--open', 'only those that are not closed')
+    .description('list the breakers of all processes')
+    .option('--open', 'only breakers that are not closed')
   action<{ readonly open?: boolean }>(command, perform, async (ctx, _args, flags) => {
     const all = await (await ctx.store()).breakers.list()
     const breakers = all
@@ -25,9 +26,9 @@ function addList(group: Command, perform: Perform): void {
       .map(({ name, state, revision }) => ({ name, revision, ...state }))
     const now = ctx.clock.now()
     return {
-      json: { breakers },
+      json: { breakers: withIsoTimes(breakers) },
       show: (out) => {
-        if (breakers.length === 0) out.data(flags.open ? 'All are closed.' : 'There are none yet.')
+        if (breakers.length === 0) out.data(flags.open ? 'All breakers are closed.' : 'No breakers yet.')
         else
           out.table(
             [{ title: 'name' }, { title: 'state' }, { title: 'since' }, { title: 'more' }],
@@ -52,9 +53,9 @@ function more(state: BreakerState): Text {
     case 'closed':
       return state.reset ? `reset by ${state.reset.by}` : ''
     case 'open':
-      return `tries again at ${moment(state.reopensAt)}; opened ${state.openings} times in a row`
+      return `next try at ${moment(state.reopensAt)}; opened ${many(state.openings, 'time')} in a row`
     case 'half-open':
-      return `${state.successes} successes so far`
+      return `${many(state.successes, 'success', 'successes')} so far`
     case 'isolated':
       return `by ${state.by}: ${state.reason}`
   }
@@ -68,9 +69,9 @@ function addIsolate(group: Command, perform: Perform): void {
   const command = group
     .command('isolate')
     .argument('<breaker>')
-    .description('let no call through in any process, until an operator resets it')
-    .option('--new', 'also one that never failed, which the store does not have yet')
-    .option('--dry-run', 'show what would be done, and do nothing')
+    .description('block all calls in all processes until an operator resets the breaker')
+    .option('--new', 'also a breaker that is not stored yet because it never failed')
+    .option('--dry-run', 'show what would happen and change nothing')
   action<IsolateFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const operator = await ctx.operator()
     const given = { new: flags.new === true }
@@ -83,9 +84,9 @@ function addIsolate(group: Command, perform: Perform): void {
       show: (out) => {
         out.data(
           name,
-          dryRun ? ' would be isolated.' : ' is isolated: events that would call it wait, and no attempt is used up.',
+          dryRun ? ' would be isolated.' : ' is isolated. Events that need it wait without using up attempts.',
         )
-        out.talk(dim('Next: '), 'holdfast breakers reset ', name)
+        out.next(`holdfast breakers reset ${shellWord(name)} ${reasonFlag}`)
       },
     }
   })
@@ -95,8 +96,8 @@ function addReset(group: Command, perform: Perform): void {
   const command = group
     .command('reset')
     .argument('<breaker>')
-    .description('close it for all processes, and forget what went wrong')
-    .option('--dry-run', 'show what would be done, and do nothing')
+    .description('close the breaker in all processes and clear its failures')
+    .option('--dry-run', 'show what would happen and change nothing')
   action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const operator = await ctx.operator()
     const { state: before } = await operator.breaker(name)
@@ -106,7 +107,7 @@ function addReset(group: Command, perform: Perform): void {
     return {
       json: { breaker: name, dryRun, before, state: 'closed', reason },
       show: (out) =>
-        out.data(name, dryRun ? ' would be closed.' : ' is closed: what waits for it is tried within a second.'),
+        out.data(name, dryRun ? ' would be closed.' : ' is closed. Events that wait for it are tried within a second.'),
     }
   })
 }

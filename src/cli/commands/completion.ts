@@ -5,7 +5,7 @@ export function addCompletion(program: Command, perform: Perform): void {
   const command = program
     .command('completion')
     .addArgument(new Argument('<shell>').choices(['bash', 'zsh', 'fish']))
-    .description('a script that completes commands and options')
+    .description('print a script that completes commands and options in your shell')
     .addHelpText(
       'after',
       `
@@ -20,7 +20,7 @@ export function addCompletion(program: Command, perform: Perform): void {
   })
 }
 
-/** A command, and what may come after it. */
+/** A command and its possible next words. */
 interface Place {
   readonly path: readonly string[]
   readonly commands: readonly { readonly name: string; readonly about: string }[]
@@ -36,7 +36,7 @@ function* walk(command: Command, path: readonly string[]): Generator<Place> {
 
 const zshPrelude = 'autoload -U +X bashcompinit && bashcompinit\n'
 
-/** Words of ours are letters and hyphens, so nothing needs to be quoted. */
+/** Our command and option names are letters and hyphens, so they need no quotes. */
 function bash(places: readonly Place[]): string {
   const [root] = places
   const globals = root?.options.join(' ') ?? ''

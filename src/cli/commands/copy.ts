@@ -14,7 +14,7 @@ interface Flags {
   readonly force?: boolean
 }
 
-/** Where it is not the word itself. */
+/** Display names where they differ from the kind. */
 const words: Readonly<Record<string, readonly [one: string, several?: string]>> = {
   redriveLane: ['lane of a redrive', 'lanes of redrives'],
 }
@@ -24,11 +24,11 @@ export function addCopy(program: Command, perform: Perform): void {
     .command('copy')
     .argument('<file>', 'a SQLite store')
     .argument('<url>', 'postgres://user@host/database')
-    .option('--force', 'copy although somebody seems to work on it')
-    .description('copy a SQLite store into an empty PostgreSQL schema (--schema), and compare everything')
+    .option('--force', 'copy even if another process seems to use the store')
+    .description('copy a SQLite store into an empty PostgreSQL schema (--schema) and compare every record')
     .addHelpText(
       'after',
-      '\nWhole or not at all. First stop whoever appends to the file or runs an engine on it.\nThe password may come from PGPASSWORD.',
+      '\nThe copy is atomic. First stop every process that appends to the file or runs an engine on it.\nThe password may come from PGPASSWORD.',
     )
   action<Flags>(command, perform, async ({ out }, [file = '', url = ''], { schema = 'holdfast', force = false }) => {
     toConfig(url)
@@ -45,7 +45,7 @@ export function addCopy(program: Command, perform: Perform): void {
         onProgress: (progress) => {
           ;({ phase } = progress)
           const { event, row, letter } = progress.counts
-          out.talk(`${phase}: ${event} events, ${row} rows, ${letter} letters`)
+          out.talk(`${phase}: ${many(event, 'event')}, ${many(row, 'row')}, ${many(letter, 'letter')}`)
         },
       })
       return {
@@ -57,7 +57,8 @@ export function addCopy(program: Command, perform: Perform): void {
             return many(count, one, several)
           })
           out.data(`Copied and compared: ${told.join(', ')}.`)
-          for (const name of left) out.data(name, ' is SQL of your own: it begins anew there; make its tables first.')
+          for (const name of left)
+            out.data(name, ' uses its own SQL: it starts from the beginning. Create its tables first.')
         },
       }
     } catch (cause) {
@@ -66,11 +67,11 @@ export function addCopy(program: Command, perform: Perform): void {
   })
 }
 
-/** The same error, and what became of the copy. */
+/** The same error, with the state of the copy in the hint. */
 function failed(cause: unknown, isCopied: boolean, schema: string): unknown {
   const { code, message, hint = '' } = toTold(cause)
   const rest = isCopied
-    ? `It was copied, but is not to be trusted. Throw the schema ${schema} away before you copy again.`
+    ? `The copy is not reliable. Drop the schema ${schema} before you copy again.`
     : 'Nothing was copied.'
   return new CommandError(code, message, `${hint} ${rest}`.trim(), { cause, more: { isCopied } })
 }

@@ -1,11 +1,13 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import type { DryLane, DryOutcome, DryRun } from '../../operator/dry-run.ts'
 import type { DeadLetter } from '../../dead-letter/letter.ts'
+import { payloadOf } from '../../dead-letter/payload.ts'
 import { redact } from '../../dead-letter/redact.ts'
-import { shapeOf } from '../../dead-letter/shape.ts'
-import type { ActOptions, Selection } from '../../operator/selection.ts'
+import { keyShape, shapeOf } from '../../dead-letter/shape.ts'
+import type { ActOptions, Selection, WholeLanes } from '../../operator/selection.ts'
 import type { RedriveAct } from '../../redrive/redrive.ts'
-import { type ActFlags, confirm, reasonOf } from '../act.ts'
+import type { Selected } from '../../redrive/selected.ts'
+import { type ActFlags, confirm, expectHint, reasonOf } from '../act.ts'
 import {
   action,
   limitNumber,
@@ -23,14 +25,16 @@ import {
   failureJson,
   failureLine,
   filterOf,
-  payloadOf,
   withFilter,
+  withLane,
   withoutPayload,
 } from '../letters.ts'
+import { changeLine, shownChanges } from '../output/changes.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
+import { withIsoTimes } from '../output/times.ts'
 import { count, laneName, many } from '../output/words.ts'
-import { followRedrive } from '../redriving.ts'
+import { followRedrive, withEffects } from '../redriving.ts'
 import { prepareReveal, type RevealFlags } from '../reveal.ts'
 import { positionOf } from './dlq-show.ts'
 
@@ -42,41 +46,65 @@ interface Flags extends ActFlags, FilterFlags, RevealFlags {
   readonly canary?: true | readonly number[]
   readonly maxFailures?: number
   readonly wait?: boolean
+  readonly allowEffects?: boolean
   readonly limit?: number
+  readonly whole?: true | number
 }
 
 const words: Readonly<
-  Record<RedriveAct, { readonly about: string; readonly will: (lanes: string) => string; readonly isFinal: boolean }>
+  Record<
+    RedriveAct,
+    {
+      readonly about: string
+      /** `heads` names the letters that end without a try. */
+      readonly will: (lanes: number, name: string, heads: string) => string
+      readonly isFinal: boolean
+    }
+  >
 > = {
   redrive: {
-    about: 'try letters again, in the order of their lanes',
-    will: (lanes) => `${lanes} will be tried again`,
+    about: 'process held letters again, in lane order',
+    will: (lanes, name) => `${many(lanes, 'lane')} of ${name} will be redriven`,
     isFinal: false,
   },
   discard: {
-    about: 'leave heads of lanes out for good; the lanes go on behind them',
-    will: (lanes) => `The heads of ${lanes} will be left out for good; what stands behind them goes on`,
+    about: 'drop the heads of lanes permanently and process the later letters',
+    will: (_lanes, _name, heads) => `${heads} will be discarded permanently; later letters are processed`,
     isFinal: true,
   },
   resolve: {
-    about: 'the same, but says that they were seen to elsewhere',
-    will: (lanes) => `The heads of ${lanes} will count as seen to elsewhere; what stands behind them goes on`,
+    about: 'mark the heads of lanes as handled manually and process the later letters',
+    will: (_lanes, _name, heads) => `${heads} will count as handled manually; later letters are processed`,
     isFinal: true,
   },
   skip: {
-    about: 'go on without the version that lanes wait for',
-    will: (lanes) => `${lanes} will go on without the version they wait for`,
+    about: 'continue lanes without the version that they wait for',
+    will: (lanes, name) =>
+      `${many(lanes, 'lane')} of ${name} will continue without the missing ${lanes === 1 ? 'version' : 'versions'}`,
     isFinal: true,
   },
+}
+
+/** The letters that end without a try: the heads, or the letters behind them too. */
+function headsOf({ lanes, letters, through }: Selected, name: string): string {
+  if (letters !== undefined)
+    return `${many(letters, 'letter')} in ${many(lanes, 'lane')} of ${name}, up to position ${through},`
+  return `The ${lanes === 1 ? 'head' : 'heads'} of ${many(lanes, 'lane')} of ${name}`
 }
 
 export function addActs(group: Command, perform: Perform): void {
   for (const act of ['redrive', 'resolve', 'discard', 'skip'] as const) {
-    const command = group.command(act).argument('<subscription>').description(words[act].about)
+    const command = group
+      .command(act)
+      .argument('<subscription>')
+      .argument('[position]', 'the same as --letter')
+      .description(words[act].about)
     const chosen = withOptions(withSelection(command), act)
-    action<Flags>(chosen, perform, (ctx, [name = ''], flags) => run(ctx, act, name, selectionOf(flags), flags))
+    action<Flags>(chosen, perform, (ctx, [name = '', position], flags) =>
+      run(ctx, act, name, selectionOf(withPosition(flags, position)), flags),
+    )
   }
-  // As the systems before this one called it.
+  // Aliases that users of other systems expect.
   const replay = group
     .command('replay')
     .argument('<subscription>')
@@ -91,41 +119,64 @@ export function addActs(group: Command, perform: Perform): void {
       flags,
     ),
   )
-  const all = group.command('replay-all').argument('<subscription>').description('redrive everything that is held')
+  const all = group.command('replay-all').argument('<subscription>').description('redrive all held letters')
   action<Flags>(withOptions(all, 'redrive'), perform, (ctx, [name = ''], flags) =>
     run(ctx, 'redrive', name, { all: true }, flags),
   )
 }
 
-/** One way to name letters leaves no room for another; a lane can be narrowed down by a filter, and a letter by its partition. */
-function withSelection(command: Command): Command {
-  const filters = ['type', 'class', 'since', 'until', 'text']
-  const letter = new Option('--letter <position>', 'this one, which must be the head of its lane')
-  const incident = new Option('--incident <fingerprint>', 'all that failed alike')
-  const all = new Option('--all', 'everything that is held')
-  return withFilter(
-    command
-      .addOption(letter.argParser(wholeNumber).conflicts(['lane', 'incident', 'all', ...filters]))
-      .option('--lane <lane>', 'this lane')
-      .addOption(incident.conflicts(['lane', 'all', 'partition', ...filters]))
-      .addOption(all.conflicts(['lane', 'partition', ...filters])),
+/** `dlq redrive balances 3`: the same form as `dlq show` and `dlq edit`. */
+function withPosition(flags: Flags, position: string | undefined): Flags {
+  if (position === undefined) return flags
+  const others = ['letter', 'lane', 'key', 'incident', 'all', 'type', 'class', 'since', 'until', 'text'] as const
+  const other = [...others, 'whole' as const].find((flag) => flags[flag] !== undefined)
+  if (other === undefined) return { ...flags, letter: positionOf(position) }
+  throw new CommandError(
+    'USAGE',
+    `The position ${position} cannot be combined with --${other}.`,
+    'Use only one of them.',
   )
 }
 
-function withOptions(command: Command, act: RedriveAct): Command {
-  const withAct = withConfirmation(withReason(command))
-    .option('--rate <n>', 'so many letters a second at the most', positiveNumber)
-    .option('--no-wait', 'ask for it, and leave it to the engines')
+/** Ways to select letters exclude each other, except that a filter can narrow a lane and a partition a letter. */
+function withSelection(command: Command): Command {
+  const filters = ['type', 'class', 'since', 'until', 'text']
+  const letter = new Option('--letter <position>', 'the letter at this position; it must be the head of its lane')
+  const incident = new Option('--incident <fingerprint>', 'all letters of this incident')
+  const all = new Option('--all', 'all held letters')
+  return withFilter(
+    withLane(command)
+      .addOption(letter.argParser(wholeNumber).conflicts(['lane', 'key', 'incident', 'all', ...filters]))
+      .addOption(incident.conflicts(['lane', 'key', 'all', 'partition', ...filters]))
+      .addOption(all.conflicts(['lane', 'key', 'partition', ...filters])),
+  )
+}
+
+function withWhole(command: Command): Command {
+  const whole = new Option(
+    '--whole [position]',
+    'also end the letters that are queued behind the heads now; with a position: only up to that position',
+  )
+  return command.addOption(whole.argParser(wholeNumber).conflicts(['letter']))
+}
+
+function withOptions(given: Command, act: RedriveAct): Command {
+  const command = act === 'discard' || act === 'resolve' ? withWhole(given) : given
+  const withAct = withEffects(
+    withConfirmation(withReason(command))
+      .option('--rate <n>', 'at most this many letters per second', positiveNumber)
+      .option('--no-wait', 'return immediately; running engines do the work'),
+  )
   if (act === 'skip') return withAct
   return withAct
     .option(
       '--canary [stages]',
-      'a few lanes first, then more: 1,2,5,20,… unless you say; stops at the first failure',
+      'start with few lanes, then more; stop at the first failure; default: 1,2,5,20,…',
       stagesOf,
     )
-    .option('--max-failures <n>', 'stop when more lanes than this have failed', wholeNumber)
-    .option('--limit <n>', 'with --dry-run: so many letters; 100 unless you say', limitNumber)
-    .option('--reveal', 'with --dry-run: show the values; the audit keeps who and why')
+    .option('--max-failures <n>', 'stop when more than this many lanes have failed', wholeNumber)
+    .option('--limit <n>', 'with --dry-run: the number of letters to try; default: 100', limitNumber)
+    .option('--reveal', 'with --dry-run: show the values; recorded in the audit')
 }
 
 function stagesOf(text: string): readonly number[] {
@@ -134,61 +185,66 @@ function stagesOf(text: string): readonly number[] {
   throw new InvalidArgumentError('Give the sizes of the stages, such as 1,2,5,20.')
 }
 
-/** Nothing is ever meant to be everything: who wants that says it. */
+/** No selection is an error; `--all` selects everything. */
 function selectionOf(flags: Flags): Selection {
   const filter = filterOf(flags)
   const { lane, partition, ...others } = filter
+  const { whole } = flags
+  const lanes: WholeLanes = whole === undefined ? {} : { whole }
   const kinds: Selection[] = []
   if (flags.letter !== undefined) kinds.push({ letter: flags.letter, ...(partition !== undefined && { partition }) })
-  if (flags.incident !== undefined) kinds.push({ incident: flags.incident })
-  if (flags.all) kinds.push({ all: true })
+  if (flags.incident !== undefined) kinds.push({ incident: flags.incident, ...lanes })
+  if (flags.all) kinds.push({ all: true, ...lanes })
   const isFiltered = Object.keys(others).length > 0 || (partition !== undefined && flags.letter === undefined)
-  if (isFiltered) kinds.push({ filter })
-  else if (lane !== undefined) kinds.push({ lane })
+  if (isFiltered) kinds.push({ filter, ...lanes })
+  else if (lane !== undefined) kinds.push({ lane, ...lanes })
   const [selection] = kinds
   if (selection) return selection
   throw new CommandError(
     'USAGE',
-    'It is not said which letters.',
-    'Give one of --letter, --lane, --incident, --all, or a filter such as --type and --since.',
+    'No letters are selected.',
+    'Give one of --letter, --lane (or --key), --incident, --all, or a filter such as --type and --since.',
   )
 }
 
-async function run(ctx: Context, act: RedriveAct, name: string, selection: Selection, flags: Flags): Promise<Result> {
+async function run(ctx: Context, act: RedriveAct, name: string, given: Selection, flags: Flags): Promise<Result> {
   await ctx.subscription(name)
   await ctx.storedSubscription(name)
   const operator = await ctx.operator()
-  const selected = () => operator.select(name, act, selection)
-  if (flags.dryRun) return dryRun(ctx, act, name, selection, flags, (await selected()).lanes)
+  const selected = (selection: Selection) => operator.select(name, act, selection)
+  if (flags.dryRun) return dryRun(ctx, act, name, given, flags, await selected(given))
   const { will, isFinal } = words[act]
   const reason = await reasonOf(ctx, flags)
-  const { lanes, digest } = await selected()
-  const what = lanes === 0 ? [] : [`${will(`${many(lanes, 'lane')} of ${name}`)}.`]
-  // To try again takes nothing away: what fails is held as before.
+  const seen = await selected(given)
+  const { lanes, digest, through } = seen
+  // The confirmation shows the letters that are queued now: letters that are queued later are not ended.
+  const selection = lanes > 0 && through !== undefined ? { ...given, whole: through } : given
+  const what = lanes === 0 ? [] : [`${will(lanes, name, headsOf(seen, name))}.`]
+  // A redrive needs no confirmation: letters that fail again stay held.
   const mayGo = !isFinal || lanes === 0
-  const counted = async () => (await selected()).lanes
-  await confirm(ctx, mayGo ? { ...flags, yes: true } : flags, { what, name, count: counted })
+  const again = async () => (await selected(selection)).digest
+  await confirm(ctx, mayGo ? { ...flags, yes: true } : flags, { what, name, digest: again })
   const { rate, canary, maxFailures } = flags
   const options: ActOptions = {
     reason,
-    // Of the lanes as they were shown: the answer may have taken a while.
+    // The digest of the lanes that were shown: they may have changed while the operator answered.
     expected: digest,
     ...(rate !== undefined && { rate }),
     ...(canary !== undefined && { canary }),
     ...(maxFailures !== undefined && { maxFailures }),
   }
   const { redrive, busy } = await operator[act](name, selection, options)
-  if (busy > 0) ctx.out.talk(yellow(many(busy, 'lane')), ' left out: another redrive has them already.')
+  if (busy > 0) ctx.out.talk(yellow(many(busy, 'lane')), ' left out: another redrive is processing them.')
   if (flags.wait === false) {
     return {
-      json: { redrive, busy },
+      json: { redrive: withIsoTimes(redrive), busy },
       show: (out) => {
-        out.data('asked for: ', bold(redrive.id))
-        out.talk(dim('Next: '), `holdfast redrives show ${redrive.id} --watch`)
+        out.data('queued: ', bold(redrive.id))
+        out.next(`holdfast redrives show ${redrive.id} --watch`)
       },
     }
   }
-  return followRedrive(ctx, operator, redrive.id, { busy })
+  return followRedrive(ctx, operator, redrive.id, { busy, allowEffects: flags.allowEffects })
 }
 
 async function dryRun(
@@ -197,10 +253,17 @@ async function dryRun(
   name: string,
   selection: Selection,
   flags: Flags,
-  lanes: number,
+  selected: Selected,
 ): Promise<Result> {
+  const { lanes, digest, letters, through } = selected
   if (act === 'skip') {
-    return { json: { dryRun: true, lanes }, show: (out) => out.data(many(lanes, 'lane'), ' would go on.') }
+    return {
+      json: { dryRun: true, lanes, digest },
+      show: (out) => {
+        out.data(many(lanes, 'lane'), ' would continue.')
+        expectHint(out, digest)
+      },
+    }
   }
   const reveal = await prepareReveal(ctx, flags)
   const operator = await ctx.operator()
@@ -214,32 +277,49 @@ async function dryRun(
   const isRevealed = flags.reveal === true
   const shown = tried.lanes.map((lane) => laneJson(lane, isRevealed))
   return {
-    json: { dryRun: true, lanes, totals: tried.totals, isWhole: tried.isWhole, kind: tried.kind, tried: shown },
-    show: (out) => showDryRun(out, tried, shown, lanes),
+    json: {
+      dryRun: true,
+      lanes,
+      ...(letters !== undefined && { letters, through }),
+      digest,
+      totals: tried.totals,
+      isWhole: tried.isWhole,
+      kind: tried.kind,
+      tried: shown,
+    },
+    show: (out) => {
+      showDryRun(out, tried, shown, lanes)
+      if (letters !== undefined)
+        out.data(
+          `${many(letters, 'letter')} would ${act === 'discard' ? 'be discarded' : 'count as handled manually'}.`,
+        )
+      expectHint(out, digest, through === undefined ? '' : `--whole ${through} `)
+    },
     exit: tried.totals.fail > 0 ? 3 : 0,
   }
 }
 
-/** Rows are made of payloads: without leave their shapes are shown, and which fields would change. */
+/** Rows contain payload values. Without `--reveal` only their shapes and the changed fields are shown. */
 function laneJson({ lane, verdict, letters, changes }: DryLane, isRevealed: boolean) {
   const row = (value: unknown) => (value === undefined ? null : isRevealed ? value : shapeOf(value))
-  const shownChanges = (list: DryLane['changes']) =>
+  const rowsOf = (list: DryLane['changes']) =>
     list.map(({ table, before, after }) => ({
       table,
       changed: changedFields(before, after),
+      fields: shownChanges(before ?? {}, after ?? {}, isRevealed),
       before: row(before),
       after: row(after),
     }))
   return {
     lane,
     verdict,
-    changes: shownChanges(changes),
+    changes: rowsOf(changes),
     letters: letters.map(({ position, eventId, type, revision, outcome, letter }) => ({
       position,
       eventId,
       type,
       revision: revision ?? null,
-      ...outcomeJson(outcome, letter, isRevealed, shownChanges),
+      ...outcomeJson(outcome, letter, isRevealed, rowsOf),
     })),
   }
 }
@@ -248,13 +328,13 @@ function outcomeJson(
   outcome: DryOutcome,
   letter: DeadLetter,
   isRevealed: boolean,
-  shownChanges: (list: DryLane['changes']) => unknown,
+  rowsOf: (list: DryLane['changes']) => unknown,
 ) {
   const effectsOf = (effects: readonly string[]) =>
     isRevealed ? effects : effects.map((effect) => redact(effect, payloadOf(letter)))
   switch (outcome.outcome) {
     case 'applied':
-      return { outcome: outcome.outcome, changes: outcome.changes === undefined ? null : shownChanges(outcome.changes) }
+      return { outcome: outcome.outcome, changes: outcome.changes === undefined ? null : rowsOf(outcome.changes) }
     case 'failed':
       return {
         outcome: outcome.outcome,
@@ -272,7 +352,7 @@ function changedFields(before: object | undefined, after: object | undefined): s
   const fields = new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])
   const text = (row: object | undefined, field: string) =>
     JSON.stringify((row as Record<string, unknown> | undefined)?.[field], printable)
-  return [...fields].filter((field) => text(before, field) !== text(after, field))
+  return [...new Set([...fields].filter((field) => text(before, field) !== text(after, field)).map(keyShape))]
 }
 
 function printable(_: string, value: unknown): unknown {
@@ -289,20 +369,18 @@ function showDryRun(
     const paint = { pass: green, fail: red, unknown: yellow }[verdict]
     out.data(paint(verdict), ' ', bold(laneName(lane)))
     for (const letter of letters) out.data('  ', `${letter.position} ${letter.type}  `, outcomeText(letter))
-    for (const { table, changed, before, after } of changes) {
-      out.data('  ', dim(`${table}: `), changed.join(', ') || 'nothing', ' would change')
-      out.data('    ', red('- '), before === null ? dim('none') : rowText(before))
-      out.data('    ', green('+ '), after === null ? dim('none') : rowText(after))
+    for (const { table, fields, before, after } of changes) {
+      const what =
+        before === null ? 'a row would be added' : after === null ? 'a row would be removed' : 'a row would change'
+      out.data('  ', dim(`${table}: `), fields.length === 0 ? 'nothing would change' : what)
+      for (const field of fields) out.data('    ', changeLine(field))
     }
   }
   const parts = Object.entries(totals).map(([verdict, value]) => `${count(value)} ${verdict}`)
   out.data(`${many(lanes, 'lane')}; letters tried: ${parts.join(', ')}. Nothing was kept.`)
-  if (!isWhole) out.talk('That was not all of them: --limit tries more.')
-  if (kind === 'handler' && totals.unknown > 0) out.talk('A handler is only run if it says dryRun: true.')
-}
-
-function rowText(row: unknown): string {
-  return JSON.stringify(row, printable)
+  if (!isWhole) out.talk('Not all letters were tried. Use --limit to try more.')
+  if (kind === 'handler' && totals.unknown > 0)
+    out.talk('A dry run calls only handlers that are defined with dryRun: true.')
 }
 
 function outcomeText(letter: ReturnType<typeof laneJson>['letters'][number]): Text {
@@ -310,7 +388,7 @@ function outcomeText(letter: ReturnType<typeof laneJson>['letters'][number]): Te
     case 'applied':
       return green('would be applied')
     case 'handled':
-      return [green('would go through'), letter.effects.length > 0 ? `: ${letter.effects.join(', ')}` : '']
+      return [green('would succeed'), letter.effects.length > 0 ? `: ${letter.effects.join(', ')}` : '']
     case 'would be called':
       return yellow('would be called')
     case 'failed':
@@ -318,6 +396,6 @@ function outcomeText(letter: ReturnType<typeof laneJson>['letters'][number]): Te
     case 'ignored':
       return dim(letter.why)
     case 'behind':
-      return dim('behind one that fails')
+      return dim('not tried: an earlier letter of the lane fails')
   }
 }

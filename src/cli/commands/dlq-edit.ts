@@ -8,18 +8,19 @@ import type { LetterName } from '../../dead-letter/letter-store.ts'
 import type { JsonChange } from '../../event/diff.ts'
 import { parseJson } from '../../event/parse.ts'
 import type { Operator } from '../../operator/operator.ts'
-import { shapeOf } from '../../dead-letter/shape.ts'
-import { type ActFlags, reasonOf } from '../act.ts'
+import type { LetterView } from '../../operator/view.ts'
+import { reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
 import { checkJson } from '../json.ts'
 import { canAsk } from '../output/prompt.ts'
-import { dim, green, red, type Text, yellow } from '../output/style.ts'
-import { shapeText } from '../reveal.ts'
+import { changeLine, shownChange } from '../output/changes.ts'
+import { shellWord } from '../output/words.ts'
+import { prepareReveal, type RevealFlags } from '../reveal.ts'
 import { positionOf } from './dlq-show.ts'
 
-interface Flags extends ActFlags {
+interface Flags extends RevealFlags {
   readonly data?: string
   readonly file?: string
   readonly undo?: boolean
@@ -31,64 +32,79 @@ export function addEdit(group: Command, perform: Perform): void {
     .command('edit')
     .argument('<subscription>')
     .argument('<position>')
-    .description('give a letter other data to be tried with; the event itself stays as it came')
-    .addOption(new Option('--data <json>', 'the whole new data; - reads it from stdin').conflicts(['file', 'undo']))
-    .addOption(new Option('--file <file>', 'the same from a file').conflicts('undo'))
-    .addOption(new Option('--undo', 'take the newest edit back').conflicts('dryRun'))
-    .option('--partition <n>', 'where a source has a position twice', wholeNumber)
-    .option('--dry-run', 'check it and show what would change, and change nothing')
+    .description('set the data that a letter is processed with; the event itself does not change')
+    .addOption(new Option('--data <json>', 'the complete new data; - reads it from stdin').conflicts(['file', 'undo']))
+    .addOption(new Option('--file <file>', 'read the new data from a file').conflicts('undo'))
+    .addOption(new Option('--undo', 'undo the newest edit').conflicts('dryRun'))
+    .option('--partition <n>', 'the partition, if the source has the position in several', wholeNumber)
+    .option('--dry-run', 'check the data, show what would change, and change nothing')
+    .option('--reveal', 'show the changed values; recorded in the audit')
     .addHelpText(
       'after',
-      '\nWithout --data and --file, on a terminal, $EDITOR opens with the data; the audit keeps that it was seen.',
+      '\nOn a terminal, without --data and --file, $EDITOR opens with the data. The audit records that it was shown.',
     )
   action<Flags>(withReason(command), perform, async (ctx, [subscription = '', text = ''], flags) => {
     const name: LetterName = { subscription, position: positionOf(text), partition: flags.partition }
     await ctx.subscription(subscription)
     const operator = await ctx.operator()
     const { dryRun = false } = flags
+    const reveal = await prepareReveal(ctx, flags)
     const reason = dryRun && flags.data !== undefined ? '' : await reasonOf(ctx, flags)
-    if (flags.undo) return resultOf(name, dryRun, await operator.unrevise(name, reason))
+    if (flags.undo) {
+      const { number, changes } = await operator.unrevise(name, reason)
+      const { letter, ...view } = await operator.letter(name, { behind: 0 })
+      const left = letter.revision ? `edit ${letter.revision.number}` : 'the original event'
+      await reveal(`${subscription}/${name.position}`)
+      return resultOf(
+        name,
+        flags,
+        { number, changes },
+        {
+          talk: `Edit ${number} was undone. The letter is processed with ${left}.`,
+          next: nextOf(name, view),
+        },
+      )
+    }
     const data = await newData(ctx, operator, name, flags, reason)
-    return resultOf(
-      name,
-      dryRun,
-      dryRun ? await operator.previewRevision(name, data) : await operator.revise(name, data, reason),
-    )
+    const preview = await operator.previewRevision(name, data)
+    if (preview.changes.length === 0)
+      throw new CommandError(
+        'USAGE',
+        `The letter at position ${name.position} of ${subscription} is already processed with this data. Nothing was stored.`,
+        `To process it again as it is: holdfast dlq redrive ${subscription} --letter ${name.position} --dry-run`,
+      )
+    const revised = dryRun ? preview : await operator.revise(name, data, reason)
+    await reveal(`${subscription}/${name.position}`)
+    if (dryRun) return resultOf(name, flags, revised, { talk: 'The new data fits the schema. Nothing was changed.' })
+    return resultOf(name, flags, revised, {
+      talk: 'The letter is now processed with the new data. The event itself does not change.',
+      next: nextOf(name, await operator.letter(name, { behind: 0 })),
+    })
   })
+}
+
+/** Only the head of a lane can be redriven by itself. For a later letter the hint redrives the lane. */
+function nextOf({ subscription, position }: LetterName, { isHead, lane }: Pick<LetterView, 'isHead' | 'lane'>): string {
+  if (isHead || !lane) return `holdfast dlq redrive ${subscription} --letter ${position} --dry-run`
+  return `its lane is held at position ${lane.headPosition}: holdfast dlq redrive ${subscription} --lane ${shellWord(lane.lane)} --dry-run`
 }
 
 function resultOf(
   { subscription, position }: LetterName,
-  dryRun: boolean,
+  { dryRun = false, reveal = false }: Flags,
   revised: { readonly number?: number; readonly changes: readonly JsonChange[] },
+  { talk, next }: { readonly talk: string; readonly next?: string },
 ) {
-  const changes = revised.changes.map(shown)
+  const changes = revised.changes.map((change) => shownChange(change, reveal))
   return {
     json: { subscription, position, dryRun, revision: revised.number ?? null, changes },
     show: (out: Context['out']) => {
-      for (const change of changes) out.data(lineOf(change))
-      if (changes.length === 0) out.data('Nothing differs.')
-      if (dryRun) out.talk('It fits its schema. Nothing was changed.')
-      else {
-        out.talk('The letter is tried with this from now on; the event is as it came.')
-        out.talk(dim('Next: '), `holdfast dlq redrive ${subscription} --letter ${position} --dry-run`)
-      }
+      for (const change of changes) out.data(changeLine(change))
+      if (changes.length === 0) out.data('No differences.')
+      out.talk(talk)
+      if (next !== undefined) out.next(next)
     },
   }
-}
-
-/** Where, and of what type; not the values. */
-function shown(change: JsonChange) {
-  const before = change.change === 'added' ? null : shapeOf(change.before)
-  const after = change.change === 'removed' ? null : shapeOf(change.after)
-  return { change: change.change, path: change.path, before, after }
-}
-
-function lineOf({ change, path, before, after }: ReturnType<typeof shown>): Text {
-  const where = path === '' ? 'the whole' : path
-  if (change === 'added') return [green('+ '), where, dim(`: ${shapeText(after)}`)]
-  if (change === 'removed') return [red('- '), where, dim(`: ${shapeText(before)}`)]
-  return [yellow('~ '), where, dim(`: ${shapeText(before)} → ${shapeText(after)}`)]
 }
 
 async function newData(
@@ -104,21 +120,21 @@ async function newData(
       return dataIn(await readFile(resolve(ctx.io.cwd, flags.file), 'utf8'), '--file')
     } catch (cause) {
       if (cause instanceof CommandError) throw cause
-      throw new CommandError('USAGE', `--file ${flags.file} can't be read.`, 'Mend the path.', { cause })
+      throw new CommandError('USAGE', `--file ${flags.file} can't be read.`, 'Fix the path.', { cause })
     }
   }
   if (!canAsk(ctx.io) || flags.input === false)
-    throw new CommandError('USAGE', 'The new data is missing.', `Give it with --data '{…}', --data - or --file.`)
+    throw new CommandError('USAGE', 'The new data is missing.', `Use --data '{…}', --data - or --file.`)
   const { decoded, letter } = await operator.reveal(name, reason)
   const current = letter.revision ? parseJson(letter.revision.body) : 'data' in decoded ? decoded.data : undefined
-  return dataIn(await edited(ctx, JSON.stringify(current ?? null, null, 2)), 'What the editor left')
+  return dataIn(await edited(ctx, JSON.stringify(current ?? null, null, 2)), 'The text from the editor')
 }
 
 function dataIn(text: string, what: string): { readonly json: string } {
   return { json: checkJson(text, what).trim() }
 }
 
-/** In the person's own editor, in a file that nobody else may read. */
+/** Opens the user's editor on a file that only this user may read. */
 async function edited(ctx: Context, text: string): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-edit-'))
   try {
@@ -133,15 +149,15 @@ async function edited(ctx: Context, text: string): Promise<string> {
     if (code !== 0)
       throw new CommandError(
         'NOT_CONFIRMED',
-        `The editor ended with ${code}. Nothing was changed.`,
-        'Set EDITOR, or give --file.',
+        `The editor exited with code ${code}. Nothing was changed.`,
+        'Set EDITOR, or use --file.',
       )
     const now = await readFile(file, 'utf8')
     if (now.trim() === text.trim())
       throw new CommandError(
         'NOT_CONFIRMED',
-        'Nothing was changed in the editor.',
-        'Change it and save, or give --data.',
+        'The editor made no change.',
+        'Change the data and save it, or use --data.',
       )
     return now
   } finally {

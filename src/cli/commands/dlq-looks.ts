@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
-import { redact } from '../../dead-letter/redact.ts'
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import type { Incident } from '../../dead-letter/incident.ts'
 import type { LetterStats } from '../../dead-letter/letter-store.ts'
+import { listHeld } from '../../operator/letters.ts'
 import type { Store } from '../../store.ts'
 import { action, limitNumber, type Perform, wholeNumber } from '../command.ts'
 import type { Context } from '../context.ts'
@@ -10,13 +10,14 @@ import {
   type FilterFlags,
   failureLine,
   filterOf,
-  heldStatuses,
   letterJson,
-  payloadOf,
+  withoutPayload,
   withFilter,
+  withLane,
   withStatus,
 } from '../letters.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
+import { iso, withIsoTimes } from '../output/times.ts'
 import { ago, count, laneName, many } from '../output/words.ts'
 
 export function addLooks(group: Command, perform: Perform): void {
@@ -35,14 +36,12 @@ function addList(group: Command, perform: Perform): void {
   const command = group
     .command('list')
     .alias('ls')
-    .argument('[subscription]', 'all unless you say')
-    .description('held letters, in the order of the log')
-    .option('--lane <lane>', 'of this lane')
-    .option('--fingerprint <fingerprint>', 'of this incident')
-    .option('--all', 'also those that are resolved or discarded')
-    .option('--after <position>', 'those behind a position', wholeNumber)
-    .option('--limit <n>', 'how many of a subscription; 50 unless you say', limitNumber)
-  action<ListFlags>(withFilter(withStatus(command)), perform, async (ctx, [name], flags) => {
+    .argument('[subscription]', 'default: all')
+    .description('list held letters in log order')
+    .option('--fingerprint <fingerprint>', 'only letters of this incident')
+    .option('--after <position>', 'only letters after this position', wholeNumber)
+    .option('--limit <n>', 'the number of letters per subscription; default: 50', limitNumber)
+  action<ListFlags>(withFilter(withStatus(withLane(command))), perform, async (ctx, [name], flags) => {
     const letters: DeadLetter[] = []
     for (const subscription of await names(ctx, name)) letters.push(...(await lettersOf(ctx, subscription, flags)))
     const now = ctx.clock.now()
@@ -50,7 +49,7 @@ function addList(group: Command, perform: Perform): void {
       json: { letters: letters.map((letter) => letterJson(letter)) },
       show: (out) => {
         if (letters.length === 0) {
-          out.talk('Nothing is held that fits.')
+          out.talk('No held letters match.')
           return
         }
         out.table(
@@ -72,35 +71,29 @@ function addList(group: Command, perform: Perform): void {
               statusText(shown.status),
               shown.event.type,
               laneName(shown.lane),
-              dim(ago(shown.heldAt, now)),
+              dim(ago(letter.heldAt, now)),
               shown.attempts,
-              shown.failure ? failureLine(shown.failure) : dim('behind another'),
+              shown.failure ? failureLine(shown.failure) : dim('waits for an earlier letter'),
             ]
           }),
         )
         const [first] = letters
-        if (first) out.talk(dim('Next: '), `holdfast dlq show ${first.subscription} ${first.event.position}`)
+        if (first) out.next(`holdfast dlq show ${first.subscription} ${first.event.position}`)
       },
     }
   })
 }
 
-/** Which of a command's subscription, or all that there are. */
+/** The given subscription, or all stored ones. */
 async function names(ctx: Context, name: string | undefined): Promise<readonly string[]> {
   return name === undefined ? [...(await ctx.stored()).keys()] : [(await ctx.storedSubscription(name)).name]
 }
 
-/** Of those that are held, each status is asked for by itself: ended ones may be a thousand times as many. */
-async function lettersOf(ctx: Context, subscription: string, flags: ListFlags): Promise<DeadLetter[]> {
+async function lettersOf(ctx: Context, subscription: string, flags: ListFlags): Promise<readonly DeadLetter[]> {
   const store = await ctx.store()
   const { limit = 50, after = 0 } = flags
   const query = { subscription, ...filterOf(flags), after, limit }
-  if (flags.status !== undefined || flags.all) return [...(await store.letters.list(query))]
-  const pages = await Promise.all(heldStatuses.map((status) => store.letters.list({ ...query, status })))
-  return pages
-    .flat()
-    .toSorted((a, b) => a.event.position - b.event.position)
-    .slice(0, limit)
+  return flags.all ? store.letters.list(query) : listHeld(store, query)
 }
 
 export function statusText(status: DeadLetter['status']): Text {
@@ -112,8 +105,8 @@ export function statusText(status: DeadLetter['status']): Text {
 function addStats(group: Command, perform: Perform): void {
   const command = group
     .command('stats')
-    .argument('[subscription]', 'all unless you say')
-    .description('how many, since when, by status and by class of failure')
+    .argument('[subscription]', 'default: all')
+    .description('count letters by status and failure class, with the oldest')
   action(command, perform, async (ctx, [name]) => {
     const store = await ctx.store()
     const subscriptions: (LetterStats & { readonly subscription: string })[] = []
@@ -121,7 +114,7 @@ function addStats(group: Command, perform: Perform): void {
       subscriptions.push({ subscription: each, ...(await store.letters.stats(each)) })
     const now = ctx.clock.now()
     return {
-      json: { subscriptions: subscriptions.map((each) => ({ ...each, oldest: each.oldest ?? null })) },
+      json: { subscriptions: subscriptions.map((each) => ({ ...each, oldest: iso(each.oldest) })) },
       show: (out) =>
         out.table(
           [
@@ -150,43 +143,51 @@ function numbers(by: Readonly<Partial<Record<string, number>>>): string {
   return parts.join(', ') || '-'
 }
 
-/** The message is that of the newest letter; with that at hand, its values can be told from its words. */
+/** An incident quotes its newest letter. Redaction needs the payload of that letter. */
 async function withoutValues(store: Store, incident: Incident): Promise<Incident> {
-  const { subscription, samples, message } = incident
+  const { subscription, fingerprint, samples, message } = incident
   const [position] = samples
-  const [letter] = position === undefined ? [] : await store.letters.list({ subscription, position, limit: 1 })
-  return { ...incident, message: redact(message, letter && payloadOf(letter)) }
+  // A source may have a position in several partitions.
+  const letters =
+    position === undefined ? [] : await store.letters.list({ subscription, position, fingerprint, limit: 100 })
+  const letter = letters.find(({ failure }) => failure?.message === message)
+  if (!letter?.failure) return { ...incident, errorType: '***', message: '***' }
+  const { errorType, message: shown } = withoutPayload(letter.failure, letter)
+  return { ...incident, errorType, message: shown }
 }
 
 interface IncidentFlags {
   readonly fingerprint?: string
+  readonly open?: boolean
   readonly limit?: number
 }
 
 function addIncidents(group: Command, perform: Perform): void {
   const command = group
     .command('incidents')
-    .argument('[subscription]', 'all unless you say')
-    .description('letters that failed alike, the one that was seen last first')
-    .option('--fingerprint <fingerprint>', 'only this one')
-    .option('--limit <n>', 'how many of a subscription; 20 unless you say', limitNumber)
-  action<IncidentFlags>(command, perform, async (ctx, [name], { fingerprint, limit = 20 }) => {
+    .argument('[subscription]', 'default: all')
+    .description('list letters grouped by failure, most recent first')
+    .option('--fingerprint <fingerprint>', 'only this incident')
+    .option('--open', 'only incidents with held letters')
+    .option('--limit <n>', 'the number of incidents per subscription; default: 20', limitNumber)
+  action<IncidentFlags>(command, perform, async (ctx, [name], { fingerprint, open = false, limit = 20 }) => {
     const store = await ctx.store()
     const incidents: Incident[] = []
     for (const subscription of await names(ctx, name)) {
       const found = await store.letters.incidents({
         subscription,
+        open,
         limit,
         ...(fingerprint !== undefined && { fingerprint }),
       })
-      // Messages of errors quote what they are about.
+      // Error messages may quote payload values.
       for (const incident of found) incidents.push(await withoutValues(store, incident))
     }
     const now = ctx.clock.now()
     return {
-      json: { incidents },
+      json: { incidents: withIsoTimes(incidents) },
       show: (out) => {
-        if (incidents.length === 0) out.talk('There are none.')
+        if (incidents.length === 0) out.talk('No incidents.')
         for (const each of incidents) {
           const state = { open: red, regressed: red, resolved: green }[each.state](each.state)
           out.data(bold(each.fingerprint), ' ', state, ' ', each.subscription, dim(` ${each.class}`))
@@ -197,7 +198,8 @@ function addIncidents(group: Command, perform: Perform): void {
             dim(`first ${ago(each.firstSeen, now)}, last ${ago(each.lastSeen, now)}`),
           )
           const [sample] = each.samples
-          if (sample !== undefined) out.data('  ', dim('Next: '), `holdfast dlq show ${each.subscription} ${sample}`)
+          if (sample !== undefined)
+            out.data('  ', dim('Next: '), out.hint(`holdfast dlq show ${each.subscription} ${sample}`))
         }
       },
     }

@@ -1,5 +1,7 @@
 import type { Command } from 'commander'
 import { attemptNumbers, keptAttempts } from '../../dead-letter/attempts.ts'
+import { payloadOf } from '../../dead-letter/payload.ts'
+import { redact } from '../../dead-letter/redact.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { foldStack, type StackFrames } from '../../dead-letter/stack.ts'
@@ -7,11 +9,12 @@ import type { Decoded, LetterView } from '../../operator/view.ts'
 import { reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { failureJson, failureLine, letterJson, shownFailure } from '../letters.ts'
+import { classLine, failureJson, failureLine, letterJson, shownFailure } from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, red, type Text } from '../output/style.ts'
+import { iso } from '../output/times.ts'
 import { ago, count, laneName, many, moment } from '../output/words.ts'
-import { type RevealFlags, shapeText } from '../reveal.ts'
+import { type RevealFlags, revealHint, shapeText } from '../reveal.ts'
 import { statusText } from './dlq-looks.ts'
 
 interface Flags extends RevealFlags {
@@ -24,11 +27,11 @@ export function addShow(group: Command, perform: Perform): void {
     .command('show')
     .alias('inspect')
     .argument('<subscription>')
-    .argument('<position>', 'where its event stands in the log')
-    .description('everything about a letter; shapes instead of values, unless it is to be revealed')
-    .option('--partition <n>', 'where a source has a position twice', wholeNumber)
-    .option('--stack', 'all frames of the stack')
-    .option('--reveal', 'show the values; the audit keeps who and why')
+    .argument('<position>', 'the position of its event in the log')
+    .description('show a letter; shapes instead of values without --reveal')
+    .option('--partition <n>', 'the partition, if the source has the position in several', wholeNumber)
+    .option('--stack', 'show all stack frames')
+    .option('--reveal', 'show the values; recorded in the audit')
   action<Flags>(withReason(command), perform, async (ctx, [subscription = '', text = ''], flags) => {
     const name = { subscription, position: positionOf(text), partition: flags.partition }
     await ctx.storedSubscription(subscription)
@@ -44,19 +47,21 @@ export function positionOf(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
   throw new CommandError(
     'USAGE',
-    `${JSON.stringify(text)} is no position.`,
+    `${JSON.stringify(text)} is not a valid position.`,
     'Find it: holdfast dlq list <subscription>',
   )
 }
 
-function shownData(decoded: Decoded, isRevealed: boolean) {
-  if ('problem' in decoded) return { problem: decoded.problem }
+function shownData(letter: DeadLetter, decoded: Decoded, isRevealed: boolean) {
+  // Messages of a schema or an upcast may quote the data.
+  if ('problem' in decoded)
+    return { problem: isRevealed ? decoded.problem : redact(decoded.problem, payloadOf(letter)) }
   if (!isRevealed) return { shape: shapeOf(decoded.data) }
   return isJson(decoded.data)
     ? { data: decoded.data }
     : {
         problem:
-          'It is nested too deep to be shown, or its schema makes of it what JSON can not hold; an export has it.',
+          'The data is nested too deep to show, or its schema produces a value that JSON cannot represent. Use holdfast dlq export.',
       }
 }
 
@@ -75,14 +80,14 @@ function jsonOf(
   return {
     ...letterJson(letter, isRevealed),
     isHead,
-    decoded: shownData(decoded, isRevealed),
-    original: shownData(original, isRevealed),
+    decoded: shownData(letter, decoded, isRevealed),
+    original: shownData(letter, original, isRevealed),
     ...(isRevealed && { body: letter.event.body, metadata: letter.event.metadata ?? null }),
     bytes: Buffer.byteLength(letter.event.body),
     attemptsTotal: letter.attemptsTotal,
     history: letter.attempts.map(({ at, failure }) => {
       const shown = shownFailure(letter, failure, isRevealed) ?? failure
-      return { at, failure: { ...failureJson(shown), causes: shown.causes } }
+      return { at: iso(at), failure: { ...failureJson(shown), causes: shown.causes } }
     }),
     stack: stackOf(letter, stack, isRevealed) ?? null,
     held:
@@ -90,10 +95,10 @@ function jsonOf(
         ? null
         : {
             status: lane.status,
-            since: lane.since,
+            since: iso(lane.since),
             head: lane.headPosition,
             letters: lane.letters,
-            dueAt: lane.dueAt ?? null,
+            dueAt: iso(lane.dueAt),
             breaker: lane.breaker ?? null,
           },
     behind: behind.map(({ event, status }) => ({ position: event.position, type: event.type, id: event.id, status })),
@@ -101,7 +106,7 @@ function jsonOf(
       number,
       by,
       reason,
-      at,
+      at: iso(at),
       isTakenBack,
       ...(isRevealed && { body }),
     })),
@@ -109,15 +114,15 @@ function jsonOf(
   }
 }
 
-/** Names of functions may come from a payload, so a stack is redacted like its failure. */
+/** Function names may come from a payload, so a stack is redacted like its failure. */
 function stackOf(letter: DeadLetter, stack: StackFrames | undefined, isRevealed: boolean): StackFrames | undefined {
   if (isRevealed || stack === undefined) return stack
   const failure = shownFailure(letter, letter.failure, false)
   return failure && foldStack({ stack: failure.stack, message: '' })
 }
 
-function dataText(decoded: Decoded, isRevealed: boolean): Text {
-  const shown = shownData(decoded, isRevealed)
+function dataText(letter: DeadLetter, decoded: Decoded, isRevealed: boolean): Text {
+  const shown = shownData(letter, decoded, isRevealed)
   if ('problem' in shown) return red(shown.problem ?? '')
   return 'data' in shown ? JSON.stringify(shown.data) : shapeText(shown.shape)
 }
@@ -126,13 +131,14 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
   const { letter, lane, behind, revisions, redrive } = view
   const { event, subscription } = letter
   const isRevealed = flags.reveal === true
+  const of = flags.partition === undefined ? '' : ` --partition ${flags.partition}`
   const failure = shownFailure(letter, letter.failure, isRevealed)
   const line = (title: string, ...text: Text[]) => out.data('  ', dim(title.padEnd(9)), text)
   out.data(bold(event.type), ' ', statusText(letter.status), dim(` ${subscription}, position ${event.position}`))
   line(
     'event',
     event.id,
-    dim(` of ${event.time}, ${count(Buffer.byteLength(event.body))} bytes, schema ${event.schemaVersion}`),
+    dim(` of ${event.time}, ${many(Buffer.byteLength(event.body), 'byte')}, schema ${event.schemaVersion}`),
   )
   line(
     'lane',
@@ -145,16 +151,21 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
   if (lane?.dueAt !== undefined) line('due', moment(lane.dueAt))
   if (redrive) line('redrive', redrive.id, dim(` by ${redrive.by}`))
   if (letter.endedAt !== undefined)
-    line('ended', `${moment(letter.endedAt)} by ${letter.endedBy ?? 'nobody'}: ${letter.endedReason ?? ''}`)
+    // Only an operator's decision has a reason.
+    line(
+      'ended',
+      `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${letter.endedReason ?? 'a later attempt succeeded'}`,
+    )
   else if (letter.endedBy !== undefined)
-    line('left out', `when its turn comes, by ${letter.endedBy}: ${letter.endedReason ?? ''}`)
-  line('data', dataText(view.decoded, isRevealed))
-  if (letter.revision) line('as it came', ' ', dataText(view.original, isRevealed))
+    line('skipped', `at its turn, by ${letter.endedBy}: ${letter.endedReason ?? ''}`)
+  line('data', dataText(letter, view.decoded, isRevealed))
+  if (letter.revision) line('original', dataText(letter, view.original, isRevealed))
   for (const { number, by, reason, at, isTakenBack } of revisions)
-    line(`edit ${number}`, `${moment(at)} by ${by}: ${reason}`, isTakenBack ? dim(' (taken back)') : '')
+    line(`edit ${number}`, `${moment(at)} by ${by}: ${reason}`, isTakenBack ? dim(' (undone)') : '')
   if (failure) {
     line('failure', red(failureLine(failure)))
-    line('', dim(`${failure.class} by ${failure.rule}, incident ${failure.fingerprint}`))
+    line('class', classLine(failure))
+    line('incident', failure.fingerprint)
     for (const { errorType, message } of failure.causes) line('', dim('because of '), errorType, ': ', message)
     if (view.stack) showStack(out, stackOf(letter, view.stack, isRevealed) ?? [], flags.stack === true)
   }
@@ -164,18 +175,16 @@ function show(out: Output, view: LetterView, flags: Flags, now: number): void {
     line(
       i === 0 ? 'attempts' : '',
       `${numbers[i]}. ${moment(attempt.at)}`,
-      dim(` ${ago(attempt.at, now)}, ${attempt.failure.errorType}`),
+      dim(` ${ago(attempt.at, now)}, ${shownFailure(letter, attempt.failure, isRevealed)?.errorType ?? ''}`),
     )
   }
-  if (behind.length > 0)
-    line('behind it', ' ', behind.map(({ event: each }) => `${each.position} ${each.type}`).join(', '))
-  if (!isRevealed) out.talk(dim('Values are private: --reveal shows them.'))
+  if (behind.length > 0) line('later', behind.map(({ event: each }) => `${each.position} ${each.type}`).join(', '))
+  if (!isRevealed) out.talk(revealHint(out, `holdfast dlq show ${subscription} ${event.position}${of}`))
   if (!view.isHead && lane)
-    out.talk(
-      dim('Next: '),
-      `its lane stands at ${lane.headPosition}: holdfast dlq show ${subscription} ${lane.headPosition}`,
+    out.next(
+      `its lane is held at position ${lane.headPosition}: holdfast dlq show ${subscription} ${lane.headPosition}`,
     )
-  else if (lane) out.talk(dim('Next: '), `holdfast dlq redrive ${subscription} --letter ${event.position} --dry-run`)
+  else if (lane) out.next(`holdfast dlq redrive ${subscription} --letter ${event.position} --dry-run`)
 }
 
 function showStack(out: Output, frames: StackFrames, isWhole: boolean): void {

@@ -8,7 +8,7 @@ import { addPurge } from './dlq-purge.ts'
 import { addShow } from './dlq-show.ts'
 
 export function addDlq(program: Command, perform: Perform): void {
-  const group = program.command('dlq').description('what is held: see why, try the fix, let it go')
+  const group = program.command('dlq').description('dead letters: see why events are held, test a fix, redrive')
   addLooks(group, perform)
   addShow(group, perform)
   addActs(group, perform)

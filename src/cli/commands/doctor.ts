@@ -1,45 +1,90 @@
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import { action, durationMs, type Perform } from '../command.ts'
+import { reasonFlag } from '../act.ts'
 import type { Context } from '../context.ts'
 import { toTold } from '../errors.ts'
 import type { Output } from '../output/output.ts'
 import { dim, green, red, type Text, yellow } from '../output/style.ts'
-import { ago, count, many, span } from '../output/words.ts'
+import { ago, count, many, shellWord, span } from '../output/words.ts'
 import { reportOf, type StoreReport, type SubscriptionReport } from '../report.ts'
 import { describeStore } from '../settings.ts'
 import { schemaState } from '../store.ts'
 
-/** Something that was looked at. `next` says what to do, where something is off. */
+const checks = [
+  'store',
+  'schema',
+  'clock',
+  'horizon',
+  'subscription',
+  'version',
+  'pause',
+  'lease',
+  'lag',
+  'held',
+  'breaker',
+  'redrive',
+] as const
+
+type Check = (typeof checks)[number]
+
+/** The result of one check. `next` is the next step if there is a problem. */
 interface Finding {
-  readonly check: string
+  readonly check: Check
   readonly level: 'ok' | 'warning' | 'problem'
   readonly what: string
   readonly next?: string
 }
 
+/** A level (`warning` includes problems), a check, or `never`. */
+type FailOn = 'warning' | 'problem' | 'never' | Check
+
 interface Flags {
   readonly maxLag?: number
+  readonly failOn?: readonly FailOn[]
 }
 
 const maxLagMs = 60_000
-// What two machines that keep their clocks in step by NTP never come to.
+// More than two machines differ that synchronise their clocks by NTP.
 const maxSkewMs = 2_000
 const maxGapMs = 10_000
 
 export function addDoctor(program: Command, perform: Perform): void {
   const command = program
     .command('doctor')
-    .description('look for what is off (store, schema, leases, gaps, clocks, lag, held lanes), and say what to do')
-    .option('--max-lag <duration>', 'how far behind is too far; 1m unless you say', durationMs)
-  action<Flags>(command, perform, async (ctx, _args, { maxLag = maxLagMs }) => {
-    const findings = await examine(ctx, maxLag)
+    .description('check for problems (store, schema, leases, gaps, clocks, lag, held lanes) and show how to fix them')
+    .option('--max-lag <duration>', 'warn when a subscription is further behind; default: 1m', durationMs)
+    .option(
+      '--fail-on <list>',
+      `what causes exit code 3: warning (includes problem), problem, never, or a list of ${checks.join(', ')}; default: warning`,
+      failOnOf,
+    )
+    .addHelpText('after', '\nThe exit code is always 3 if the store cannot be read.')
+  action<Flags>(command, perform, async (ctx, _args, { maxLag = maxLagMs, failOn = ['warning'] }) => {
+    const found = await examine(ctx, maxLag)
+    const findings = found.map(({ next, ...each }) =>
+      next === undefined ? each : { ...each, next: ctx.out.hint(next) },
+    )
     const off = findings.filter(({ level }) => level !== 'ok')
+    const isHealthy = !off.some((finding) => counts(finding, failOn))
     return {
-      json: { healthy: off.length === 0, findings },
+      json: { healthy: isHealthy, findings },
       show: (out) => show(out, findings, off.length),
-      exit: off.length === 0 ? 0 : 3,
+      exit: isHealthy ? 0 : 3,
     }
   })
+}
+
+function failOnOf(text: string): readonly FailOn[] {
+  const known: readonly string[] = ['warning', 'problem', 'never', ...checks]
+  const parts = text.split(',').map((part) => part.trim())
+  if (parts.every((part) => known.includes(part))) return parts as FailOn[]
+  throw new InvalidArgumentError(`Give a comma-separated list of ${known.join(', ')}.`)
+}
+
+/** Whether a finding causes exit code 3. If the store can't be read, the other checks did not run, so that always counts. */
+function counts({ check, level }: Finding, failOn: readonly FailOn[]): boolean {
+  const isBlind = level === 'problem' && (check === 'store' || check === 'schema')
+  return isBlind || failOn.some((what) => what === check || what === level || what === 'warning')
 }
 
 async function examine(ctx: Context, maxLag: number): Promise<Finding[]> {
@@ -49,7 +94,7 @@ async function examine(ctx: Context, maxLag: number): Promise<Finding[]> {
     findings.push(...(await schemaFindings(ctx)))
     if (findings.some(({ level }) => level === 'problem')) return findings
     await ctx.store()
-    findings.push({ check: 'store', level: 'ok', what: `${describeStore(store, schema)} can be used.` })
+    findings.push({ check: 'store', level: 'ok', what: `${describeStore(store, schema)} is usable.` })
     findings.push(await clockFinding(ctx))
     const report = await reportOf(ctx)
     findings.push(...gapFindings(report))
@@ -58,8 +103,8 @@ async function examine(ctx: Context, maxLag: number): Promise<Finding[]> {
     for (const { name, state } of report.breakers) {
       const next =
         state.state === 'isolated'
-          ? `When it may be used again: holdfast breakers reset ${quoted(name)}`
-          : 'It tries by itself; see: holdfast breakers list'
+          ? `When the endpoint works again: holdfast breakers reset ${shellWord(name)} ${reasonFlag}`
+          : 'It retries automatically. See: holdfast breakers list'
       findings.push({ check: 'breaker', level: 'warning', what: `The breaker ${name} is ${state.state}.`, next })
     }
     findings.push(...(await redriveFindings(ctx, report)))
@@ -81,10 +126,10 @@ async function schemaFindings(ctx: Context): Promise<Finding[]> {
   if (!state) return []
   const { applied, known, pending } = state
   if (pending.length === 0)
-    return [{ check: 'schema', level: 'ok', what: `${applied} of ${known} migrations are applied.` }]
+    return [{ check: 'schema', level: 'ok', what: `${applied} of ${many(known, 'migration')} applied.` }]
   const what =
     applied === 0
-      ? 'There is no store yet.'
+      ? 'The store does not exist yet.'
       : `${many(pending.length, 'migration')} not applied: ${pending.join(', ')}.`
   return [{ check: 'schema', level: 'problem', what, next: 'holdfast migrate' }]
 }
@@ -94,24 +139,24 @@ async function clockFinding(ctx: Context): Promise<Finding> {
   const before = ctx.clock.now()
   const { now } = await store.breakers.load([])
   const after = ctx.clock.now()
-  // As much of it as the way there and back doesn't explain.
+  // The part of the difference that the round trip does not explain.
   const skewMs = now < before ? before - now : now > after ? now - after : 0
   if (skewMs <= maxSkewMs)
     return {
       check: 'clock',
       level: 'ok',
-      what: `This clock and that of the store are within ${span(maxSkewMs / 1_000)}.`,
+      what: `The clocks of this machine and of the store differ by less than ${span(maxSkewMs / 1_000)}.`,
     }
   return {
     check: 'clock',
     level: 'warning',
-    what: `This clock and that of the store are ${span(skewMs / 1_000)} apart.`,
-    next: 'Leases go by the clock of the store and are right; times that are shown are not. Set the clock of this machine.',
+    what: `The clocks of this machine and of the store differ by ${span(skewMs / 1_000)}.`,
+    next: 'Set the clock of this machine. Leases use the clock of the store and are correct; displayed times are not.',
   }
 }
 
 function gapFindings({ gap, at }: StoreReport): Finding[] {
-  if (!gap) return [{ check: 'horizon', level: 'ok', what: 'Nothing holds up who reads the log.' }]
+  if (!gap) return [{ check: 'horizon', level: 'ok', what: 'No open transaction delays the readers of the log.' }]
   const oldest = Math.min(...gap.holders.map(({ since }) => since ?? at))
   const holders = gap.holders.map(
     ({ pid, since, application }) => `pid ${pid} (${application ?? 'unnamed'}, ${ago(since, at)})`,
@@ -120,8 +165,8 @@ function gapFindings({ gap, at }: StoreReport): Finding[] {
     {
       check: 'horizon',
       level: at - oldest > maxGapMs ? 'problem' : 'warning',
-      what: `Readers wait behind position ${gap.after} for a transaction that appended and has not ended: ${holders.join(', ')}.`,
-      next: 'End it where it was begun; or, as a last resort: SELECT pg_terminate_backend(pid)',
+      what: `Readers wait after position ${gap.after} for an open transaction that appended events: ${holders.join(', ')}.`,
+      next: 'Commit or roll back that transaction. As a last resort: SELECT pg_terminate_backend(pid)',
     },
   ]
 }
@@ -129,34 +174,38 @@ function gapFindings({ gap, at }: StoreReport): Finding[] {
 function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: number): Finding[] {
   const { name, state, pause, lag, held, unowned, partitions, oldest } = each
   const findings: Finding[] = []
-  const add = (check: string, level: Finding['level'], what: string, next?: string) =>
+  const add = (check: Check, level: Finding['level'], what: string, next?: string) =>
     findings.push({ check, level, what: `${name}: ${what}`, ...(next !== undefined && { next }) })
-  if (state === 'new') add('subscription', 'warning', 'nobody has ever started it.', 'holdfast start')
+  if (state === 'new') add('subscription', 'warning', 'it was never started.', 'holdfast start')
   if (state === 'orphan')
     add(
       'subscription',
       'warning',
-      'the store has it, and the configuration does not.',
-      'Name it in holdfast.config.ts, if it is still wanted.',
+      'it is stored, but the configuration does not declare it.',
+      'Add it to holdfast.config.ts if you still need it.',
     )
   if (state === 'other-code')
     add(
       'version',
       'warning',
-      'its live version is not that of this code, which waits.',
-      `holdfast projections versions ${name}, then: holdfast projections rebuild ${name}`,
+      'its live version differs from the declared one, so this code does not run it.',
+      `holdfast projections versions ${name}, then: holdfast projections rebuild ${name} ${reasonFlag}`,
     )
-  if (state === 'unreadable')
-    add('subscription', 'problem', 'what the store has of it can not be read.', 'holdfast status')
+  if (state === 'unreadable') add('subscription', 'problem', 'its stored state cannot be read.', 'holdfast status')
   if (pause)
-    add('pause', 'warning', `paused ${ago(pause.at, now)}: ${pause.reason}`, `holdfast subscriptions resume ${name}`)
-  if (state === 'idle') add('lease', 'problem', 'nobody who is alive runs it.', 'holdfast start')
+    add(
+      'pause',
+      'warning',
+      `paused ${ago(pause.at, now)}: ${pause.reason}`,
+      `holdfast subscriptions resume ${name} ${reasonFlag}`,
+    )
+  if (state === 'idle') add('lease', 'problem', 'no running process owns it.', 'holdfast start')
   else if (unowned > 0 && !['orphan', 'new', 'beside', 'other-code'].includes(state) && !pause)
     add(
       'lease',
       'warning',
-      `${unowned} of ${partitions} partitions have no owner who is alive.`,
-      'It is taken over within seconds, if an engine runs: look again.',
+      `${unowned} of ${many(partitions, 'partition')} without a live owner.`,
+      'A running engine takes over within seconds. Run holdfast doctor again.',
     )
   if (lag && lag.events > 0 && lag.seconds * 1_000 > maxLag)
     add(
@@ -184,15 +233,11 @@ async function redriveFindings(ctx: Context, { subscriptions }: StoreReport): Pr
   return running
     .filter(({ subscription }) => subscriptions.find(({ name }) => name === subscription)?.owners.length === 0)
     .map(({ id, subscription }) => ({
-      check: 'redrive',
-      level: 'problem',
-      what: `The redrive ${id} of ${subscription} is asked for, and nobody carries it out.`,
+      check: 'redrive' as const,
+      level: 'problem' as const,
+      what: `The redrive ${id} of ${subscription} is waiting, and no engine runs it.`,
       next: `holdfast start, or: holdfast redrives show ${id} --work`,
     }))
-}
-
-function quoted(name: string): string {
-  return /^[\w.:/-]+$/.test(name) ? name : `'${name.replaceAll("'", `'\\''`)}'`
 }
 
 const marks: Readonly<Record<Finding['level'], Text>> = {
@@ -206,5 +251,5 @@ function show(out: Output, findings: readonly Finding[], off: number): void {
     out.data(marks[level], ' ', dim(check), ' ', what)
     if (next !== undefined) out.data('  ', dim('Next: '), next)
   }
-  out.talk(off === 0 ? 'All is well.' : `${many(off, 'thing is', 'things are')} off.`)
+  out.talk(off === 0 ? 'No problems found.' : `${many(off, 'problem')} found.`)
 }

@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import { text as readAll } from 'node:stream/consumers'
-import { type Command, Option } from 'commander'
+import type { Command } from 'commander'
 import type { EventCatalog } from '../../event/catalog.ts'
 import { type Metadata, parseMetadata, type RecordedEvent } from '../../event/event.ts'
 import { checkKey } from '../../log/admit.ts'
@@ -13,11 +13,11 @@ import { checkJson } from '../json.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
 import { bold, cyan, dim, type Text } from '../output/style.ts'
-import { count } from '../output/words.ts'
-import { lineOf, prepareReveal, type RevealFlags, shownBody } from '../reveal.ts'
+import { count, shellWord } from '../output/words.ts'
+import { lineOf, prepareReveal, type RevealFlags, revealHint, shownBody } from '../reveal.ts'
 
 export function addEvents(program: Command, perform: Perform): void {
-  const group = program.command('events').description('the log: what happened')
+  const group = program.command('events').description('the event log')
   addTail(group, perform)
   addShow(group, perform)
   addHistory(group, perform)
@@ -30,7 +30,7 @@ const shownEvents = 10
 const pollMs = 500
 
 interface TailFlags extends RevealFlags {
-  readonly last?: number
+  readonly limit?: number
   readonly after?: number
   readonly follow?: boolean
   readonly key?: string
@@ -38,45 +38,49 @@ interface TailFlags extends RevealFlags {
 }
 
 function withReveal(command: Command): Command {
-  return withReason(command.option('--reveal', 'show the values; the audit keeps who and why'))
+  return withReason(command.option('--reveal', 'show the values; recorded in the audit'))
 }
 
 function addTail(group: Command, perform: Perform): void {
   const command = group
     .command('tail')
-    .description('the last events; shapes instead of values')
-    .addOption(new Option('--last <n>', 'how many; 10 unless you say').argParser(limitNumber).conflicts('after'))
-    .option('--after <position>', 'all that follow a position, instead', wholeNumber)
-    .option('-f, --follow', 'and those that come, until ^C; with --json a line each')
-    .option('--key <key>', 'only of this key')
-    .option('--type <type>', 'only of this type')
+    .description('list the newest events; shapes instead of values without --reveal')
+    .option(
+      '--after <position>',
+      'list the events after this position instead; all of them without --limit',
+      wholeNumber,
+    )
+    .option('--limit <n>', `the number of events; default: ${shownEvents}`, limitNumber)
+    .option('-f, --follow', 'also print new events, until ^C; with --json one line each')
+    .option('--key <key>', 'only events of this key')
+    .option('--type <type>', 'only events of this type')
   action<TailFlags>(withReveal(command), perform, async (ctx, _args, flags) => {
     const { log } = await ctx.store()
     const wanted = ({ key, type }: RecordedEvent) =>
       (flags.key === undefined || flags.key === key) && (flags.type === undefined || flags.type === type)
-    const { last = shownEvents } = flags
     const reveal = await prepareReveal(ctx, flags)
-    // What comes is shown as it comes.
+    // New events are shown immediately, so the audit entry comes first.
     if (flags.follow) await reveal('log')
-    const from = flags.after ?? (await startOfLast(log, last, wanted))
+    const from = flags.after ?? (await startOfLast(log, flags.limit ?? shownEvents, wanted))
     const asked = flags.follow ? ctx.graceful() : ctx.signal
     const events: RecordedEvent[] = []
     const tell = (event: RecordedEvent) => {
       if (!flags.follow) {
         events.push(event)
-        if (events.length > most) throw tooMany()
+        if (events.length > mostShown) throw tooMany()
       } else if (ctx.out.isJson) ctx.out.document({ ok: true, event: jsonOf(event, flags) })
       else ctx.out.data(lineFor(event, flags))
     }
-    let after = await readOn(log, from, wanted, tell)
+    const most = flags.after !== undefined && !flags.follow ? flags.limit : undefined
+    let after = await readOn(log, from, wanted, tell, () => events.length === most)
     if (!flags.follow) {
       await reveal('log')
-      const shown = flags.after === undefined ? events.slice(-last) : events
+      const shown = flags.after === undefined ? events.slice(-(flags.limit ?? shownEvents)) : events
       return {
         json: { events: shown.map((event) => jsonOf(event, flags)), through: after },
         show: (out) => {
           for (const event of shown) out.data(lineFor(event, flags))
-          if (shown.length === 0) out.talk('There are none.')
+          if (shown.length === 0) out.talk('No events.')
         },
       }
     }
@@ -96,13 +100,13 @@ function addTail(group: Command, perform: Perform): void {
   })
 }
 
-const most = 10_000
+const mostShown = 10_000
 
 function tooMany(): CommandError {
   return new CommandError(
     'USAGE',
-    `There are more than ${count(most)} such events.`,
-    'Give a later --after, or --follow, which keeps none.',
+    `More than ${count(mostShown)} events match.`,
+    'Use --limit or a later --after, or --follow to stream them.',
   )
 }
 
@@ -111,16 +115,20 @@ async function readOn(
   from: number,
   wanted: (event: RecordedEvent) => boolean,
   tell: (event: RecordedEvent) => void,
+  isEnough: () => boolean = () => false,
 ): Promise<number> {
   for (let after = from; ; ) {
     const { events, through } = await log.readAll(after, { events: perPage, bytes: pageBytes })
-    for (const event of events) if (wanted(event)) tell(event)
+    for (const event of events) {
+      if (wanted(event)) tell(event)
+      if (isEnough()) return event.position
+    }
     if (through === after) return after
     after = through
   }
 }
 
-/** Positions may have holes, so it goes back until there are enough, or nothing is left. */
+/** Positions may have gaps, so the search goes further back until it finds enough events or reaches the start. */
 async function startOfLast(log: LogStore, last: number, wanted: (event: RecordedEvent) => boolean): Promise<number> {
   const head = await log.head()
   for (let back = last; ; back *= 4) {
@@ -134,8 +142,8 @@ async function startOfLast(log: LogStore, last: number, wanted: (event: Recorded
 function addShow(group: Command, perform: Perform): void {
   const command = group
     .command('show')
-    .argument('<event>', 'its position, or its key and version as key@version')
-    .description('one event; its shape, unless it is to be revealed')
+    .argument('<event>', 'its position, its id, or its key and version as key@version')
+    .description('show one event; its shape instead of values without --reveal')
   action<RevealFlags>(withReveal(command), perform, async (ctx, [name = ''], flags) => {
     const { log } = await ctx.store()
     const event = await find(log, name)
@@ -159,7 +167,7 @@ function addShow(group: Command, perform: Perform): void {
           ['data', lineOf(shownBody(body, flags.reveal === true))],
         ]
         for (const [title, value] of rows) out.data('  ', dim(title.padEnd(9)), value)
-        if (!flags.reveal) out.talk(dim('Values are private: --reveal shows them.'))
+        if (!flags.reveal) out.talk(revealHint(out, `holdfast events show ${shellWord(name)}`))
       },
     }
   })
@@ -172,19 +180,16 @@ async function find(log: LogStore, name: string): Promise<RecordedEvent> {
     const version = Number(name.slice(at + 1))
     const [event] = version === 0 ? [] : await log.readKey(name.slice(0, at), version - 1, limits)
     if (event?.version === version) return event
-    throw noEvent(name)
   }
-  if (!/^\d{1,15}$/.test(name)) {
-    throw new CommandError(
-      'USAGE',
-      `${JSON.stringify(name)} is neither a position nor key@version.`,
-      'Find it: holdfast events history <key>',
-    )
+  if (/^\d{1,15}$/.test(name)) {
+    const position = Number(name)
+    const page = position === 0 ? undefined : await log.readAll(position - 1, limits)
+    const [event] = page?.events ?? []
+    if (event?.position === position) return event
   }
-  const position = Number(name)
-  const page = position === 0 ? undefined : await log.readAll(position - 1, limits)
-  const [event] = page?.events ?? []
-  if (event?.position === position) return event
+  // Ids come last: a user who types a number means a position, but an id may look like one.
+  const event = await log.find(name)
+  if (event) return event
   throw noEvent(name)
 }
 
@@ -192,7 +197,7 @@ function noEvent(name: string): CommandError {
   return new CommandError(
     'NOT_FOUND',
     `The log has no event ${JSON.stringify(name)}.`,
-    'See the last ones: holdfast events tail',
+    'See the newest events: holdfast events tail',
   )
 }
 
@@ -205,9 +210,9 @@ function addHistory(group: Command, perform: Perform): void {
   const command = group
     .command('history')
     .argument('<key>')
-    .description('the events of a key, in order')
-    .option('--after <version>', 'those that follow a version', wholeNumber)
-    .option('--limit <n>', 'how many; 100 unless you say', limitNumber)
+    .description('list the events of a key in order')
+    .option('--after <version>', 'only events after this version', wholeNumber)
+    .option('--limit <n>', 'the number of events; default: 100', limitNumber)
   action<HistoryFlags>(withReveal(command), perform, async (ctx, [key = ''], flags) => {
     checkKey(key)
     const { log } = await ctx.store()
@@ -224,8 +229,8 @@ function addHistory(group: Command, perform: Perform): void {
     if (events.length === 0)
       throw new CommandError(
         'NOT_FOUND',
-        `The log has no event of ${JSON.stringify(key)}${after > 0 ? ` after version ${after}` : ''}.`,
-        'See the last ones: holdfast events tail',
+        `The log has no event with the key ${JSON.stringify(key)}${after > 0 ? ` after version ${after}` : ''}.`,
+        'See the newest events: holdfast events tail',
       )
     await reveal(`log/${key}`)
     return {
@@ -250,13 +255,13 @@ function addAppend(group: Command, perform: Perform): void {
     .command('append')
     .argument('<key>')
     .argument('<type>')
-    .description('append one event; it is checked by its schema, and says who appended it')
-    .requiredOption('--data <json>', 'its data; - reads it from stdin')
-    .option('--id <id>', 'its id: with it, a repeat changes nothing')
-    .option('--expected-version <n>', 'the version the key must have; new for none', expectedVersion)
-    .option('--metadata <json>', 'what travels with it')
-    .option('--raw', 'without a schema: also a type that nobody knows')
-    .option('--dry-run', 'check it, and append nothing')
+    .description('append one event; its schema is checked, and your name is recorded as its actor')
+    .requiredOption('--data <json>', 'the data; - reads it from stdin')
+    .option('--id <id>', 'the event id; appending the same id again changes nothing')
+    .option('--expected-version <n>', 'the current version of the key, or new if it has no events', expectedVersion)
+    .option('--metadata <json>', 'metadata to store with the event')
+    .option('--raw', 'skip the schema check; also allows unknown types')
+    .option('--dry-run', 'check the event and append nothing')
   action<AppendFlags>(withReason(command), perform, async (ctx, [key = '', type = ''], flags) => {
     const json = checkJson(flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data, '--data', 'EVENT_NOT_JSON')
     const metadata = metadataOf(flags.metadata)
@@ -266,12 +271,12 @@ function addAppend(group: Command, perform: Perform): void {
     const draft = { type, json, metadata: { ...metadata, actor: by }, ...(flags.id !== undefined && { id: flags.id }) }
     const { dryRun = false } = flags
     if (dryRun) {
-      // The door of the log is the check; behind it nobody takes anything.
+      // `append` does all checks; this store keeps nothing.
       const nowhere = {
         log: { append: async () => ({ outcome: 'appended', version: 0, position: 0 }) } as unknown as LogStore,
       }
       await createLog({ store: nowhere, ...(events && { events }) }).append(key, [draft])
-      return { json: { dryRun, key, type }, show: (out) => out.data('It would be appended.') }
+      return { json: { dryRun, key, type }, show: (out) => out.data('The event is valid. Nothing was appended.') }
     }
     const store = await ctx.store()
     const log = createLog({ store, ...(events && { events }) })
@@ -281,7 +286,7 @@ function addAppend(group: Command, perform: Perform): void {
     return {
       json: { dryRun, key, type, ...done },
       show: (out) => {
-        const what = done.repeated ? 'It was there already' : 'Appended'
+        const what = done.repeated ? 'Already in the log' : 'Appended'
         out.data(`${what}: `, cyan(type), ' of ', key, ` at version ${done.version}, position ${done.position}.`)
       },
     }
@@ -299,16 +304,20 @@ function metadataOf(text: string | undefined): Metadata {
     const value: unknown = parseMetadata(text)
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) found = value as Metadata
   } catch {
-    // Falls through to the refusal, which says all there is to say.
+    // Reported below.
   }
   if (found === undefined)
-    throw new CommandError('USAGE', '--metadata is no JSON object.', `Such as: --metadata '{"tenant":"acme"}'`)
+    throw new CommandError('USAGE', '--metadata is not a valid JSON object.', `Example: --metadata '{"tenant":"acme"}'`)
   if (Object.hasOwn(found, 'actor'))
-    throw new CommandError('USAGE', '--metadata says who the actor is.', 'That is who appends: say it with --as.')
+    throw new CommandError(
+      'USAGE',
+      '--metadata must not contain "actor".',
+      'The actor is the user who appends. Use --as to set the name.',
+    )
   return found
 }
 
-/** Of the configuration, or of the first subscription that knows the type. */
+/** The catalog of the configuration, or of the first subscription that knows the type. */
 async function catalogOf(ctx: Context, type: string): Promise<EventCatalog> {
   const { config } = await ctx.settings()
   const catalogs = config.events ? [config.events] : (await ctx.subscriptions()).map(({ consumer }) => consumer.events)
@@ -317,8 +326,8 @@ async function catalogOf(ctx: Context, type: string): Promise<EventCatalog> {
   const known = [...new Set(catalogs.flatMap((catalog) => Object.keys(catalog.types)))]
   throw new CommandError(
     'NOT_FOUND',
-    `No catalog of the configuration has the type ${JSON.stringify(type)}. ${known.length === 0 ? 'There is none.' : `They have ${known.join(', ')}.`}`,
-    'Mend its spelling, or append it without a schema: --raw',
+    `No catalog of the configuration has the type ${JSON.stringify(type)}. ${known.length === 0 ? 'No types are declared.' : `Known: ${known.join(', ')}.`}`,
+    'Fix the spelling, or append without a schema: --raw',
   )
 }
 

@@ -1,11 +1,11 @@
 export interface Draft {
   readonly path: string
   readonly text: string
-  /** One that is there already is left as it is. */
+  /** An existing file is kept. */
   readonly isOptional?: true
 }
 
-/** What `holdfast init` writes. A test runs it as it is. */
+/** The files that `holdfast init` writes. A test runs them unchanged. */
 export function projectFiles(name: string): readonly Draft[] {
   return [
     { path: 'holdfast.config.ts', text: config },
@@ -35,7 +35,7 @@ export const bank = defineEvents({
   FundsDebited: z.object({ amount }),
 })
 
-/** A read model: one row for each account, in the table balances. What throws is held, and the other accounts go on. */
+/** A read model: one row per account in the table balances. An event that throws is held; other accounts are not affected. */
 export const balances = defineProjection('balances', {
   events: bank,
   initial: () => ({ balance: 0 }),
@@ -48,7 +48,7 @@ export const balances = defineProjection('balances', {
   },
 })
 
-/** A side effect: call somebody, and hand on the key, because it may happen more than once. */
+/** A side effect: it may run more than once, so pass the idempotency key to the service that you call. */
 export const notify = defineHandler('notify', {
   events: bank,
   failure: bounded(),
@@ -73,16 +73,16 @@ function manifest(name: string): string {
 function readme(name: string): string {
   return `# ${name}
 
-Events in, read models and side effects out, each applied once, in order, or held.
+Read models and side effects from events. Each event is applied once, in order, or held.
 
 \`\`\`sh
 npm install
-npx holdfast migrate                    # makes data/events.db
+npx holdfast migrate                    # creates data/events.db
 npx holdfast events append alice FundsCredited --data '{"amount":100}' --reason "a first try"
-npx holdfast start                      # runs what holdfast.config.ts names, until ^C
-npx holdfast status                     # in another terminal: lag, and what is held
+npx holdfast start                      # runs the subscriptions of holdfast.config.ts until ^C
+npx holdfast status                     # in another terminal: lag and held lanes
 npx holdfast projections get balances alice --reveal --reason "to see the balance"
-npx holdfast doctor                     # what is off, and what to do
+npx holdfast doctor                     # problems, and how to fix them
 \`\`\`
 `
 }

@@ -14,9 +14,9 @@ interface Flags {
 export function addInit(program: Command, perform: Perform): void {
   const command = program
     .command('init')
-    .argument('[folder]', 'where; this folder unless you say')
-    .description('write a small project that works: a configuration, a projection and a handler')
-    .option('--dry-run', 'show what would be written, and write nothing')
+    .argument('[folder]', 'the target folder; default: the current one')
+    .description('create a small working project: a configuration, a projection and a handler')
+    .option('--dry-run', 'show what would be written and write nothing')
   action<Flags>(command, perform, async (ctx, [folder = '.'], { dryRun = false }) => {
     const root = resolve(ctx.io.cwd, folder)
     const drafts = projectFiles(projectName(root))
@@ -24,7 +24,7 @@ export function addInit(program: Command, perform: Perform): void {
     if (taken.length > 0) {
       throw new CommandError(
         'FILE_EXISTS',
-        `${taken.map(({ path }) => join(folder, path)).join(' and ')} is there already. Nothing was written.`,
+        `${taken.map(({ path }) => join(folder, path)).join(' and ')} already ${taken.length === 1 ? 'exists' : 'exist'}. Nothing was written.`,
         'Give another folder: holdfast init <folder>',
       )
     }
@@ -53,11 +53,11 @@ export function addInit(program: Command, perform: Perform): void {
 async function write(root: string, { path, text }: Draft): Promise<void> {
   const file = join(root, path)
   await mkdir(dirname(file), { recursive: true })
-  // Somebody may have made it since we looked.
+  // Another process may have created it since the check.
   await writeFile(file, text, { flag: 'wx' })
 }
 
-/** Of a project that was there before: what it has to be given. */
+/** The packages that an existing project must install. */
 async function missingPackages(root: string): Promise<string[]> {
   try {
     const manifest = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
@@ -71,7 +71,7 @@ async function missingPackages(root: string): Promise<string[]> {
   }
 }
 
-/** As npm takes it. */
+/** A valid npm package name. */
 function projectName(root: string): string {
   const name = basename(root)
     .toLowerCase()

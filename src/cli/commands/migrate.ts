@@ -12,9 +12,9 @@ interface Flags {
 export function addMigrate(program: Command, perform: Perform): void {
   const command = program
     .command('migrate')
-    .description('make the store, or bring its schema up to date, and make what the subscriptions need')
-    .option('--dry-run', 'show what would be done, and do nothing')
-    .option('--no-subscriptions', 'leave the tables of the subscriptions to whoever starts them')
+    .description('create the store or update its schema, and create the tables of the subscriptions')
+    .option('--dry-run', 'show what would happen and change nothing')
+    .option('--no-subscriptions', 'do not create the tables of the subscriptions; holdfast start does')
   action<Flags>(command, perform, async (ctx, _args, { dryRun = false, subscriptions = true }) => {
     const { store, schema } = await ctx.choice()
     const where = describeStore(store, schema)
@@ -29,11 +29,13 @@ export function addMigrate(program: Command, perform: Perform): void {
       json: { store: where, dryRun, migrations: pending, known: before?.known ?? null, subscriptions: declared },
       show: (out) => {
         const done = dryRun ? 'would be applied' : 'applied'
-        if (!before) out.data(`${where}: ${dryRun ? 'would be opened' : 'was opened'}, which brings it up to date.`)
+        if (!before)
+          out.data(
+            `${where}: ${dryRun ? 'would be opened, which updates its schema' : 'opened, its schema is up to date'}.`,
+          )
         else if (pending.length === 0) out.data(`${where}: up to date (${many(before.known, 'migration')}).`)
         else out.data(`${where}: ${many(pending.length, 'migration')} ${done}: ${pending.join(', ')}.`)
-        if (declared.length > 0)
-          out.data(`Subscriptions ${dryRun ? 'to be made' : 'made or there'}: ${declared.join(', ')}.`)
+        if (declared.length > 0) out.data(`Subscriptions ${dryRun ? 'to create' : 'ready'}: ${declared.join(', ')}.`)
       },
     }
   })

@@ -4,7 +4,7 @@ import type { Projection } from '../../projection/projection.ts'
 import { read } from '../../projection/read.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import type { StateMoment, StateRow, StateStep } from '../../operator/state-at.ts'
-import { type ActFlags, confirm, reasonOf } from '../act.ts'
+import { type ActFlags, confirm, expectHint, heldDigest, reasonOf } from '../act.ts'
 import {
   action,
   limitNumber,
@@ -17,14 +17,14 @@ import {
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
 import { bold, dim, red } from '../output/style.ts'
-import { count, many } from '../output/words.ts'
+import { count, many, shellWord } from '../output/words.ts'
 import { reportOf } from '../report.ts'
-import { prepareReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { prepareReveal, type RevealFlags, revealHint, shapeText } from '../reveal.ts'
 import { addRebuilds } from './rebuilds.ts'
 import { stateText } from './status.ts'
 
 export function addProjections(program: Command, perform: Perform): void {
-  const group = program.command('projections').description('read models: what they are, and what they have')
+  const group = program.command('projections').description('read models: their state, rows and versions')
   addList(group, perform)
   addGet(group, perform)
   addHistory(group, perform)
@@ -33,46 +33,50 @@ export function addProjections(program: Command, perform: Perform): void {
 }
 
 function addList(group: Command, perform: Perform): void {
-  action(group.command('list').alias('ls').description('all of the configuration'), perform, async (ctx) => {
-    const { subscriptions } = await reportOf(ctx)
-    const declared = (await ctx.subscriptions()).filter(({ consumer }) => consumer.kind !== 'handler')
-    const projections = declared.map(({ name, consumer }) => {
-      const report = subscriptions.find((each) => each.name === name)
+  action(
+    group.command('list').alias('ls').description('list the projections of the configuration'),
+    perform,
+    async (ctx) => {
+      const { subscriptions } = await reportOf(ctx)
+      const declared = (await ctx.subscriptions()).filter(({ consumer }) => consumer.kind !== 'handler')
+      const projections = declared.map(({ name, consumer }) => {
+        const report = subscriptions.find((each) => each.name === name)
+        return {
+          name,
+          kind: consumer.kind,
+          table: consumer.table?.name ?? null,
+          columns: consumer.table?.columns.map((column) => column.name) ?? [],
+          state: report?.state ?? 'new',
+          lag: report?.lag ?? null,
+          heldLanes: report?.held?.lanes ?? 0,
+        }
+      })
       return {
-        name,
-        kind: consumer.kind,
-        table: consumer.table?.name ?? null,
-        columns: consumer.table?.columns.map((column) => column.name) ?? [],
-        state: report?.state ?? 'new',
-        lag: report?.lag ?? null,
-        heldLanes: report?.held?.lanes ?? 0,
+        json: { projections },
+        show: (out) =>
+          out.table(
+            [
+              { title: 'name' },
+              { title: 'kind' },
+              { title: 'table' },
+              { title: 'columns' },
+              { title: 'state' },
+              { title: 'lag', right: true },
+              { title: 'held lanes', right: true },
+            ],
+            projections.map((each) => [
+              each.name,
+              each.kind,
+              each.table ?? dim('your own'),
+              each.columns.join(', ') || dim('-'),
+              stateText(each.state),
+              each.lag ? count(each.lag.events) : '-',
+              each.heldLanes > 0 ? red(count(each.heldLanes)) : '0',
+            ]),
+          ),
       }
-    })
-    return {
-      json: { projections },
-      show: (out) =>
-        out.table(
-          [
-            { title: 'name' },
-            { title: 'kind' },
-            { title: 'table' },
-            { title: 'columns' },
-            { title: 'state' },
-            { title: 'lag', right: true },
-            { title: 'held lanes', right: true },
-          ],
-          projections.map((each) => [
-            each.name,
-            each.kind,
-            each.table ?? dim('your own'),
-            each.columns.join(', ') || dim('-'),
-            stateText(each.state),
-            each.lag ? count(each.lag.events) : '-',
-            each.heldLanes > 0 ? red(count(each.heldLanes)) : '0',
-          ]),
-        ),
-    }
-  })
+    },
+  )
 }
 
 interface GetFlags extends RevealFlags {
@@ -83,11 +87,11 @@ interface GetFlags extends RevealFlags {
 function withMoment(command: Command): Command {
   return command
     .addOption(
-      new Option('--at-version <n>', 'as it was at this version of the key')
+      new Option('--at-version <n>', 'the row as it was at this version of the key')
         .argParser(positiveNumber)
         .conflicts('before'),
     )
-    .option('--before <position>', 'as it was just before this position of the log', wholeNumber)
+    .option('--before <position>', 'the row as it was before this position of the log', wholeNumber)
 }
 
 function addGet(group: Command, perform: Perform): void {
@@ -95,8 +99,8 @@ function addGet(group: Command, perform: Perform): void {
     .command('get')
     .argument('<projection>')
     .argument('<key>')
-    .description('the row of a key; its shape, unless it is to be revealed')
-    .option('--reveal', 'show the values; the audit keeps who and why')
+    .description('show the row of a key; its shape instead of values without --reveal')
+    .option('--reveal', 'show the values; recorded in the audit')
   action<GetFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
     checkKey(key)
     const projection = await foldOf(ctx, name)
@@ -108,8 +112,8 @@ function addGet(group: Command, perform: Perform): void {
     if (!found) {
       throw new CommandError(
         'NOT_FOUND',
-        `${name} has no row of ${JSON.stringify(key)}${at ? ' then' : ''}.`,
-        `Is there an event of it? holdfast events history ${JSON.stringify(key)}`,
+        `${name} has no row for the key ${JSON.stringify(key)}${at ? ' at that point' : ''}.`,
+        `See its events: holdfast events history ${shellWord(key)}`,
       )
     }
     await reveal(`${name}/${key}`)
@@ -122,9 +126,10 @@ function addGet(group: Command, perform: Perform): void {
         out.data('data' in shown ? JSON.stringify(shown.data) : shapeText(shown.shape))
         if (held) {
           out.talk(red('held'), ` at position ${held.headPosition}: ${many(held.letters, 'letter')} not in this row.`)
-          out.talk(dim('Next: '), `holdfast dlq show ${name} ${held.headPosition}`)
+          out.next(`holdfast dlq show ${name} ${held.headPosition}`)
         }
-        if (!flags.reveal) out.talk(dim('Values are private: --reveal shows them.'))
+        if (!flags.reveal)
+          out.talk(revealHint(out, `holdfast projections get ${name} ${shellWord(key)}${momentFlag(flags)}`))
       },
     }
   })
@@ -141,9 +146,9 @@ function addHistory(group: Command, perform: Perform): void {
     .command('history')
     .argument('<projection>')
     .argument('<key>')
-    .description('how the row of a key came to be, event by event, folded anew')
-    .option('--limit <n>', 'the last so many; 100 unless you say', limitNumber)
-    .option('--reveal', 'show the values; the audit keeps who and why')
+    .description('replay the row of a key, event by event')
+    .option('--limit <n>', 'the number of last steps; default: 100', limitNumber)
+    .option('--reveal', 'show the values; recorded in the audit')
   action<HistoryFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
     checkKey(key)
     await foldOf(ctx, name)
@@ -159,7 +164,7 @@ function addHistory(group: Command, perform: Perform): void {
     if (steps.length === 0)
       throw new CommandError(
         'NOT_FOUND',
-        `The log has no event of ${JSON.stringify(key)} so far.`,
+        `The log has no event with the key ${JSON.stringify(key)} up to that point.`,
         'holdfast events tail',
       )
     await reveal(`${name}/${key}`)
@@ -200,45 +205,49 @@ function addReset(group: Command, perform: Perform): void {
   const command = group
     .command('reset')
     .argument('<projection>')
-    .description('empty it and apply everything again; readers see it half-built meanwhile')
+    .description('delete all rows and apply all events again; readers see partial data until it has caught up')
   action<ActFlags>(withConfirmation(withReason(command)), perform, async (ctx, [name = ''], flags) => {
     const { consumer } = await ctx.subscription(name)
     if (consumer.kind === 'handler') {
       throw new CommandError(
         'USAGE',
-        `${name} is a handler: to begin anew would do everything again.`,
-        'For that, define it under another name.',
+        `${name} is a handler: a reset would repeat all its side effects.`,
+        'To process all events again, define it under another name.',
       )
     }
     await ctx.storedSubscription(name)
     const store = await ctx.store()
-    const counted = async () => (await store.letters.summary(name, 0)).letters
+    const digest = () => heldDigest(ctx, name)
     const passed = (await ctx.storedSubscription(name)).partitions.reduce(
       (sum, part) => sum + part.checkpoint.counts.applied,
       0,
     )
-    const letters = await counted()
+    const { letters } = await store.letters.summary(name, 0)
     const what = [
-      `${name} will be emptied, and begin anew.`,
-      `${many(passed, 'event')} will be applied again; ${many(letters, 'held letter')} will be gone, and tried like all others.`,
-      'Readers see it half-built until it has caught up.',
+      `All rows of ${name} will be deleted.`,
+      `${many(passed, 'event')} will be applied again. ${many(letters, 'held letter')} will be removed; their events are processed like all others.`,
+      'Readers see partial data until it has caught up.',
     ]
     if (flags.dryRun) {
+      const seen = await digest()
       return {
-        json: { projection: name, dryRun: true, applied: passed, letters },
-        show: (out) => what.forEach((line) => out.data(line)),
+        json: { projection: name, dryRun: true, applied: passed, letters, digest: seen },
+        show: (out) => {
+          what.forEach((line) => out.data(line))
+          expectHint(out, seen)
+        },
       }
     }
     const reason = await reasonOf(ctx, flags)
-    await confirm(ctx, flags, { what, name, count: counted })
+    await confirm(ctx, flags, { what, name, digest })
     const report = await (await ctx.operator()).reset(name, reason)
     return {
       json: { projection: name, dryRun: false, ...report },
       show: (out) => {
         out.data(
-          `${name} is empty and begins anew. ${many(report.letters, 'held letter')} of ${many(report.lanes, 'lane')} went with it.`,
+          `${name} is empty and starts from the beginning. ${many(report.letters, 'held letter')} of ${many(report.lanes, 'lane')} removed.`,
         )
-        out.talk(dim('Next: '), 'holdfast status --watch')
+        out.next('holdfast status --watch')
       },
     }
   })
@@ -249,9 +258,14 @@ async function foldOf(ctx: Context, name: string): Promise<Projection> {
   if (consumer.kind === 'fold') return consumer
   throw new CommandError(
     'USAGE',
-    `${name} is ${consumer.kind === 'sql' ? 'SQL of your own' : 'a handler'}: it has no rows that we keep.`,
-    'See which have: holdfast projections list',
+    `${name} is ${consumer.kind === 'sql' ? 'a SQL projection' : 'a handler'}: Holdfast stores no rows for it.`,
+    'See the projections with rows: holdfast projections list',
   )
+}
+
+function momentFlag({ atVersion, before }: GetFlags): string {
+  if (atVersion !== undefined) return ` --at-version ${atVersion}`
+  return before === undefined ? '' : ` --before ${before}`
 }
 
 function momentOf({ atVersion: version, before }: GetFlags): StateMoment | undefined {

@@ -1,12 +1,10 @@
 import type { Command } from 'commander'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import { parseJson } from '../../event/parse.ts'
-import { diffRebuild } from '../../rebuild/diff.ts'
-import { type Generation, rebuildableOf } from '../../rebuild/generation.ts'
-import { rebuild } from '../../rebuild/rebuild.ts'
-import { dropRebuild, switchRebuild } from '../../rebuild/switch.ts'
+import { type Generation, generationName, rebuildableOf } from '../../rebuild/generation.ts'
+import { isLiveVersion } from '../../operator/rebuild/switch.ts'
 import { totalOf } from '../../subscription/checkpoint.ts'
-import { type ActFlags, confirm, reasonOf } from '../act.ts'
+import { type ActFlags, confirm, expectHint, heldDigest, reasonFlag, reasonOf } from '../act.ts'
 import {
   action,
   durationMs,
@@ -19,14 +17,16 @@ import {
 } from '../command.ts'
 import type { Context } from '../context.ts'
 import { CommandError } from '../errors.ts'
+import { changeLine, shownChanges } from '../output/changes.ts'
 import { Progress } from '../output/progress.ts'
 import { bold, dim, green, red, yellow } from '../output/style.ts'
-import { count, many, moment } from '../output/words.ts'
-import { prepareReveal, type RevealFlags, shapeText } from '../reveal.ts'
+import { iso } from '../output/times.ts'
+import { count, many } from '../output/words.ts'
+import { prepareReveal, type RevealFlags, revealHint, shapeText } from '../reveal.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-/** Versions of a projection: build one beside the live one, compare, switch, drop. */
+/** Commands for projection versions: build one beside the live one, compare, switch, drop. */
 export function addRebuilds(group: Command, perform: Perform): void {
   addVersions(group, perform)
   addRebuild(group, perform)
@@ -40,8 +40,8 @@ async function declared(ctx: Context, name: string) {
   if (subscription.consumer.kind === 'handler') {
     throw new CommandError(
       'USAGE',
-      `${name} is a handler: to build it anew would do everything again.`,
-      'See what can be rebuilt: holdfast projections list',
+      `${name} is a handler: a rebuild would repeat all its side effects.`,
+      'See the projections: holdfast projections list',
     )
   }
   return rebuildableOf(subscription)
@@ -51,7 +51,7 @@ function addVersions(group: Command, perform: Perform): void {
   const command = group
     .command('versions')
     .argument('<projection>')
-    .description('which version is live, and which are built or kept beside it')
+    .description('list the live version and the versions that are being built or kept')
   action(command, perform, async (ctx, [name = '']) => {
     const { consumer } = await declared(ctx, name)
     const generations = await (await ctx.store()).rebuilds.list(name)
@@ -63,7 +63,7 @@ function addVersions(group: Command, perform: Perform): void {
       position: Math.min(...generation.partitions.map(({ checkpoint }) => checkpoint.position)),
       events: generation.partitions.reduce((sum, { checkpoint }) => sum + totalOf(checkpoint.counts), 0),
       held: generation.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0),
-      retiredAt: generation.retiredAt ?? null,
+      retiredAt: iso(generation.retiredAt),
     }))
     return {
       json: { projection: name, declared: consumer.version, versions },
@@ -83,24 +83,24 @@ function addVersions(group: Command, perform: Perform): void {
             each.table ?? dim('your own'),
             count(each.position),
             each.held > 0 ? red(count(each.held)) : '0',
-            each.retiredAt === null ? dim('-') : moment(each.retiredAt),
+            each.retiredAt ?? dim('-'),
           ]),
         )
         if (!versions.some(({ isDeclared }) => isDeclared))
-          out.talk(dim('Next: '), `version ${consumer.version} is not built yet: holdfast projections rebuild ${name}`)
+          out.next(`version ${consumer.version} is not built yet: holdfast projections rebuild ${name} ${reasonFlag}`)
       },
     }
   })
 }
 
-/** All there are; this one must be among them. */
+/** All stored versions; throws if `version` is not one of them. */
 async function versionsOf(ctx: Context, name: string, version: number): Promise<readonly Generation[]> {
   const generations = await (await ctx.store()).rebuilds.list(name)
   if (generations.some((each) => each.version === version)) return generations
   throw new CommandError(
     'REBUILD_UNKNOWN',
     `The store has no version ${version} of ${name}.`,
-    `See: holdfast projections versions ${name}. To build that of the configuration: holdfast projections rebuild ${name}`,
+    `See: holdfast projections versions ${name}. To build the declared version: holdfast projections rebuild ${name} ${reasonFlag}`,
   )
 }
 
@@ -118,23 +118,20 @@ function addRebuild(group: Command, perform: Perform): void {
   const command = group
     .command('rebuild')
     .argument('<projection>')
-    .description('build the version of the configuration beside the live one; stop and go on at any time')
-    .option('--rate <n>', 'events per second at the most', positiveNumber)
-    .option('--load <share>', 'which part of its time it works, up to 1; 0.5 unless you say', shareNumber)
-    .option('--follow', 'go on when it is level, until the switch')
+    .description('build the declared version beside the live one; ^C stops it, and running it again continues')
+    .option('--rate <n>', 'at most this many events per second', positiveNumber)
+    .option('--load <share>', 'the share of time it works, above 0 and at most 1; default: 0.5', shareNumber)
+    .option('--follow', 'after catching up, follow new events until the switch')
   action<RebuildFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const subscription = await declared(ctx, name)
     const { rate, load, follow = false } = flags
     const reason = await reasonOf(ctx, flags)
-    const by = await ctx.user()
-    const store = await ctx.store()
+    const operator = await ctx.operator()
     const signal = ctx.graceful()
     const bar = new Progress(ctx.out, `rebuilding ${name}`)
-    const { end, progress } = await rebuild(subscription, {
-      store,
+    const { end, progress } = await operator.rebuild(name, {
       signal,
       follow,
-      by,
       reason,
       logger: silent,
       onProgress: ({ events, total }) => bar.at(events, total),
@@ -148,11 +145,11 @@ function addRebuild(group: Command, perform: Perform): void {
       show: (out) => {
         out.data(`Version ${version} of ${name} is ${end}. ${many(progress?.events ?? 0, 'event')} so far.`)
         if (progress && progress.held > 0)
-          out.talk(red(`${many(progress.held, 'event')} held.`), ` holdfast dlq list ${name}~${version}`)
+          out.talk(red(`${many(progress.held, 'event')} held.`), ' ', out.hint(`holdfast dlq list ${name}~${version}`))
         if (end === 'level') {
-          out.talk(dim('Next: '), `holdfast projections diff ${name}, then holdfast projections switch ${name}`)
+          out.next(`holdfast projections diff ${name}, then: holdfast projections switch ${name} ${reasonFlag}`)
         }
-        if (end === 'stopped') out.talk(dim('Next: '), `it goes on with holdfast projections rebuild ${name}`)
+        if (end === 'stopped') out.next(`to continue: holdfast projections rebuild ${name} ${reasonFlag}`)
       },
       ...(end === 'stopped' && { exit: 130 as const }),
     }
@@ -167,21 +164,21 @@ function addDiff(group: Command, perform: Perform): void {
   const command = group
     .command('diff')
     .argument('<projection>')
-    .description('what a rebuilt version has otherwise than the live one, row by row, at one moment')
-    .option('--limit <n>', 'how many rows to show; 20 unless you say', limitNumber)
-    .option('--reveal', 'show the values; the audit keeps who and why')
+    .description('compare the rows of a rebuilt version with the live one, in one snapshot')
+    .option('--limit <n>', 'the number of rows to show; default: 20', limitNumber)
+    .option('--reveal', 'show the values; recorded in the audit')
   action<DiffFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const { consumer } = await declared(ctx, name)
     if (consumer.kind === 'sql') {
       throw new CommandError(
         'USAGE',
-        `${name} is SQL of your own: what it wrote, only you can compare.`,
-        `Switch when you have: holdfast projections switch ${name}`,
+        `${name} is a SQL projection: Holdfast does not know its tables and cannot compare them.`,
+        `Compare them yourself, then: holdfast projections switch ${name} ${reasonFlag}`,
       )
     }
     const reveal = await prepareReveal(ctx, flags)
     const { limit = 20 } = flags
-    const diff = await diffRebuild(consumer, { store: await ctx.store(), limit })
+    const diff = await (await ctx.operator()).diffRebuild(name, { limit })
     await reveal(name)
     const shown = (json: string | undefined) => {
       if (json === undefined) return null
@@ -192,6 +189,10 @@ function addDiff(group: Command, perform: Perform): void {
       key,
       live: shown(live),
       rebuilt: shown(rebuilt),
+      fields:
+        live === undefined || rebuilt === undefined
+          ? []
+          : shownChanges(parseJson(live), parseJson(rebuilt), flags.reveal === true),
     }))
     const different = diff.different + diff.onlyLive + diff.onlyRebuilt
     return {
@@ -200,11 +201,16 @@ function addDiff(group: Command, perform: Perform): void {
         out.data(
           `${count(diff.same)} the same, ${count(diff.different)} different, ${count(diff.onlyLive)} only live, ${count(diff.onlyRebuilt)} only rebuilt`,
         )
-        for (const { key, live, rebuilt } of differences)
-          out.data('  ', bold(key), `  ${rowText(live)}  ->  ${rowText(rebuilt)}`)
+        for (const { key, live, rebuilt, fields } of differences) {
+          if (live === null || rebuilt === null)
+            out.data('  ', bold(key), live === null ? '  only rebuilt: ' : '  only live: ', rowText(live ?? rebuilt))
+          else out.data('  ', bold(key))
+          for (const field of fields) out.data('    ', changeLine(field))
+        }
         if (different > differences.length) out.data(`  … and ${count(different - differences.length)} more`)
-        if (!diff.isLevel) out.talk(yellow('The two had not applied the same events; some of it may be only that.'))
-        if (!flags.reveal && differences.length > 0) out.talk(dim('Values are private: --reveal shows them.'))
+        if (!diff.isLevel)
+          out.talk(yellow('The two versions have not applied the same events. That may explain some differences.'))
+        if (!flags.reveal && differences.length > 0) out.talk(revealHint(out, `holdfast projections diff ${name}`))
       },
       exit: different === 0 ? 0 : 3,
     }
@@ -228,10 +234,10 @@ function addSwitch(group: Command, perform: Perform): void {
   const command = group
     .command('switch')
     .argument('<projection>')
-    .description('make a rebuilt version the live one, at once; the other is kept until it is dropped')
-    .option('--to <version>', 'that of the configuration unless you say', positiveNumber)
-    .option('--wait <duration>', 'for how long to wait until it is level; 30s unless you say', durationMs)
-    .option('--even-strays', 'although people decided about events after the rebuild had passed them')
+    .description('make a rebuilt version the live one atomically; the previous one is kept until you drop it')
+    .option('--to <version>', 'the version to make live; default: the declared one', positiveNumber)
+    .option('--wait <duration>', 'how long to wait until it has caught up; default: 30s', durationMs)
+    .option('--even-strays', 'switch even if operators resolved or discarded events after the rebuild processed them')
   action<SwitchFlags>(withConfirmation(withReason(command)), perform, async (ctx, [name = ''], flags) => {
     const subscription = await declared(ctx, name)
     const store = await ctx.store()
@@ -242,28 +248,31 @@ function addSwitch(group: Command, perform: Perform): void {
       return next?.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0) ?? 0
     }
     const what = [
-      `Version ${to} of ${name} will be the live one, instead of ${live?.version ?? 'none'}; ${many(await held(), 'event')} of it held.`,
-      'Processes that have the other version stop working on it, and wait.',
+      `Version ${to} of ${name} will replace version ${live?.version ?? 'none'} as the live one, with ${many(await held(), 'held event')}.`,
+      'Processes with code for another version stop processing this projection.',
     ]
+    const digest = () => heldDigest(ctx, generationName(name, to))
     if (flags.dryRun) {
+      const seen = await digest()
       return {
-        json: { projection: name, dryRun: true, from: live?.version ?? null, to, held: await held() },
-        show: (out) => what.forEach((line) => out.data(line)),
+        json: { projection: name, dryRun: true, from: live?.version ?? null, to, held: await held(), digest: seen },
+        show: (out) => {
+          what.forEach((line) => out.data(line))
+          expectHint(out, seen)
+        },
       }
     }
     const reason = await reasonOf(ctx, flags)
-    await confirm(ctx, flags, { what, name, count: held })
-    const by = await ctx.user()
-    const options = { store, version: to, wait, evenStrays, by, reason, logger: silent }
-    const switched = await switchRebuild(subscription, options)
+    await confirm(ctx, flags, { what, name, digest })
+    const options = { version: to, wait, evenStrays, reason, logger: silent }
+    const switched = await (await ctx.operator()).switchRebuild(name, options)
     return {
       json: { projection: name, dryRun: false, ...switched },
       show: (out) => {
         out.data(`${name} is live at version ${switched.to}; version ${switched.from} is kept.`)
-        out.talk(dim('Back: '), `holdfast projections switch ${name} --to ${switched.from}`)
-        out.talk(
-          dim('Next: '),
-          `holdfast verify ${name}, and when it is not needed any more: holdfast projections drop ${name} ${switched.from}`,
+        out.talk(dim('Back: '), out.hint(`holdfast projections switch ${name} --to ${switched.from} ${reasonFlag}`))
+        out.next(
+          `holdfast verify ${name}, and when version ${switched.from} is no longer needed: holdfast projections drop ${name} ${switched.from} ${reasonFlag}`,
         )
       },
     }
@@ -281,31 +290,38 @@ function addDrop(group: Command, perform: Perform): void {
     if (!/^[1-9]\d{0,8}$/.test(given)) {
       throw new CommandError(
         'USAGE',
-        `${JSON.stringify(given)} is no version.`,
+        `${JSON.stringify(given)} is not a valid version.`,
         `See: holdfast projections versions ${name}`,
       )
     }
     const version = Number(given)
     const store = await ctx.store()
-    await versionsOf(ctx, name, version)
+    const versions = await versionsOf(ctx, name, version)
+    if (versions.some((each) => each.isLive && each.version === version)) throw isLiveVersion(name, version)
     const counted = async () => {
       const found = (await store.rebuilds.list(name)).find((each) => each.version === version)
       return found?.partitions.reduce((sum, { checkpoint }) => sum + checkpoint.counts.held, 0) ?? 0
     }
     const what = [
-      `Version ${version} of ${name} will be gone, with its table and ${many(await counted(), 'held letter')}.`,
+      `Version ${version} of ${name} will be deleted, with its table and ${many(await counted(), 'held letter')}.`,
     ]
-    if (flags.dryRun)
+    const digest = () => heldDigest(ctx, generationName(name, version))
+    if (flags.dryRun) {
+      const seen = await digest()
       return {
-        json: { projection: name, dryRun: true, version },
-        show: (out) => what.forEach((line) => out.data(line)),
+        json: { projection: name, dryRun: true, version, digest: seen },
+        show: (out) => {
+          what.forEach((line) => out.data(line))
+          expectHint(out, seen)
+        },
       }
+    }
     const reason = await reasonOf(ctx, flags)
-    await confirm(ctx, flags, { what, name: `${name} ${version}`, count: counted })
-    await dropRebuild(name, { store, version, by: await ctx.user(), reason })
+    await confirm(ctx, flags, { what, name: `${name} ${version}`, digest })
+    await (await ctx.operator()).dropRebuild(name, { version, reason })
     return {
       json: { projection: name, dryRun: false, version },
-      show: (out) => out.data(`Version ${version} of ${name} is gone.`),
+      show: (out) => out.data(`Version ${version} of ${name} was deleted.`),
     }
   })
 }

@@ -3,11 +3,12 @@ import { type ActFlags, reasonOf } from '../act.ts'
 import { action, limitNumber, type Perform, withReason } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { dim, green, red, type Text, yellow } from '../output/style.ts'
-import { ago, count } from '../output/words.ts'
-import { followRedrive, redriveResult } from '../redriving.ts'
+import { withIsoTimes } from '../output/times.ts'
+import { ago, count, many } from '../output/words.ts'
+import { actName, followRedrive, redriveResult, withEffects } from '../redriving.ts'
 
 export function addRedrives(program: Command, perform: Perform): void {
-  const group = program.command('redrives').description('what was let go, how far it is, and what failed again')
+  const group = program.command('redrives').description('redrives: their progress, and what failed again')
   addList(group, perform)
   addShow(group, perform)
   addCancel(group, perform)
@@ -17,18 +18,18 @@ function addList(group: Command, perform: Perform): void {
   const command = group
     .command('list')
     .alias('ls')
-    .argument('[subscription]', 'all unless you say')
-    .description('the newest first')
-    .option('--limit <n>', 'how many; 20 unless you say', limitNumber)
+    .argument('[subscription]', 'default: all')
+    .description('list redrives, newest first')
+    .option('--limit <n>', 'the number of redrives; default: 20', limitNumber)
   action<{ readonly limit?: number }>(command, perform, async (ctx, [name], { limit = 20 }) => {
     if (name !== undefined) await ctx.storedSubscription(name)
     const store = await ctx.store()
     const redrives = await store.redrives.list({ limit, ...(name !== undefined && { subscription: name }) })
     const now = ctx.clock.now()
     return {
-      json: { redrives },
+      json: { redrives: withIsoTimes(redrives) },
       show: (out) => {
-        if (redrives.length === 0) out.talk('There are none.')
+        if (redrives.length === 0) out.talk('No redrives.')
         else
           out.table(
             [
@@ -42,9 +43,9 @@ function addList(group: Command, perform: Perform): void {
               { title: 'by' },
               { title: 'why' },
             ],
-            redrives.map(({ id, act, subscription, status, lanes, byState, at, by, reason }): Text[] => [
+            redrives.map(({ id, act, isWhole, subscription, status, lanes, byState, at, by, reason }): Text[] => [
               id,
-              act,
+              actName({ act, isWhole }),
               subscription,
               { running: yellow, done: green, stopped: red, cancelled: dim }[status](status),
               `${count(byState.done + byState.failed + byState.deferred + byState.passed)} of ${count(lanes)}`,
@@ -62,29 +63,35 @@ function addList(group: Command, perform: Perform): void {
 interface ShowFlags {
   readonly watch?: boolean
   readonly work?: boolean
+  readonly allowEffects?: boolean
 }
 
 function addShow(group: Command, perform: Perform): void {
   const command = group
     .command('show')
     .argument('<id>')
-    .description('how far it is, and what failed')
-    .option('--watch', 'until it is over')
-    .option('--work', 'until it is over; this process carries it out if nobody does')
-  action<ShowFlags>(command, perform, async (ctx, [id = ''], { watch = false, work = false }) => {
-    const operator = await ctx.operator()
-    const redrive = await operator.findRedrive(checkId(id))
-    if (redrive.status === 'running' && (watch || work)) return followRedrive(ctx, operator, id, { mayWork: work })
-    return redriveResult(operator, redrive)
-  })
+    .description('show the progress and the failures of a redrive')
+    .option('--watch', 'follow it until it is finished')
+    .option('--work', 'follow it; this process does the work if no engine runs')
+  action<ShowFlags>(
+    withEffects(command),
+    perform,
+    async (ctx, [id = ''], { watch = false, work = false, allowEffects }) => {
+      const operator = await ctx.operator()
+      const redrive = await operator.findRedrive(checkId(id))
+      if (redrive.status === 'running' && (watch || work))
+        return followRedrive(ctx, operator, id, { mayWork: work, allowEffects })
+      return redriveResult(operator, redrive)
+    },
+  )
 }
 
 function addCancel(group: Command, perform: Perform): void {
   const command = group
     .command('cancel')
     .argument('<id>')
-    .description('begin nothing more of it; what is under way is finished')
-    .option('--dry-run', 'show what would be done, and do nothing')
+    .description('start no more lanes; lanes in progress are finished')
+    .option('--dry-run', 'show what would happen and change nothing')
   action<ActFlags>(withReason(command), perform, async (ctx, [id = ''], flags) => {
     const operator = await ctx.operator()
     const before = await operator.findRedrive(checkId(id))
@@ -93,13 +100,15 @@ function addCancel(group: Command, perform: Perform): void {
     const isCancelled = dryRun ? before.status === 'running' : await operator.cancel(id, reason)
     const redrive = dryRun ? before : await operator.findRedrive(id)
     return {
-      json: { dryRun, cancelled: isCancelled, redrive },
+      json: { dryRun, cancelled: isCancelled, redrive: withIsoTimes(redrive) },
       show: (out) => {
-        if (!isCancelled) out.data(`${id} was over already (${before.status}).`)
-        else
+        if (!isCancelled) out.data(`${id} was already finished (${before.status}).`)
+        else {
+          const left = redrive.byState.pending + redrive.byState.left
           out.data(
-            `${id} ${dryRun ? 'would be' : 'is'} cancelled; ${count(redrive.byState.pending + redrive.byState.left)} lanes of it ${dryRun ? 'would stay' : 'stay'} as they were.`,
+            `${id} ${dryRun ? 'would be' : 'is'} cancelled; ${many(left, 'lane')} ${dryRun ? 'would not be' : left === 1 ? 'is not' : 'are not'} processed.`,
           )
+        }
       },
     }
   })
@@ -109,7 +118,7 @@ function checkId(id: string): string {
   if (/^[\w-]{1,100}$/.test(id)) return id
   throw new CommandError(
     'USAGE',
-    `${JSON.stringify(id.slice(0, 100))} is no id of a redrive.`,
+    `${JSON.stringify(id.slice(0, 100))} is not a valid redrive id.`,
     'Find it: holdfast redrives list',
   )
 }

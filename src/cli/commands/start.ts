@@ -1,6 +1,8 @@
-import type { Command } from 'commander'
+import { type Command, Option } from 'commander'
 import { createEngine, type Engine } from '../../engine/engine.ts'
 import { action, durationMs, type Perform } from '../command.ts'
+import type { Context } from '../context.ts'
+import type { Subscription } from '../../subscription/subscription.ts'
 import { CommandError } from '../errors.ts'
 import { lineLogger } from '../output/log-lines.ts'
 import { dim } from '../output/style.ts'
@@ -11,6 +13,9 @@ interface Flags {
   readonly migrate?: boolean
   readonly timeout?: number
   readonly drain?: boolean
+  readonly only?: readonly string[]
+  readonly except?: readonly string[]
+  readonly allowEffects?: boolean
 }
 
 const stopMs = 10_000
@@ -19,20 +24,24 @@ export function addStart(program: Command, perform: Perform): void {
   const command = program
     .command('start')
     .description('run the subscriptions of the configuration until ^C or SIGTERM')
-    .option('--name <name>', 'who this process is in leases and in status')
-    .option('--timeout <duration>', 'how long a stop waits for what is under way; 10s unless you say', durationMs)
+    .option('--name <name>', 'the name of this process in leases and status')
+    .option('--timeout <duration>', 'how long a stop waits for work in progress; default: 10s', durationMs)
     .option('--no-migrate', 'refuse a store whose schema is not up to date')
-    .option('--drain', 'stop when everything that is in the log now has its outcome')
+    .option('--only <subscription...>', 'run only these subscriptions')
+    .addOption(new Option('--except <subscription...>', 'run all subscriptions except these').conflicts('only'))
+    .option('--allow-effects', 'also run on a store with imported letters; handlers repeat their side effects')
+    .option('--drain', 'stop when all events that are in the log now are processed')
   action<Flags>(command, perform, async (ctx, _args, flags) => {
     const { config, name } = await ctx.settings()
-    const subscriptions = await ctx.subscriptions()
-    if (subscriptions.length === 0) {
+    const declared = await ctx.subscriptions()
+    if (declared.length === 0) {
       throw new CommandError(
         'CONFIG_INVALID',
         'The configuration has no subscriptions: there is nothing to run.',
-        'Name them in holdfast.config.ts, or make a project with: holdfast init',
+        'Add them to holdfast.config.ts, or create a project: holdfast init',
       )
     }
+    const subscriptions = await chosen(ctx, declared, flags)
     const { store, schema } = await ctx.choice()
     const own = flags.name ?? name.value
     const engine = createEngine({
@@ -41,23 +50,39 @@ export function addStart(program: Command, perform: Perform): void {
       subscriptions,
       logger: config.logger ?? lineLogger(ctx.out, ctx.io),
       ...(own !== undefined && { name: own }),
+      ...(flags.allowEffects && { allowEffects: true }),
     })
     await config.onEngine?.(engine)
     const asked = ctx.graceful()
     await engine.start()
     ctx.out.talk(`Running ${subscriptions.map((each) => each.name).join(', ')} on ${describeStore(store, schema)}.`)
     ctx.out.talk(dim('^C stops it; a second ^C forces it.'))
-    if (flags.drain) await drain(engine, asked)
-    else await once(asked)
+    try {
+      if (flags.drain) await drain(engine, asked)
+      else await once(asked)
+    } catch (error) {
+      // A failed drain must still release the leases.
+      await engine.stop({ timeout: flags.timeout ?? stopMs })
+      throw error
+    }
     const why = asked.aborted ? String(asked.reason) : 'drained'
     ctx.out.talk(`Stopping (${why}).`)
     const { forced } = await engine.stop({ timeout: flags.timeout ?? stopMs })
     return {
       json: { stopped: why, forced },
-      show: (out) => out.talk(forced ? 'Stopped by force: what was under way is done again by the next.' : 'Stopped.'),
+      show: (out) =>
+        out.talk(forced ? 'Stopped by force: the next process repeats the work that was in progress.' : 'Stopped.'),
       exit: forced ? 1 : 0,
     }
   })
+}
+
+async function chosen(ctx: Context, declared: readonly Subscription[], { only, except }: Flags) {
+  const named = new Set<string>()
+  for (const name of only ?? except ?? []) named.add((await ctx.subscription(name)).name)
+  const left = declared.filter(({ name }) => (only ? named.has(name) : !named.has(name)))
+  if (left.length > 0) return left
+  throw new CommandError('USAGE', '--except excludes all subscriptions.', 'Remove one of them from --except.')
 }
 
 async function drain(engine: Engine, asked: AbortSignal): Promise<void> {
@@ -70,7 +95,7 @@ async function drain(engine: Engine, asked: AbortSignal): Promise<void> {
 
 async function once(signal: AbortSignal): Promise<void> {
   if (signal.aborted) return
-  // A timer, because nothing else may be under way, and a process that waits for nothing ends.
+  // The timer keeps the process alive while nothing else is pending.
   const alive = setInterval(() => undefined, 60_000)
   await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
   clearInterval(alive)

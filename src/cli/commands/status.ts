@@ -4,6 +4,7 @@ import { action, durationMs, type Perform } from '../command.ts'
 import type { Context } from '../context.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
+import { iso, withIsoTimes } from '../output/times.ts'
 import { ago, count, laneName, many, moment, span } from '../output/words.ts'
 import { type ReportState, reportOf, type StoreReport, type SubscriptionReport } from '../report.ts'
 import { describeStore } from '../settings.ts'
@@ -18,9 +19,9 @@ const everyMs = 1_000
 export function addStatus(program: Command, perform: Perform): void {
   const command = program
     .command('status')
-    .description('what every subscription is doing, how far behind it is, and what is held')
-    .option('--watch', 'again and again, until ^C; with --json a line each time')
-    .option('--every <duration>', 'how often; 1s unless you say', durationMs)
+    .description('show the state, lag and held lanes of every subscription')
+    .option('--watch', 'refresh until ^C; with --json one line each time')
+    .option('--every <duration>', 'the refresh interval; default: 1s', durationMs)
   action<Flags>(command, perform, async (ctx, _args, { watch = false, every = everyMs }) => {
     const { store, schema } = await ctx.choice()
     const where = describeStore(store, schema)
@@ -48,7 +49,13 @@ async function watchStatus(ctx: Context, where: string, ms: number): Promise<voi
 }
 
 function jsonOf(store: string, { at, subscriptions, gap, breakers }: StoreReport): object {
-  return { store, at, subscriptions, gap: gap ?? null, breakers }
+  return {
+    store,
+    at: iso(at),
+    subscriptions: withIsoTimes(subscriptions),
+    gap: withIsoTimes(gap ?? null),
+    breakers: withIsoTimes(breakers),
+  }
 }
 
 const columns = [
@@ -64,22 +71,33 @@ const columns = [
 
 function show(out: Output, where: string, report: StoreReport): void {
   out.data(bold('store'), ' ', where, dim(`  ${moment(report.at)}`))
-  if (report.subscriptions.length === 0) out.data('There are no subscriptions. Name them in holdfast.config.ts.')
+  if (report.subscriptions.length === 0) out.data('No subscriptions. Add them to holdfast.config.ts.')
   else out.table(columns, report.subscriptions.map(row))
   for (const { name, pause } of report.subscriptions) {
     if (pause) out.data(yellow('paused'), ` ${name}: `, pause.reason, dim(` (${ago(pause.at, report.at)})`))
   }
-  for (const { name, oldest } of report.subscriptions) {
+  for (const { name, oldest, held } of report.subscriptions) {
     const [lane] = oldest
     if (lane) {
+      const more = (held?.lanes ?? 1) - 1
       const why = lane.status === 'waiting' ? waitsFor(lane) : lane.status
-      out.data(red('held'), ` ${name}: `, laneName(lane.lane), ` since ${moment(lane.since)}, ${why}`)
-      out.data(dim(`  Next: holdfast dlq list ${name}`))
+      out.data(
+        red('held'),
+        ` ${name}: `,
+        laneName(lane.lane),
+        ` since ${moment(lane.since)}, ${why}`,
+        more > 0 ? `; and ${count(more)} more` : '',
+      )
+      out.data('  ', dim('Next: '), out.hint(`holdfast dlq list ${name}`))
     }
   }
   if (report.gap) {
     const holders = report.gap.holders.map(({ pid, since }) => `pid ${pid}, ${ago(since, report.at)}`).join('; ')
-    out.data(yellow('gap'), ` after position ${report.gap.after}: readers wait for `, holders || 'nobody that is known')
+    out.data(
+      yellow('gap'),
+      ` after position ${report.gap.after}: readers wait for `,
+      holders || 'an unknown transaction',
+    )
   }
   for (const { name, state } of report.breakers) out.data(yellow(state.state), ' breaker ', name)
 }
@@ -115,7 +133,7 @@ function row({ name, state, lag, counts, held, owners }: SubscriptionReport): Te
     lanes > 0 ? red(count(lanes)) : '0',
     count(held?.letters ?? 0),
     owners.length === 0
-      ? dim('nobody')
+      ? dim('none')
       : owners.length <= 2
         ? owners.join(', ')
         : many(owners.length, 'process', 'processes'),

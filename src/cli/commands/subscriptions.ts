@@ -1,15 +1,16 @@
 import type { Command } from 'commander'
 import type { Lag } from '../../log/log-store.ts'
 import { action, type Perform, withReason } from '../command.ts'
-import { type ActFlags, reasonOf } from '../act.ts'
+import { type ActFlags, reasonFlag, reasonOf } from '../act.ts'
 import type { Output } from '../output/output.ts'
 import { dim, red, type Text, yellow } from '../output/style.ts'
+import { iso, withIsoTimes } from '../output/times.ts'
 import { ago, count, span } from '../output/words.ts'
 import { reportOf } from '../report.ts'
 import { stateText } from './status.ts'
 
 export function addSubscriptions(program: Command, perform: Perform): void {
-  const group = program.command('subscriptions').alias('subs').description('who reads the log, and how far they are')
+  const group = program.command('subscriptions').alias('subs').description('subscriptions: their state and progress')
   addList(group, perform)
   addPause(group, perform)
   addResume(group, perform)
@@ -18,12 +19,15 @@ export function addSubscriptions(program: Command, perform: Perform): void {
 
 function addList(group: Command, perform: Perform): void {
   action(
-    group.command('list').alias('ls').description('all of the configuration and of the store'),
+    group.command('list').alias('ls').description('list the subscriptions of the configuration and the store'),
     perform,
     async (ctx) => {
       const { at, subscriptions } = await reportOf(ctx)
       return {
-        json: { at, subscriptions: subscriptions.map((each) => ({ ...each, oldest: undefined })) },
+        json: {
+          at: iso(at),
+          subscriptions: subscriptions.map((each) => withIsoTimes({ ...each, oldest: undefined })),
+        },
         show: (out) =>
           out.table(
             [
@@ -51,18 +55,20 @@ function addList(group: Command, perform: Perform): void {
 }
 
 function addPause(group: Command, perform: Perform): void {
-  const command = group.command('pause').description('stop it in all processes, until somebody resumes it')
+  const command = group.command('pause').description('stop a subscription in all processes until it is resumed')
   act(command, perform, true, (out, name, wasPaused, dryRun) => {
-    const done = wasPaused ? ' was paused already; the new reason counts.' : ' is paused in all processes.'
+    const done = wasPaused
+      ? ' was already paused; the new reason replaces the old one.'
+      : ' is paused in all processes.'
     out.data(name, dryRun ? ' would be paused.' : done)
-    out.talk(dim('Next: '), `holdfast subscriptions resume ${name}`)
+    out.next(`holdfast subscriptions resume ${name} ${reasonFlag}`)
   })
 }
 
 function addResume(group: Command, perform: Perform): void {
-  const command = group.command('resume').description('let it go on from its checkpoints')
+  const command = group.command('resume').description('continue a paused subscription from its checkpoints')
   act(command, perform, false, (out, name, wasPaused, dryRun) => {
-    out.data(name, dryRun ? ' would be resumed.' : wasPaused ? ' goes on.' : ' was not paused.')
+    out.data(name, dryRun ? ' would be resumed.' : wasPaused ? ' is resumed.' : ' was not paused.')
   })
 }
 
@@ -72,7 +78,7 @@ function act(
   paused: boolean,
   show: (out: Output, name: string, wasPaused: boolean, dryRun: boolean) => void,
 ): void {
-  command.argument('<subscription>').option('--dry-run', 'show what would be done, and do nothing')
+  command.argument('<subscription>').option('--dry-run', 'show what would happen and change nothing')
   action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const { partitions } = await ctx.storedSubscription(name)
     const wasPaused = partitions[0]?.pause !== undefined
@@ -97,8 +103,8 @@ interface PartitionLag {
 function addLag(group: Command, perform: Perform): void {
   const command = group
     .command('lag')
-    .argument('[subscription]', 'all unless you say')
-    .description('how far each partition is behind')
+    .argument('[subscription]', 'default: all')
+    .description('show how far each partition is behind')
   action(command, perform, async (ctx, [name]) => {
     const stored = name === undefined ? [...(await ctx.stored()).values()] : [await ctx.storedSubscription(name)]
     const store = await ctx.store()
@@ -120,7 +126,7 @@ function addLag(group: Command, perform: Perform): void {
       subscriptions.push({ name: each.name, partitions })
     }
     return {
-      json: { at: now, head, subscriptions },
+      json: { at: iso(now), head, subscriptions },
       show: (out) => {
         out.table(
           [
@@ -138,7 +144,7 @@ function addLag(group: Command, perform: Perform): void {
               part.position,
               part.events > 0 ? yellow(count(part.events)) : '0',
               span(part.seconds),
-              part.owner ?? dim('nobody'),
+              part.owner ?? dim('none'),
             ]),
           ),
         )

@@ -1,13 +1,13 @@
 /**
- * What a terminal could take for a command, or what makes a line read otherwise than it is: control characters, invisible format
- * characters (among them all that turn the direction of writing), half characters, private ones, and breaks of lines that are none
- * of ours. Tested one character at a time, so it is linear.
+ * Characters that a terminal may interpret, or that change how a line reads: control characters, invisible format characters
+ * (including all that change the writing direction), lone surrogates, private-use characters and line breaks. The pattern matches one
+ * character at a time, so it runs in linear time.
  */
 const unsafe = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}]/gu
 
 const named: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' }
 
-/** Stored text as it may be shown: what is unsafe is spelled out. The one door to a terminal is `render`, which calls it. */
+/** Escapes unsafe characters of stored text. `render` calls it for all text that goes to a terminal. */
 export function plain(text: string): string {
   return text.replaceAll(unsafe, (char) => {
     const code = char.codePointAt(0) as number
@@ -23,7 +23,7 @@ export function jsonText(value: unknown): string {
   )
 }
 
-/** JSON in one line means the same with everything unsafe as an escape, which JSON.stringify does for some only. */
+/** Escapes unsafe characters in one line of JSON without changing its meaning. JSON.stringify escapes only some of them. */
 export function harmlessJson(line: string): string {
   return line.replaceAll(unsafe, (char) =>
     Array.from({ length: char.length }, (_, i) => `\\u${char.charCodeAt(i).toString(16).padStart(4, '0')}`).join(''),
@@ -34,7 +34,7 @@ function base64(bytes: Uint8Array): { readonly base64: string } {
   return { base64: Buffer.from(bytes).toString('base64') }
 }
 
-/** An address without its password, wherever it stands in a text. */
+/** Hides the passwords of all addresses in a text. */
 export function withoutSecrets(text: string): string {
   return text
     .slice(0, 10_000)

@@ -1,17 +1,17 @@
-import { redact } from '../../dead-letter/redact.ts'
 import type { Logger } from '../../engine/events.ts'
+import { field } from '../../failure/peek.ts'
 import { toTold } from '../errors.ts'
 import type { Io } from '../io.ts'
-import { jsonText } from './escape.ts'
+import { jsonText, withoutSecrets } from './escape.ts'
 import type { Output } from './output.ts'
 import { dim, red, type Text, yellow } from './style.ts'
 
-/** The engine's lines, on stderr. What an event has in it stays out: of what failed they say which error it was, and redact the rest. */
+/** Prints the engine's log lines on stderr. The engine has already redacted the values of events. */
 export function lineLogger(out: Output, io: Io): Logger {
   const line = (level: 'info' | 'warn' | 'error') => (fields: object, message: string) => {
     const told = Object.entries(fields)
       .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, shown(name, value)] as const)
+      .map(([name, value]) => [name, shown(value)] as const)
     const time = new Date().toISOString()
     if (out.isJson) {
       io.stderr.write(`${jsonText({ time, level, message, ...Object.fromEntries(told) })}\n`)
@@ -24,17 +24,13 @@ export function lineLogger(out: Output, io: Io): Logger {
   return { info: line('info'), warn: line('warn'), error: line('error') }
 }
 
-function shown(name: string, value: unknown): string {
+function shown(value: unknown): string {
   if (value instanceof Error) {
     const { code, message } = toTold(value)
-    // Ours say nothing of an event's data; those of others may.
-    return code === 'FAILED' ? `${value.name}: ${redact(value.message)}` : `${code}: ${message}`
+    if (code !== 'FAILED') return `${code}: ${message}`
+    const own = field(value, 'code')
+    return typeof own === 'string' ? message.replace(': ', ` ${own}: `) : message
   }
-  // The message of a failure is about an event, and nobody here has that at hand to tell its values from words.
-  if (typeof value === 'string') return name === 'error' ? '*** (holdfast dlq show has more)' : value
-  return typeof value === 'object' && value !== null ? jsonText(redactDeep(value)) : String(value)
-}
-
-function redactDeep(value: unknown): unknown {
-  return JSON.parse(JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'string' ? redact(inner) : inner)))
+  if (typeof value === 'string') return withoutSecrets(value)
+  return typeof value === 'object' && value !== null ? withoutSecrets(jsonText(value)) : String(value)
 }

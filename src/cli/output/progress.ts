@@ -4,7 +4,7 @@ import { count, span } from './words.ts'
 const everyMs = 100
 const barWidth = 24
 
-/** How far something is, on the last line of a terminal, with its rate and when it will be done. Elsewhere it shows nothing. */
+/** A progress line with rate and ETA on the last line of a terminal. Without a terminal it shows nothing. */
 export class Progress {
   readonly #out: Output
   readonly #what: string

@@ -1,14 +1,14 @@
 import { createInterface } from 'node:readline'
 import type { Io } from '../io.ts'
 
-/** Whether there is somebody to ask. */
+/** Whether the CLI can prompt: stdin and stderr are terminals. */
 export function canAsk(io: Io): boolean {
   return io.stdin.isTTY === true && io.stderr.isTTY === true
 }
 
-/** One line of a person's, without the spaces around it; undefined when they closed the input instead. */
+/** Reads one line and trims it; undefined if the input was closed. */
 export async function ask(io: Io, question: string, signal: AbortSignal): Promise<string | undefined> {
-  // On stderr: stdout belongs to whoever takes the data.
+  // On stderr: stdout may be piped to another program.
   const lines = createInterface({ input: io.stdin, output: io.stderr, terminal: false })
   try {
     const line = await new Promise<string | undefined>((resolve) => {

@@ -4,7 +4,7 @@ const codes = { bold: 1, dim: 2, red: 31, green: 32, yellow: 33, cyan: 36 } as c
 
 export type Style = keyof typeof codes
 
-/** A line in parts. Only `render` makes a string of it that a terminal gets, so no part can bring its own colours or breaks. */
+/** A line in parts. Only `render` turns it into terminal output, so no part can contain its own colours or line breaks. */
 export type Text = string | number | Span | readonly Text[]
 
 export interface Span {
@@ -21,7 +21,7 @@ export const green = styled('green')
 export const yellow = styled('yellow')
 export const cyan = styled('cyan')
 
-/** The door: every text that is shown to a person goes through here. */
+/** Converts text to terminal output. All text that the CLI shows goes through here. */
 export function render(text: Text, hasColour: boolean): string {
   if (typeof text === 'string') return plain(text)
   if (typeof text === 'number') return String(text)
@@ -36,7 +36,7 @@ export function widthOf(text: Text): number {
   return width
 }
 
-/** At most so wide, and from the end of it what was left out is marked. Loses its colours if it is cut. */
+/** Cuts a text to a width and marks the cut with `…`. A cut text loses its colours. */
 export function fit(text: Text, width: number): Text {
   if (widthOf(text) <= width) return text
   let out = ''
@@ -55,7 +55,7 @@ function isSpan(text: Span | readonly Text[]): text is Span {
 
 const combining = /^\p{M}$/u
 
-/** Near enough for a table: East Asian characters and emoji are two wide, marks have no width of their own. */
+/** Approximate: East Asian characters and emoji are two columns wide, combining marks zero. */
 function charWidth(code: number): 0 | 1 | 2 {
   if (code < 0x300) return 1
   if (combining.test(String.fromCodePoint(code))) return 0

@@ -2,15 +2,15 @@ import { bold, fit, type Text, widthOf } from './style.ts'
 
 export interface Column {
   readonly title: string
-  /** Numbers stand to the right. */
+  /** Aligned right, for numbers. */
   readonly right?: true
 }
 
 const gap = 2
-// Below this a cell says nothing any more; then the line may rather be too long.
+// A narrower cell is unreadable; the line becomes too long instead.
 const narrowest = 8
 
-/** Lines of a table, as wide as `width` at the most where that is given: the widest columns give way first. */
+/** The lines of a table. With `width`, the widest columns shrink first until the table fits. */
 export function tableLines(columns: readonly Column[], rows: readonly (readonly Text[])[], width?: number): Text[] {
   const widths = columns.map(({ title }, i) => Math.max(widthOf(title), ...rows.map((row) => widthOf(row[i] ?? ''))))
   if (width !== undefined) shrink(widths, width - gap * (columns.length - 1))

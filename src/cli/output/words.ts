@@ -1,16 +1,13 @@
-/** A number as people read it. */
-export function count(value: number): string {
-  return value.toLocaleString('en')
-}
+export { count, many } from '../../runtime/count.ts'
 
-/** `1 lane`, `2 lanes`. */
-export function many(value: number, one: string, several = `${one}s`): string {
-  return `${count(value)} ${value === 1 ? one : several}`
-}
-
-/** The lane of events that can't be read has no name: they may be about any row. */
+/** The lane of unreadable events has no name: they may affect any row. */
 export function laneName(lane: string): string {
   return lane === '' ? '(any row)' : lane
+}
+
+/** Quotes a word so that a printed command can be copied into a shell. */
+export function shellWord(text: string): string {
+  return /^[\w.:/@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 const units = [
@@ -20,7 +17,7 @@ const units = [
   ['s', 1],
 ] as const
 
-/** How long, in its two largest units: `3d 4h`, `12s`. */
+/** A duration in its two largest units: `3d 4h`, `12s`. */
 export function span(seconds: number): string {
   if (!Number.isFinite(seconds)) return '-'
   if (seconds < 1) return seconds <= 0 ? '0s' : '<1s'
@@ -35,12 +32,12 @@ export function span(seconds: number): string {
   return parts.join(' ')
 }
 
-/** A moment, to the second, in UTC: an operator and a log should say the same. */
+/** A time to the second, in UTC as in logs. */
 export function moment(ms: number | undefined): string {
   return ms === undefined ? '-' : new Date(ms).toISOString().replace(/\.\d+Z$/, 'Z')
 }
 
-/** For how long something has been so. */
+/** The age of a time. */
 export function ago(ms: number | undefined, now: number): string {
   return ms === undefined ? '-' : `${span(Math.max(0, (now - ms) / 1_000))} ago`
 }

@@ -6,15 +6,15 @@ export type AttemptResult =
   | { readonly result: 'failed'; readonly error: unknown }
 
 /**
- * One try of a handler at an event. It ends when the handler does, or when it is given up, because its time is up or because nobody
- * waits for it any longer; whichever is first. What comes later is heard by nobody, and can't end the process by being rejected.
+ * One attempt of a handler at an event. It ends when the handler ends, or when the attempt is abandoned (timeout, or lost partition),
+ * whichever is first. A later result is ignored, and a later rejection can't crash the process.
  */
 export class Attempt {
   readonly #ended = Promise.withResolvers<AttemptResult>()
   #controller: AbortController | undefined
   #givenUp: { readonly reason: unknown } | undefined
 
-  /** Made when it is first asked for: most handlers never do, and there are thousands of attempts in a second. */
+  /** Created at first use: most handlers never use it, and there are thousands of attempts per second. */
   get signal(): AbortSignal {
     this.#controller ??= new AbortController()
     if (this.#givenUp) this.#controller.abort(this.#givenUp.reason)

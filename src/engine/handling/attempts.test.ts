@@ -314,7 +314,11 @@ describe('what goes wrong around the handler', () => {
     }
     calls[0]?.end()
     await turn()
-    expect([called(), over(), logged]).toEqual([['a-1', 'b-2'], 1, ['an outcome could not be taken']])
+    expect([called(), over(), logged]).toEqual([
+      ['a-1', 'b-2'],
+      1,
+      ['the outcome of an attempt could not be processed'],
+    ])
   })
 
   it('is nothing for one of the same kind, which waits until the other is over', async () => {

@@ -13,28 +13,33 @@ import type { Verdicts } from './verdicts.ts'
 
 const unguarded: Pass = { entry: 'none' }
 
-/** Begins whatever may be begun, and hands what came of it to the verdicts. */
+/** Starts attempts and passes their results to the verdicts. */
 export class Attempts {
   readonly #desk: Desk
   readonly #verdicts: Verdicts
-  /** Told when one is over. */
+  /** Called when an attempt has ended. */
   readonly #over: () => void
   readonly #deadlines: Deadlines
   readonly #ends = new Map<Entry, Promise<void>>()
-  /** Those that run beside others; whoever is tried alone is not among them. */
+  /** Entries that run beside others. An entry that is tried alone is not one of them. */
   readonly #beside = new Set<Entry>()
   readonly #asking: Asking
-  /** What has to be recorded before the next one may begin. */
+  /** The trial to record before the next attempt may start. */
   #wanted: Trial | undefined
+  /** When the entry that is tried alone was started, by the monotonic clock. */
+  /** When the code of the entry that runs alone was called. Undefined until then: reads and the breaker come first, and may take long. */
+  #aloneSince: number | undefined
   #isBarred = false
   #isTurnedAway = false
-  /** Whom the store has to be asked about before it is blamed, and whom it was just asked about. */
+  /** The event whose trials must be read again before it is blamed, and the one whose trials were just read. */
   #accused: number | undefined
   #recalled: number | undefined
-  /** One that is followed was tried. There may always be a next, and nobody reads the source while there is. */
+  /** A followed event was tried, so others have their turn. Followed events could otherwise keep the source from being read. */
   #isOthersTurn = false
   #isReading = false
-  /** The track that was the last to be a probe. */
+  /** When the partition was taken over, by the monotonic clock. */
+  readonly #begunAt: number
+  /** The track of the last probe. */
   #probed: string | undefined
 
   constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
@@ -42,19 +47,33 @@ export class Attempts {
     this.#verdicts = verdicts
     this.#asking = { wake: () => desk.parts.wake() }
     this.#over = over
+    this.#begunAt = desk.parts.runtime.clock.mono()
     this.#deadlines = new Deadlines(desk.handler.timeoutMs, desk.parts.runtime)
   }
 
   get wanted(): Trial | undefined {
-    return this.#wanted
+    return this.#wanted ?? this.#lateTrial()
   }
 
-  /** Something could be begun if a commit had said so. */
+  /** When to record that this process is healthy although the entry that runs alone takes long. */
+  get lateAt(): number | undefined {
+    const { running, suspicion, parts } = this.#desk
+    const isMeant = running.size > 0 && suspicion.lateTrial() !== undefined
+    return isMeant && this.#aloneSince !== undefined ? this.#aloneSince + parts.settings.leaseMs / 2 : undefined
+  }
+
+  #lateTrial(): Trial | undefined {
+    const { suspicion, parts } = this.#desk
+    const isLate = (this.lateAt ?? Number.POSITIVE_INFINITY) <= parts.runtime.clock.mono()
+    return isLate ? suspicion.lateTrial() : undefined
+  }
+
+  /** An attempt could start after a commit. */
   get isBarred(): boolean {
     return this.#isBarred
   }
 
-  /** Something could be begun if it were alone, or if nobody else were: it is woken when that is so. */
+  /** An attempt could start, but `Solitude` has turned it away. The loop is woken when it may run. */
   get isTurnedAway(): boolean {
     return this.#isTurnedAway
   }
@@ -65,11 +84,11 @@ export class Attempts {
     suspicion.committed(commit)
     if (commit.trial) this.#wanted = undefined
     if (commit.trial && suspicion.follows(commit.trial.position)) this.#isOthersTurn = true
-    // Others have their turn before the next one is tried.
+    // Other loops have their turn before the next trial.
     if (wasTrying && suspicion.trying === undefined) parts.solitude.leave(this.#asking)
   }
 
-  /** The source is asked for what else there is. Until it answers nobody is alone: the whole process would wait for that. */
+  /** The source is being read. Until it answers no loop runs alone, or the whole process would wait for the source. */
   reads(): void {
     this.#isReading = true
   }
@@ -79,18 +98,18 @@ export class Attempts {
     this.#isOthersTurn = false
   }
 
-  /** How many more may be begun. */
+  /** The number of further attempts that may start. */
   get room(): number {
     const { running, flow } = this.#desk
     return flow.limit() - running.size
   }
 
-  /** Somebody would be blamed for the deaths of others, if the store had been asked about them. */
+  /** An event is about to be blamed, and its trials must be read again first. */
   get isAccusing(): boolean {
     return this.#accused !== undefined
   }
 
-  /** Nobody is blamed for what one tried who lives, and has said so since. */
+  /** Reads the trials again before it blames an event: a process that is alive may have withdrawn its trials. */
   async recall(): Promise<void> {
     const position = this.#accused
     if (position === undefined) return
@@ -103,7 +122,7 @@ export class Attempts {
     this.#recalled = undefined
   }
 
-  /** Called whenever something has changed. */
+  /** Starts what may start. Called after every change. */
   pump(): void {
     const { tracks, parts, running, suspicion, ledger } = this.#desk
     this.#accused = undefined
@@ -115,9 +134,14 @@ export class Attempts {
       const entry = track?.entries[0]
       if (!track || !entry) break
       const isSuspect = this.#isSuspect(entry)
+      const controlMs = this.#controlMs(entry)
+      if (controlMs > 0) {
+        tracks.postpone(track, parts.runtime.clock.mono() + controlMs)
+        continue
+      }
       if (!this.#mayBegin(entry, isSuspect)) break
       const isBeside = !this.#isAlone(entry)
-      // Beside one on trial nothing begins; when the store has that it is over, this is asked again.
+      // Nothing starts beside an event on trial; this is checked again when the commit ends the trial.
       this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
       if (this.#isTurnedAway) break
       const waitMs = this.#waitMs(entry)
@@ -128,17 +152,18 @@ export class Attempts {
         continue
       }
       if (isBeside) this.#beside.add(entry)
+      else this.#aloneSince = undefined
       track.entries.shift()
       tracks.begin(track)
       const attempt = new Attempt()
       running.set(entry, attempt)
       this.#ends.set(entry, this.#run(track, entry, attempt))
     }
-    // Who is turned away keeps its place.
+    // A loop that was turned away keeps its place.
     if (!this.#isTurnedAway) this.#comeForth()
   }
 
-  /** Nothing is begun for now. Who was about to be tried alone is on trial no more. */
+  /** Starts nothing for now, and withdraws the trial of an entry that was about to be tried alone. */
   suspend(): void {
     const { suspicion, running, ledger } = this.#desk
     const { trying } = suspicion
@@ -148,13 +173,13 @@ export class Attempts {
     this.#comeForth()
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Resolves when no attempt is running. */
   async ended(): Promise<void> {
     while (this.#desk.running.size > 0) await Promise.all(this.#ends.values())
   }
 
   abandon(): void {
-    const reason = new HoldfastError('ENGINE_STATE', 'This process does not run the partition any more.')
+    const reason = new HoldfastError('ENGINE_STATE', 'This process no longer owns the partition.')
     for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)
     this.#desk.running.clear()
     this.#deadlines.close()
@@ -162,15 +187,15 @@ export class Attempts {
     this.#desk.parts.solitude.leave(this.#asking)
   }
 
-  /** Nothing may be begun: it stops, somebody paused it, or another process may have the partition by now. */
+  /** Nothing may start: the loop stops, the subscription is paused, or another process may own the partition. */
   get #isHalted(): boolean {
     const { tenure } = this.#desk.parts
     return this.#desk.isOver || tenure.pause !== undefined || !tenure.isCurrent()
   }
 
   /**
-   * Nothing is to begin, so that others may go on, unless somebody is on trial, or will be, or is blamed, as soon as the store says so. Two that
-   * come forth while they ask the store whom to blame would call each other for ever.
+   * Gives up its place in `Solitude` if there is nothing to start, so that other loops may run; not while an event is on trial, is about to
+   * be, or is about to be blamed. Two loops that gave up their place while they read the trials would wake each other forever.
    */
   #comeForth(): void {
     const { suspicion, parts } = this.#desk
@@ -186,17 +211,17 @@ export class Attempts {
     const { tracks, suspicion, suspects, flow, parts } = this.#desk
     const now = parts.runtime.clock.mono()
     const ready = tracks.ready(now)
-    // In order of position where it matters which is first: the one that failed is before those that were never tried.
+    // In order of position if the order matters: an event that failed comes before events that were never tried.
     const { trying, isAlone } = suspicion
     const isFirst = (entry: Entry) => entry.record.position === trying || (isAlone && suspects.has(entry))
     const suspect = (isAlone || trying !== undefined) && firstOf(ready, isFirst, trying)
-    // What is on record goes before everything, or it would be to blame for what another one does.
+    // A recorded event goes first, or it would be blamed for what another event does.
     if (suspect && (!flow.isAnybodys || suspect.entries[0]?.record.position === trying)) return suspect
     if (!flow.standstill) return this.#isOthersTurn ? this.#other(ready) : tracks.peek(now)
     return flow.isAnybodys ? this.#probe([...ready]) : firstOf(ready, () => true)
   }
 
-  /** The first that is not followed. */
+  /** The first track that is not followed. */
   #other(ready: Iterable<Track<Entry>>): Track<Entry> | undefined {
     for (const track of ready) {
       const [entry] = track.entries
@@ -206,8 +231,8 @@ export class Attempts {
   }
 
   /**
-   * A probe is a sample: drawn by chance, and not the same one twice if there are others, so that no event that never goes through
-   * can keep everything standing still.
+   * Chooses a random track for a probe, and not the same one twice if there are others, so that an event that always fails can't keep the
+   * partition blocked.
    */
   #probe(ready: readonly Track<Entry>[]): Track<Entry> | undefined {
     const others = ready.filter(({ name }) => name !== this.#probed)
@@ -233,28 +258,38 @@ export class Attempts {
     const { running, suspicion, parts, permit, ledger } = this.#desk
     this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
-    // Alone before it is recorded, and until the store has that it is over: no other death can be laid at its door.
+    // It runs alone from before the record until the commit that ends the trial, so no other death can be blamed on it.
     this.#isTurnedAway = this.#isAlone(entry) && (!this.#canEnter() || running.size > 0)
     if (this.#isTurnedAway) return false
     const isAccused = suspicion.deathsOver(record.position) !== undefined && this.#recalled !== record.position
     this.#accused = isAccused ? record.position : undefined
     if (isAccused) return false
     const trial = isSuspect ? suspicion.trialOf(record.position) : undefined
-    // The next may begin with the commit that ends the last, but not for ever: others have their turn, and there may always be a next.
+    // The next trial may start with the commit that ends the last, but not forever: other loops need their turn.
     const isAnother = trial !== undefined && suspicion.trying !== undefined && !ledger.isEmpty
     this.#isTurnedAway = isAnother && !parts.solitude.hasTime(this.#asking)
     this.#wanted = this.#isTurnedAway ? undefined : trial
     return trial === undefined
   }
 
-  /** Who is alone already stays so. */
+  /** A loop that already runs alone may continue. */
   #canEnter(): boolean {
     const { suspicion, parts } = this.#desk
     const isLate = this.#isReading && suspicion.trying === undefined
     return !isLate && parts.solitude.enter(this.#asking)
   }
 
-  /** How long a retry has to wait for its turn. Asked when it would begin: booked beforehand, all that wait would come at once. */
+  /**
+   * The wait of an event that one process died over alone. A process that dies during the wait did not die of the event: without the wait,
+   * a cause that kills processes soon after their start would be blamed on the event that always comes first.
+   */
+  #controlMs(entry: Entry): number {
+    const { suspicion, parts } = this.#desk
+    if (!this.#isAlone(entry) || !suspicion.isHalfBlamed(entry.record.position)) return 0
+    return this.#begunAt + parts.settings.leaseMs / 2 - parts.runtime.clock.mono()
+  }
+
+  /** The wait of a retry for the rate limit. Computed when the retry would start; if it were reserved earlier, all waiting retries would start together. */
   #waitMs({ tries, isLetter, lane }: Entry): number {
     const { budget, flow, parts, partition, redriving } = this.#desk
     const now = parts.runtime.clock.mono()
@@ -274,18 +309,18 @@ export class Attempts {
     )
     this.#ends.delete(entry)
     this.#free(entry)
-    // Somebody else's by now: whatever came of it, it is theirs to find out.
+    // Another process owns it now and will try it again.
     if (!running.delete(entry)) return
     try {
       settle()
     } catch (error) {
-      parts.logger.error({ subscription: handler.name, error }, 'an outcome could not be taken')
+      parts.logger.error({ subscription: handler.name, error }, 'the outcome of an attempt could not be processed')
     }
     this.pump()
     this.#over()
   }
 
-  /** Gives what has to be done about it when it is over. */
+  /** Returns the function that settles the attempt. */
   async #try(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<() => void> {
     const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
     const { reading, record } = entry
@@ -304,19 +339,24 @@ export class Attempts {
     if (pass.entry === 'open' || pass.entry === 'failed') dedup?.end(event, false)
     if (pass.entry === 'open') return () => verdicts.defer(track, entry, pass.breaker, pass.afterMs)
     if (pass.entry === 'failed') return () => verdicts.failed(track, entry, pass.error)
-    // Somebody else's, or not to be begun: nobody may learn anything from it.
+    // The attempt was not made by this owner, so neither the breaker nor the dedup learns from it.
     const unlearned = (settle: () => void) => {
       waits.report(entry.lane, pass, undefined)
       dedup?.end(event, false)
       return settle
     }
-    // While it waited for all of that the lease may have run out: then another process may do it at this moment.
+    // The lease may have run out during these waits; another process may be handling the event now.
     if (!running.has(entry) || this.#isHalted) return unlearned(() => verdicts.putOff(track, entry))
     const ctx = this.#contextOf(entry, event, attempt)
     tracer.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
     const { clock } = parts.runtime
     const begunAt = clock.mono()
+    if (suspicion.trying === record.position) {
+      this.#aloneSince = begunAt
+      // The loop may already wait without a time: it has to know `lateAt`.
+      parts.wake()
+    }
     this.#deadlines.add(attempt)
     const result = await attempt.run(entry.work ?? unknownType, event, ctx)
     this.#deadlines.delete(attempt)
@@ -331,9 +371,9 @@ export class Attempts {
     const { subscription, runtime } = parts
     const { record, reading, isLetter, lane } = entry
     const begun = ++entry.begun
-    // The handler has it now, and may change it.
+    // The handler gets the event and may change it.
     reading?.forget()
-    // What most handlers never ask for is made when they do.
+    // Rarely used fields are created at first use.
     return {
       subscription: subscription.name,
       get signal() {
@@ -356,7 +396,7 @@ async function inLife<T>(_what: string, run: () => T | Promise<T>): Promise<T> {
   return run()
 }
 
-/** The one with the lowest position, unless there is the one that is wanted before all others. */
+/** The track with the lowest position, or the preferred one if it is there. */
 function firstOf(
   tracks: Iterable<Track<Entry>>,
   fits: (entry: Entry) => boolean,

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { createDeskOf, heldLane, taskOf } from '../../../test/desk.ts'
+import type { HeldLane } from '../../dead-letter/letter.ts'
 import type { RedriveTask } from '../../redrive/redrive.ts'
 import { Suspicion } from '../suspicion.ts'
 import { Beginnings } from './beginnings.ts'
@@ -181,5 +182,22 @@ describe('a redrive that must go slowly', () => {
     const other = taskOf('x', { redrive: 't', rate: 4 })
     const { round } = beginning([...lanes, 'x'], [...slow, ...quick, other])
     expect(begun(await round())).toEqual(['lane-0', 'lane-3', 'lane-4', 'lane-5', 'x'])
+  })
+})
+
+describe('a lane that is ended as a whole', () => {
+  it('ends its head and the queued letters in two commits, and tries the letters after them', async () => {
+    const task = { ...taskOf('a'), act: 'discard', until: 3 } as const
+    const { desk, round, now, beginnings } = beginning(['a'], [task], { a: 5 })
+    const first = await round()
+    expect(first.letters[0]).toMatchObject({ change: 'discarded', position: 1 })
+    expect(desk.redriving.isLeftOut(desk.partition.held.get('a') as HeldLane)).toBe(true)
+    expect(beginnings.isLeavingOut).toBe(true)
+    const second = await round()
+    const ended = second.letters.flatMap((change) => (change.change === 'discarded' ? [change.position] : []))
+    expect(Math.max(...ended)).toBe(3)
+    expect(second.redriven).toMatchObject([{ lane: 'a', state: 'running' }])
+    expect([beginnings.isLeavingOut, desk.partition.held.get('a')?.headPosition]).toEqual([false, 4])
+    expect(desk.due.take(now())).toBe('a')
   })
 })

@@ -10,43 +10,43 @@ import type { Outlook } from '../../breaker/gate.ts'
 export type Pass =
   | { readonly entry: 'none' }
   | { readonly entry: 'closed' | 'probe'; readonly breaker: Breaker; readonly pass: BreakerEntry }
-  /** `breaker` is undefined where it is that of the whole handler. */
+  /** `breaker` is undefined for the breaker of the whole handler. */
   | { readonly entry: 'open'; readonly breaker: string | undefined; readonly afterMs: number }
-  /** `breaker.key` of the handler threw, or gave no name. */
+  /** `breaker.key` of the handler threw or returned an invalid name. */
   | { readonly entry: 'failed'; readonly error: unknown }
 
 interface Waiting {
   readonly lanes: Set<string>
-  /** By the monotonic clock, like all times here. */
+  /** By the monotonic clock, like all times in this file. */
   retryAt: number
-  /** Until then the verdict on the lane that went first is awaited. */
+  /** Until then the other lanes wait for the result of the lane that went first. */
   verdictUntil: number
   isOpen: boolean
-  /** This owner was refused by it. Before that a lane is tried at once: the code may have another breaker for it by now. */
+  /** The breaker has refused this owner. Before that a lane is tried immediately, because new code may use another breaker for it. */
   hasRefused: boolean
 }
 
-/** How long the other lanes wait for the verdict on the one that went first. */
+/** How long the other lanes wait for the result of the lane that went first. */
 const verdictMs = 1_000
-/** Twice within the second in which an operator's act must reach every owner. */
+/** An operator's act must reach every owner within a second, so the store is read twice as often. */
 const lookMs = 500
-/** As many breakers as one look reads. Where more of them are open, each is read in its turn. */
+/** The number of breakers per read. If more are open, they are read in turn. */
 const mostLooked = 1_000
 
 /**
- * The lanes that wait for a breaker. Of those that wait for the same one, one goes first when its time has come; the others follow
- * when that one was answered.
+ * The lanes that wait for a breaker. When the breaker may be tried again, one of its lanes goes first; the others follow after that one
+ * got an answer.
  *
- * When its time comes may change while they wait: an operator resets or isolates the breaker, or a probe of another process closes it. So
- * as long as something waits, the store is asked about it twice a second.
+ * The time of the next try may change: an operator resets or isolates the breaker, or a probe of another process closes it. So while
+ * lanes wait, the state of their breakers is read twice a second.
  */
 export class BreakerWaits {
   readonly #handler: Handler
   readonly #breakers: Breakers
   readonly #waiting = new Map<string, Waiting>()
-  /** Lanes that were released, and what they had waited for. That may be a breaker they have nothing to do with any more. */
+  /** Released lanes and the breaker they waited for. New code may use another breaker for them. */
   readonly #gone = new Map<string, string>()
-  /** The breaker that the whole partition stands still for. */
+  /** The breaker that blocks the whole partition. */
   #standsFor: string | undefined
   #lookAt = Number.NEGATIVE_INFINITY
   #firstLooked = 0
@@ -77,7 +77,7 @@ export class BreakerWaits {
     }
   }
 
-  /** How it ended; undefined: nothing can be said about who was called. */
+  /** Reports the result of an attempt; undefined if it says nothing about the endpoint. */
   report(lane: string, pass: Pass, wasAnswered: boolean | undefined): void {
     if (wasAnswered) this.#release(this.#gone.get(lane))
     if (wasAnswered) this.#gone.delete(lane)
@@ -104,13 +104,13 @@ export class BreakerWaits {
     return waiting
   }
 
-  /** A redrive has begun it: it waits no longer. */
+  /** A redrive has started the lane, so it no longer waits. */
   drop(breaker: string, lane: string): void {
     this.#waiting.get(breaker)?.lanes.delete(lane)
     this.#gone.delete(lane)
   }
 
-  /** It is open, and may be tried again at a time. */
+  /** The breaker is open and may be tried again at `retryAt`. */
   postpone(breaker: string, retryAt: number): void {
     const waiting = this.#of(breaker)
     waiting.retryAt = retryAt
@@ -118,17 +118,17 @@ export class BreakerWaits {
     waiting.hasRefused = true
   }
 
-  /** The whole partition stands still because this one is open. */
+  /** The whole partition is blocked because this breaker is open. */
   stand(breaker: string): void {
     this.#standsFor = breaker
   }
 
-  /** The breaker that the whole partition stands still for, as far as that is known. */
+  /** The breaker that blocks the whole partition, if known. */
   get standsFor(): string | undefined {
     return this.#standsFor
   }
 
-  /** When the store is to be asked about them, if something waits: lanes, or the whole partition. */
+  /** When to read the breakers, if lanes or the whole partition wait. */
   lookAt(isStanding: boolean): number | undefined {
     if (!this.#handler.breaker) return undefined
     if (isStanding && this.#standsFor !== undefined) return this.#lookAt
@@ -137,8 +137,8 @@ export class BreakerWaits {
   }
 
   /**
-   * Asks the store about the breakers that something waits for, if it is time for that. Lanes whose breaker is closed are released; where a
-   * probe may go out, one of them is. Gives what is known of the one that the whole partition stands still for. Never rejects.
+   * Reads the breakers that lanes or the partition wait for, if it is time. Releases the lanes of closed breakers, and one lane if a probe
+   * is allowed. Returns the state of the breaker that blocks the partition. Never rejects.
    */
   async look(clock: Clock, isStanding: boolean): Promise<Outlook | undefined> {
     const { breaker: settings } = this.#handler
@@ -152,7 +152,7 @@ export class BreakerWaits {
     this.#lookAt = now + lookMs
     for (const name of names) this.#heed(this.#waiting.get(name), found.get(name), now)
     const outlook = standsFor === undefined ? undefined : found.get(standsFor)
-    // What becomes of the probe says how it goes on, and for one that fails though it is closed the partition waits longer each time.
+    // The result of the probe decides what follows; if it fails although the breaker is closed, the partition waits longer each time.
     if (outlook && outlook.entry !== 'open') this.#standsFor = undefined
     return outlook
   }
@@ -168,7 +168,7 @@ export class BreakerWaits {
   #heed(waiting: Waiting | undefined, outlook: Outlook | undefined, now: number): void {
     if (!waiting || !outlook) return
     waiting.isOpen = outlook.entry !== 'closed'
-    // While one is on its way to be the probe, another one would only be turned away.
+    // While one lane is about to be the probe, another would be refused.
     if (outlook.entry === 'probe') waiting.retryAt = Math.max(now, waiting.verdictUntil)
     else if (outlook.entry === 'open') waiting.retryAt = now + outlook.afterMs
   }
@@ -181,7 +181,7 @@ export class BreakerWaits {
     return next
   }
 
-  /** A lane that may be tried now; it waits no longer. */
+  /** Takes a lane that may be tried now. */
   next(now: number): string | undefined {
     for (const [name, waiting] of this.#waiting) {
       const [lane] = waiting.lanes

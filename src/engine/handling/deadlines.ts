@@ -2,14 +2,13 @@ import type { Runtime } from '../../runtime/ports.ts'
 import type { Attempt } from './attempt.ts'
 
 /**
- * Gives attempts up when their time is up. All of a handler have the same time, so the one that began first is the first whose time is
- * up, and one timer is enough for all of them. It is set for an attempt that most likely ends long before; then it finds the next one,
- * or none.
+ * Aborts attempts at their timeout. All attempts of a handler have the same timeout, so the oldest one expires first and one timer is
+ * enough. Most attempts end before the timer fires; then it is set for the next one, if there is one.
  */
 export class Deadlines {
   readonly #timeoutMs: number
   readonly #runtime: Runtime
-  /** When their time is up, by the monotonic clock; in that order. */
+  /** The deadline of each attempt, by the monotonic clock, in order. */
   readonly #attempts = new Map<Attempt, number>()
   readonly #closed = new AbortController()
   #isWatching = false

@@ -3,24 +3,24 @@ import type { Dedupe } from '../../handler/handler.ts'
 import type { InboxMark, InboxStore } from '../../handler/inbox-store.ts'
 import type { Clock } from '../../runtime/ports.ts'
 
-/** What is remembered in memory at the most; the oldest goes first. */
+/** The limit of keys in memory; the oldest is evicted first. */
 const mostKeys = 100_000
 const longestResult = 65_536
 
 /**
- * Tells what was done already. In the store where that is asked for, and always in memory: what is under way, and what is done but
- * not yet committed.
+ * Detects events that were already handled: by the inbox in the store if the handler has `dedupe`, and always in memory for events that
+ * are running or not yet committed.
  */
 export class Dedup {
   readonly #handler: string
   readonly #dedupe: Dedupe
   readonly #inbox: InboxStore
   readonly #clock: Clock
-  /** Until when, in milliseconds since 1970. In the order in which they came. */
+  /** The expiry of each key, in milliseconds since 1970, in insertion order. */
   readonly #done = new Map<string, number>()
   readonly #underWay = new Map<string, Promise<void>>()
   readonly #ends = new Map<string, () => void>()
-  /** The keys of those that began. Asked again when it is over, `by` may say something else, or throw: the handler had the event. */
+  /** The keys of started events. The handler may change the event, so calling `by` again at the end could return another key or throw. */
   readonly #begun = new WeakMap<Event, string>()
 
   constructor(handler: string, dedupe: Dedupe, inbox: InboxStore, clock: Clock) {
@@ -30,7 +30,7 @@ export class Dedup {
     this.#clock = clock
   }
 
-  /** Asks the store which of these were done, in one question for all; from then on `isDone` knows. */
+  /** Loads from the store, in one query, which of these events were handled. From then on `isDone` knows. */
   async learn(events: readonly Event[]): Promise<void> {
     if (this.#dedupe.store === 'memory') return
     const keys = new Set<string>()
@@ -39,7 +39,7 @@ export class Dedup {
         const key = this.#keyOf(event)
         if (key !== undefined) keys.add(key)
       } catch {
-        // It is its own trouble, and will be found out when it is its turn.
+        // An error of this event is reported when it is tried.
       }
     }
     if (keys.size === 0) return
@@ -47,14 +47,14 @@ export class Dedup {
     for (const { key, until = Number.POSITIVE_INFINITY } of found.values()) this.#remember(key, until)
   }
 
-  /** What it gave the first time, in JSON; null where that was not kept, or is not in the store yet. */
+  /** The JSON of its first result; null if that was not stored or is not committed yet. */
   async resultOf(event: Event): Promise<string | null> {
     const key = this.#keyOf(event)
     if (key === undefined || this.#dedupe.store === 'memory') return null
     return (await this.#inbox.find(this.#handler, [key], this.#clock.now())).get(key)?.result ?? null
   }
 
-  /** Whether it was done meanwhile; waits for another of the same key that is under way. False: it may begin, and must `end`. */
+  /** Whether the event was already handled. Waits for a running event with the same key. False: it may start, and must call `end`. */
   async isDone(event: Event): Promise<boolean> {
     const key = this.#keyOf(event)
     if (key === undefined) return false
@@ -65,7 +65,7 @@ export class Dedup {
     return false
   }
 
-  /** It is over. With a mark when it was done; that belongs into the commit. */
+  /** The attempt ended. Returns the inbox mark for the commit if the event was handled. */
   end(event: Event, wasDone: boolean, result?: unknown): InboxMark | undefined {
     const key = this.#begun.get(event)
     if (key === undefined) return undefined
@@ -91,7 +91,7 @@ export class Dedup {
     return { key, result: jsonOf(result), until: Number.isFinite(until) ? until : undefined }
   }
 
-  /** Undefined where the position tells: no position is handled twice in any case. */
+  /** Undefined if the position is enough: a position is never handled twice. */
   #keyOf(event: Event): string | undefined {
     const { by } = this.#dedupe
     if (by === 'position') return undefined

@@ -32,7 +32,7 @@ export interface HandlerLoopParts extends WorkerParts {
   readonly wake: () => void
 }
 
-/** What the parts of a handler's loop work on together: everything that is under way in a partition. */
+/** The shared state of a handler's loop: all work in progress in a partition. */
 export interface Desk {
   readonly parts: HandlerLoopParts
   readonly handler: Handler
@@ -50,10 +50,10 @@ export interface Desk {
   readonly budget: Budget | undefined
   readonly tracer: Tracer
   readonly running: Map<Entry, Attempt>
-  /** Lanes whose letters are being worked off. */
+  /** Lanes whose letters are being processed. */
   readonly draining: Set<string>
   readonly permit: Permit
-  /** It stops, or is not the owner any more: nothing is begun. */
+  /** The loop stops or lost the partition: nothing starts. */
   isOver: boolean
 }
 

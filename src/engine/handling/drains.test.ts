@@ -164,7 +164,10 @@ describe('lanes whose time has come', () => {
     })
     const pace = new Pace(2, now())
     pace.take(1)
-    const redriving = { paceOf: (redrive?: string) => (redrive === 'r' ? pace : undefined) } as Desk['redriving']
+    const redriving = {
+      paceOf: (redrive?: string) => (redrive === 'r' ? pace : undefined),
+      isLeftOut: () => false,
+    } as unknown as Desk['redriving']
     const drains = new Drains({ ...desk, redriving })
     await drains.takeUp()
     expect(asked.map(({ lanes }) => lanes)).toEqual([['b']])

@@ -6,18 +6,18 @@ import { type Entry, entryOf, eventsOf } from './entry.ts'
 const lettersAtOnce = 50
 
 /**
- * Works off held lanes whose time has come. Everything of such a lane is in the store, and what still comes from the source is put
- * behind it there; so its letters are loaded, a few at a time, and when none is left the lane flows again.
+ * Processes held lanes that are due. All events of a held lane are letters in the store, and new events from the source are queued there;
+ * so the letters are loaded a few at a time, and when none is left the lane is released.
  *
- * A lane that waited for a breaker is taken up in two steps: a commit says that it is being tried, and only then its letters are loaded.
- * An operator may edit a letter as long as its lane waits, and the store refuses that from this commit on. Loaded before, a letter could be
- * edited while its old data is already being tried, and the edit would be accepted and have no effect.
+ * A lane that waited for a breaker is started in two steps: a commit records that it is being tried, and then its letters are loaded.
+ * An operator may edit a letter while its lane waits; the store refuses edits after this commit. If the letters were loaded first, an edit
+ * could be accepted while the old data is being tried, and would have no effect.
  */
 export class Drains {
   readonly #desk: Desk
-  /** Lanes of which the last letter that was loaded is over, with what that means for the ledger. */
+  /** Lanes whose last loaded letter has ended, and how to record that in the ledger. */
   readonly #finishing = new Map<string, () => void>()
-  /** Lanes that waited for a breaker, are to be tried, and were not taken up since. */
+  /** Lanes whose breaker allows a try and that are not started yet. */
   readonly #released = new Set<string>()
   #isBarred = false
   #isFinishingBarred = false
@@ -28,8 +28,8 @@ export class Drains {
   }
 
   /**
-   * How many lanes more could be taken up. A few in any case: while there is a backlog, whoever comes from the source takes every place
-   * the moment it is free, and what is due would wait until the last of it is done.
+   * The number of further lanes that can start. At least a few: during a backlog, events from the source take every free place, and due
+   * lanes would wait for the end of the backlog.
    */
   get room(): number {
     const { flow, running, draining } = this.#desk
@@ -37,12 +37,12 @@ export class Drains {
     return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
 
-  /** A lane's time has come, and only a commit keeps it from being taken up: what is known of it, or of those in its place. */
+  /** A lane is due and can start after a commit. */
   get isBarred(): boolean {
     return this.#isBarred || (this.#isFinishingBarred && this.room <= 0 && this.#isDue)
   }
 
-  /** A lane's time has come, and there is room for it, or will be. */
+  /** A lane is due, and there is or will be room for it. */
   get canTakeUp(): boolean {
     return this.room + this.#finishing.size > 0 && this.#isDue
   }
@@ -53,12 +53,12 @@ export class Drains {
     return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
   }
 
-  /** Whether lanes whose time has come are on their way from the store: they are neither due nor being tried at that moment. */
+  /** Whether due lanes are being loaded: during that time they are neither due nor being tried. */
   get isLoading(): boolean {
     return this.#isLoading
   }
 
-  /** Whether the last letter of a lane is over, and that is not in the ledger yet. */
+  /** Whether the last letter of a lane has ended and that is not in the ledger yet. */
   get isFinishing(): boolean {
     return this.#finishing.size > 0
   }
@@ -69,7 +69,7 @@ export class Drains {
     const early: string[] = []
     const lanes = new Set<string>()
     const { room } = this
-    // No more of them than there is room for, however many a breaker releases: each is in a commit before it is taken up.
+    // Only as many as there is room for, because each one needs a commit before it starts.
     for (let free = room - this.#released.size; free > 0; free--) {
       const lane = waits.next(now)
       if (lane === undefined) break
@@ -80,8 +80,11 @@ export class Drains {
     while (lanes.size < room) {
       const lane = due.take(now)
       if (lane === undefined) break
-      const waitMs = redriving.paceOf(partition.held.get(lane)?.redrive)?.waitMs(now) ?? 0
-      // Only what was committed is there to load.
+      const hold = partition.held.get(lane)
+      // Its head is not tried. `Beginnings` adds the lane again when the head is a later letter.
+      if (hold && redriving.isLeftOut(hold)) continue
+      const waitMs = redriving.paceOf(hold?.redrive)?.waitMs(now) ?? 0
+      // Uncommitted letters cannot be loaded.
       if (ledger.touches(lane)) {
         early.push(lane)
         continue
@@ -96,17 +99,19 @@ export class Drains {
   }
 
   /**
-   * While the whole partition stands still for a breaker, no lane comes to its turn. Those that a redrive has begun, and those
-   * that were loaded, wait for the breaker like one that has met it: so the redrive ends, and an operator can discard or edit them.
+   * While a breaker blocks the whole partition, no lane has its turn. Lanes that a redrive started, and loaded lanes, wait for the breaker
+   * as if they had been refused by it: so the redrive ends, and an operator can discard or edit their letters.
    */
   deferAll(): void {
-    const { flow, running, draining, ledger, partition, tracks, due, waits, handler } = this.#desk
+    const { flow, running, draining, ledger, partition, tracks, due, waits, handler, redriving } = this.#desk
     if (flow.standstill?.why !== 'breaker' || flow.limit() > 0) return
     const { probeAt } = flow.standstill
     const breaker = waits.standsFor ?? handler.name
     const tried = new Set(Array.from(running.keys(), ({ lane }) => lane))
     for (const lane of new Set([...ledger.lanesUnderWay, ...draining])) {
-      const isOver = this.#finishing.has(lane) || partition.held.get(lane)?.status !== 'retrying'
+      const hold = partition.held.get(lane)
+      // Letters that are not tried do not need the breaker.
+      const isOver = this.#finishing.has(lane) || hold?.status !== 'retrying' || redriving.isLeftOut(hold)
       if (isOver || tried.has(lane) || ledger.touches(lane)) continue
       const track = tracks.get(lane)
       if (track) tracks.clear(track)
@@ -118,29 +123,29 @@ export class Drains {
     }
   }
 
-  /** It is to be tried, which the store has by now, and is not being tried. */
+  /** Whether a lane is committed as to be tried, and is not being tried. */
   #isIdle(lane: string): boolean {
     const { partition, draining } = this.#desk
     return partition.held.get(lane)?.status === 'retrying' && !draining.has(lane)
   }
 
-  /** In one question for all of them: nothing is read meanwhile. */
+  /** Loads all lanes in one query; nothing is read from the source meanwhile. */
   async #load(lanes: readonly string[]): Promise<void> {
     const { draining, ledger, tracks, parts, due } = this.#desk
     if (lanes.length === 0) return
     this.#isLoading = true
     const loaded = await this.#entriesOf(lanes)
       .catch((error: unknown) => {
-        // Nothing else knows that they are due.
+        // Only this set knows that they are due.
         for (const lane of lanes) due.add(lane, 0)
         throw error
       })
       .finally(() => (this.#isLoading = false))
     for (const lane of lanes) {
       const entries = loaded.get(lane)
-      // There was no room for it.
+      // The limits left no room for this lane.
       if (!entries) due.add(lane, 0)
-      // Nothing is there that could hold it up.
+      // A lane without letters is released.
       else if (entries.length === 0) ledger.advance(lane, undefined)
       else {
         draining.add(lane)
@@ -163,7 +168,7 @@ export class Drains {
       })
       loaded.set(lane, entries)
     }
-    // They may have been done meanwhile, under another position.
+    // The same events may have been handled meanwhile at another position.
     if (dedup) await dedup.learn(await eventsOf([...loaded.values()].flat()))
     return loaded
   }
@@ -174,7 +179,7 @@ export class Drains {
     return store.letters.queues(subscription.name, share.partition, lanes, limits)
   }
 
-  /** A letter is over: the next one of its lane is the head. Which that is, the store knows if it is none of those at hand. */
+  /** A letter has ended: the next letter of the lane is the head. If it is not loaded, the store is queried for it. */
   advance(entry: Entry, record: () => void): void {
     const { tracks, ledger } = this.#desk
     const next = tracks.get(entry.lane)?.entries[0]
@@ -183,16 +188,16 @@ export class Drains {
     ledger.advance(entry.lane, { sequence: next.sequence, position: next.record.position })
   }
 
-  /** Lets lanes flow again of which nothing is left. */
+  /** Releases lanes without letters. */
   async finish(): Promise<void> {
     const { ledger, draining, due, parts } = this.#desk
-    // Letters that are not in the store yet would be overlooked, and be overtaken.
+    // Uncommitted letters would be missed and overtaken.
     const lanes = [...this.#finishing.keys()].filter((lane) => !ledger.touches(lane))
     this.#isFinishingBarred = lanes.length < this.#finishing.size
     if (lanes.length === 0) return
     const queues = await this.#queues(lanes, 2)
     for (const { lane, letters, next: beyond } of queues) {
-      // The one that is over is still there.
+      // The ended letter is still in the store.
       const second = letters[1]
       const next = second ? { sequence: second.sequence, position: second.event.position } : beyond
       this.#finishing.get(lane)?.()
@@ -201,7 +206,7 @@ export class Drains {
       ledger.advance(lane, next)
       if (next) due.add(lane, 0)
     }
-    // There was no room for all of them.
+    // The limits left no room for all lanes.
     if (queues.length < lanes.length) parts.wake()
   }
 }

@@ -3,19 +3,19 @@ import type { Clock } from '../../runtime/ports.ts'
 
 interface Item {
   readonly lane: string
-  /** By the monotonic clock: who sets the other one back by an hour does not make everybody wait for an hour more. */
+  /** By the monotonic clock: setting back the system clock by an hour must not delay lanes by an hour. */
   readonly dueAt: number
 }
 
 /**
- * Which held lanes are to be tried again, and when: the earliest first, however many there are. A lane that was given another time
- * leaves its old place in the heap behind, which counts for nothing when it comes up.
+ * The held lanes to retry, in a heap by due time. A lane with a new time leaves a stale entry in the heap, which is ignored when it comes
+ * up.
  */
 export class DueLanes {
   readonly #heap: Item[] = []
   readonly #times = new Map<string, number>()
 
-  /** `clock.now` is that of the store, which the due times are by. */
+  /** `clock.now` is the clock of the store, which set the due times. */
   constructor(lanes: Iterable<HeldLane>, clock: Clock) {
     const before = clock.now() - clock.mono()
     for (const { lane, status, dueAt = 0 } of lanes) if (status === 'retrying') this.add(lane, dueAt - before)
@@ -27,7 +27,7 @@ export class DueLanes {
     this.#rise(this.#heap.length - 1)
   }
 
-  /** It is not to be tried at a time any more. */
+  /** Removes a lane. */
   drop(lane: string): void {
     this.#times.delete(lane)
   }
@@ -45,7 +45,7 @@ export class DueLanes {
     return undefined
   }
 
-  /** The one that is due longest; it is not due any more. */
+  /** Removes and returns the lane that has been due longest. */
   take(now: number): string | undefined {
     if (!this.isDue(now)) return undefined
     const { lane } = this.#pop() as Item

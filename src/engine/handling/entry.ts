@@ -6,22 +6,22 @@ import type { Desk } from './desk.ts'
 import type { Held } from './ledger.ts'
 import type { Slot } from './window.ts'
 
-/** An event that is to be handled: from the source, or a letter of a held lane whose turn has come. */
+/** An event to handle: from the source, or the next letter of a held lane. */
 export interface Entry extends Held, Slot {
-  /** Undefined for a type that nobody knows, and that is to be held. */
+  /** Undefined for an unknown type, which is held. */
   readonly work: HandlerFunction | undefined
-  /** Undefined for what is not subscribed to. */
+  /** Undefined for an event that is not subscribed to. */
   readonly reading: LazyReading | undefined
   readonly isUnknown: boolean
   readonly isLetter: boolean
-  /** How often it was begun, and how often of that counts against its policy. */
+  /** The number of attempts started, and how many of them count against the policy. */
   begun: number
   tries: number
-  /** Of the attempts that were made in place, without a letter. */
+  /** The failures of attempts that were made without a letter. */
   readonly unrecorded: Failure[]
 }
 
-/** Read when it is first asked for. A whole page at once would keep the thread for long, and the memory for longer. */
+/** Parses an event at first use. Parsing a whole page at once would block the thread and use more memory. */
 export class LazyReading {
   readonly #read: () => Reading | Promise<Reading>
   #reading: Reading | Promise<Reading> | undefined
@@ -35,7 +35,7 @@ export class LazyReading {
     return this.#reading
   }
 
-  /** What was read is somebody else's now: it is read anew when it is asked for again. */
+  /** The parsed event was passed to the handler; it is parsed again at the next use. */
   forget(): void {
     this.#reading = undefined
   }
@@ -63,7 +63,7 @@ export function entryOf({ parts, handler, partition }: Desk, record: RecordedEve
   }
 }
 
-/** Those that can be read, for whoever has to know them before it is their turn. */
+/** The readable events of these entries. */
 export async function eventsOf(entries: readonly Entry[]): Promise<Event[]> {
   const events: Event[] = []
   for (const { work, reading } of entries) {
@@ -73,9 +73,5 @@ export async function eventsOf(entries: readonly Entry[]): Promise<Event[]> {
   return events
 }
 
-/** For one that is not subscribed to after all, though a letter of it is there. */
-export const notSubscribed = describeFailure(
-  'The handler is not subscribed to this event any more.',
-  'permanent',
-  'none',
-)
+/** The failure of a letter whose event is no longer subscribed to. */
+export const notSubscribed = describeFailure('The handler is no longer subscribed to this event.', 'permanent', 'none')

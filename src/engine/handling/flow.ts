@@ -3,7 +3,7 @@ import type { Failure } from '../../failure/failure.ts'
 import type { OutageSettings } from '../../failure/policy.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 
-/** Why nothing is begun: several lanes fail alike, the policy says so, or the handler's own breaker is open. */
+/** Why a partition is blocked: several lanes fail alike, the policy blocks it, or the handler's own breaker is open. */
 export type StandstillReason = 'outage' | 'block' | 'pause' | 'breaker' | 'order'
 
 export interface Standstill {
@@ -11,45 +11,45 @@ export interface Standstill {
   readonly failure: Failure | undefined
   /** Milliseconds since 1970. */
   readonly since: number
-  /** How many lanes failed alike before it was taken for an outage. */
+  /** The number of lanes that failed alike before an outage was declared. */
   readonly lanes: number
   readonly backoff: Backoff
-  /** Until then, by the monotonic clock, nothing is begun: whatever was before that was under way. */
+  /** Nothing starts before this time of the monotonic clock; anything older was already running. */
   readonly firstAt: number
-  /** Whether any event can tell that it is over. Where the policy wants it, the partition stands still at one event. */
+  /** Whether the success of any event ends it. False if the policy blocks the partition at one event. */
   isAnybodys: boolean
   probes: number
   /** By the monotonic clock. */
   probeAt: number
 }
 
-// Whoever failed alike in so many ways is no outage any more, and must not fill the memory.
+// More different failures than this are not an outage, and must not fill the memory.
 const mostFingerprints = 100
 
-/** Lanes that failed alike, and who did not answer them: each lane has its own, but several may go to one endpoint. */
+/** Lanes that failed alike, and the endpoints that did not answer. Several lanes may use one endpoint. */
 interface Alike {
   readonly lanes: Set<string>
   readonly unanswered: Set<string>
 }
 
-/** An outage was declared over these lanes; as long as none of them went through, it takes more to declare another one. */
+/** An outage was declared because of these lanes; until one of them succeeds, more lanes are needed to declare another one. */
 interface Doubt {
   readonly accused: Set<string>
   readonly lanes: number
 }
 
 /**
- * How many lanes may run. Poison or outage? One lane that fails is its own trouble. Several that fail alike, with no success
- * between, are not to blame:
+ * Decides how many lanes may run. If one lane fails, its event is bad. If several fail alike without a success between, a service they
+ * need is down:
  *
- *     flowing ──several fail alike──► standing still ──probeAt──► one probe ──fails──► standing still, for longer
+ *     flowing ──several fail alike──► blocked ─────────probeAt──► one probe ──fails──► blocked, for longer
  *        ▲                                                           │
  *        └── 1, 2, 4, … lanes ◄──────────── succeeds ────────────────┘
  *
- * A lane that fails again is no news if others went through since it failed before: that is its own trouble, and was before.
+ * A lane that fails again does not count if others succeeded since its last failure.
  *
- * It may be wrong: several poisoned events can fail alike. So a probe is any lane's, and one that goes through ends it. If
- * the same ones fail again then, it takes twice as many to stand still once more, until they have their verdicts.
+ * The decision may be wrong: several bad events can fail alike. So any lane can be the probe, and one success ends the outage. If the
+ * same lanes fail again, twice as many are needed to declare another outage, until they have their outcomes.
  */
 export class Flow {
   readonly #outage: OutageSettings | undefined
@@ -57,7 +57,7 @@ export class Flow {
   readonly #runtime: Runtime
   readonly #failing = new Map<string, Alike>()
   readonly #doubts = new Map<string, Doubt>()
-  /** Lanes that failed and have no verdict yet, with how many answers there had been by then. */
+  /** Lanes that failed and have no outcome yet, with the number of answers at that time. */
   readonly #failedAt = new Map<string, number>()
   #answers = 0
   #inARow = 0
@@ -74,7 +74,7 @@ export class Flow {
     return this.#standstill
   }
 
-  /** How many events have failed one after the other. */
+  /** The number of consecutive failures. */
   get inARow(): number {
     return this.#inARow
   }
@@ -88,26 +88,26 @@ export class Flow {
     return this.#standstill?.isAnybodys === true
   }
 
-  /** What it stands still at, begun at a time, fails in another way by now, so others are asked too: it may be the only one that does. */
+  /** The blocking event, started at a time, now fails in another way. Other lanes become probes too, because it may be the only bad one. */
   doubt(begunAt: number): void {
     const standing = this.#standstill
     if (standing?.why === 'block' && begunAt >= standing.firstAt) standing.isAnybodys = true
   }
 
-  /** When there is something to do again; undefined while it flows. */
+  /** The time of the next probe; undefined while it is not blocked. */
   nextAt(): number | undefined {
     return this.#standstill?.probeAt
   }
 
-  /** The other side answered one that was begun at a time, by the monotonic clock. True when that ends a standstill. */
+  /** The endpoint answered an attempt that was started at a time of the monotonic clock. True if that ends the standstill. */
   answered(begunAt: number): boolean {
     this.#failing.clear()
     this.#inARow = 0
     this.#answers++
     if (this.#standstill) {
-      // Where it stands still at one event, nobody who was under way can tell that it is over.
+      // If one event blocks the partition, attempts that were already running can't end the standstill.
       if (!this.#standstill.isAnybodys && begunAt < this.#standstill.firstAt) return false
-      // Whoever was under way when it was declared got an answer: there was no outage, and nobody needs to be spared.
+      // An attempt that was running when the outage was declared got an answer: there was no outage, so all lanes may run.
       const { why, firstAt } = this.#standstill
       this.#ramp = why === 'outage' && begunAt < firstAt ? Number.POSITIVE_INFINITY : 1
       this.#standstill = undefined
@@ -119,8 +119,8 @@ export class Flow {
   }
 
   /**
-   * A lane failed, by no fault that is clearly its own. Gives the lanes that failed alike when they are too many to be to blame.
-   * `asked` is who did not answer, where several lanes ask the same.
+   * A lane failed, and its event is not clearly the cause. Returns the lanes that failed alike if they are enough for an outage. `asked` is
+   * the endpoint that did not answer, if several lanes use the same.
    */
   failed(lane: string, { fingerprint }: Failure, asked = lane): ReadonlySet<string> | undefined {
     this.#inARow++
@@ -140,7 +140,7 @@ export class Flow {
     return alike.lanes
   }
 
-  /** A lane has its verdict: it went through, or will not be tried again. */
+  /** A lane has its outcome: it succeeded, or is not tried again. */
   settled(lane: string, wentThrough: boolean): void {
     this.#failedAt.delete(lane)
     for (const [fingerprint, { accused }] of this.#doubts) {
@@ -158,17 +158,17 @@ export class Flow {
     this.#standstill = { why, failure, since, lanes, backoff, firstAt: probeAt, isAnybodys, probes: 0, probeAt }
   }
 
-  /** The event at which it stands still is held from now on, and stands still by itself. */
+  /** The blocking event is held from now on; its held lane blocks the partition instead. */
   clear(): void {
     this.#standstill = undefined
   }
 
-  /** When the next probe is, told from outside: by the policy of an event, or by the breaker. */
+  /** Sets the time of the next probe, from the policy of an event or from the breaker. */
   probedUntil(waitMs: number): void {
     if (this.#standstill) this.#standstill.probeAt = this.#runtime.clock.mono() + waitMs
   }
 
-  /** The probe failed, or something that was still under way did. */
+  /** The probe failed, or an attempt that was still running did. */
   probed(atLeastMs = 0): void {
     const standing = this.#standstill
     if (!standing) return

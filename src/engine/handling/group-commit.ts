@@ -6,26 +6,25 @@ import type { Group } from './ledger.ts'
 import { Permit } from './permit.ts'
 import { wholePartition } from './tracks.ts'
 
-/** A commit that was sent. Until its end is known, it is the only one. */
+/** A commit that was sent. No other one is sent until its result is known. */
 interface Pending {
   readonly commit: Commit
   readonly group: Group
-  /** How far was read when it was made. */
+  /** How far the source was read when the commit was created. */
   readonly through: number
   readonly hasOutcomes: boolean
   readonly begun: number
 }
 
-/** A commit takes the store's time, and on SQLite the thread's, however little is in it; so much of the time is left without. */
+/** Even a small commit uses the store, and on SQLite the thread. The pause after a commit is this many times its duration. */
 const restFactor = 8
 const mostRestMs = 50
 
 const afterwards = { evenPaused: true, tried: undefined, trial: undefined } as const
 
 /**
- * Writes what is in the ledger, with the checkpoint and the marks: one commit for all that came to an end since the last. When it is
- * not known whether one was made, the store is asked; what was done stays in memory until then, because an effect that was had must
- * not be had again.
+ * Commits the ledger with the checkpoint and the marks: one commit for all outcomes since the last. If the result of a commit is unknown,
+ * the store is queried; outcomes stay in memory until then, because side effects must not be repeated.
  */
 export class GroupCommit {
   readonly #desk: Desk
@@ -38,12 +37,12 @@ export class GroupCommit {
     this.#accepted = accepted
   }
 
-  /** Until then what there is to commit can wait for more, if nothing waits for it; by the monotonic clock. */
+  /** Until this time of the monotonic clock a commit can wait for more outcomes, if nothing depends on it. */
   get restsUntil(): number {
     return this.#restsUntil
   }
 
-  /** Whether one was sent with outcomes, and its end is not known. */
+  /** Whether a commit with outcomes was sent and its result is unknown. */
   get isPending(): boolean {
     return this.#pending?.hasOutcomes === true
   }
@@ -59,7 +58,7 @@ export class GroupCommit {
     const to = destination(before, isFurther ? position : before.position, isFurther ? last : undefined)
     const commit = parts.tenure.commitOf(group, to, {
       marks: window.marks(),
-      // Those that are not read again yet are suspects still, also for whoever comes next.
+      // Events that were not read again yet stay suspects, also for the next owner.
       tried: suspicion.isOver ? Permit.reach(through, parts.share) : Math.max(through, suspects.upTo),
       trial,
       endedTrials: group.endedTrials,
@@ -71,7 +70,7 @@ export class GroupCommit {
     return this.#write(this.#pending)
   }
 
-  /** Finds out about a commit whose end is not known, and makes it if it was not made. */
+  /** Finds out whether a commit with an unknown result was made, and repeats it if not. */
   async resolve(): Promise<Step> {
     const pending = this.#pending
     if (!pending) return 'worked'
@@ -88,7 +87,7 @@ export class GroupCommit {
 
   async #write(pending: Pending): Promise<Step> {
     const { tenure } = this.#desk.parts
-    // What was done is written down though it is paused by now; but nothing more may be begun.
+    // Outcomes are committed even if the subscription is paused by now, but nothing new may start.
     const written = tenure.pause ? { ...pending, commit: { ...pending.commit, ...afterwards } } : pending
     this.#pending = written
     const result = await tenure.commit(written.commit)
@@ -111,9 +110,8 @@ export class GroupCommit {
     if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
     this.#accepted(commit)
     for (const track of group.passing) tracks.end(track)
-    // The last of its lanes may have ended it, or have let the next stage begin.
-    if (group.redriven.some(({ state }) => state !== 'running')) redriving.hear()
-    // Only now: until the store has it, the next owner would begin with the event that held up the partition.
+    redriving.told(group.redriven)
+    // Only after the commit: before it, the next owner would start with the event that blocked the partition.
     if (partition.held.size === 0 && !ledger.hasLanes) tracks.unbar(wholePartition)
     const events = Math.max(totalOf(group.counts), group.applied.length)
     rate.add(begun, ended, events)

@@ -6,15 +6,15 @@ import { type Entry, entryOf, eventsOf } from './entry.ts'
 import { wholePartition } from './tracks.ts'
 import { isMarked } from './window.ts'
 
-/** As many events as may be unfinished at once, and as many as may wait for the checkpoint to pass them. */
+/** The limit of unfinished events, and of finished events above the checkpoint. */
 const mostUnfinished = 1_000
 const mostInWindow = 20_000
 
-/** Reads the source into the window, and puts every event where it belongs. */
+/** Reads the source into the window and assigns every event to its track or lane. */
 export class Intake {
   readonly #desk: Desk
   readonly #reading: Reading
-  /** What an owner before had finished above its checkpoint. */
+  /** The events that a previous owner had finished above the checkpoint. */
   readonly #marks: readonly Range[]
   #mayHaveMore: boolean
   #readAt = Number.NEGATIVE_INFINITY
@@ -27,12 +27,12 @@ export class Intake {
     this.#mayHaveMore = settings.only !== 'letters'
   }
 
-  /** Everything there was is read, and the checkpoint has passed it. */
+  /** The source is read to its end, and the checkpoint has passed everything. */
   get isAtEnd(): boolean {
     return !this.#mayHaveMore && this.#desk.window.size === 0
   }
 
-  /** There may be something to read, and there is room for it. In larger pieces, because each costs a question. */
+  /** There may be events to read, and there is room for a larger page, because each page costs a query. */
   get canRead(): boolean {
     const { window, parts, tracks } = this.#desk
     if (!this.#mayHaveMore || tracks.isBarred(wholePartition)) return false
@@ -44,12 +44,12 @@ export class Intake {
     return Math.min(mostUnfinished - window.unfinished, mostInWindow - window.size)
   }
 
-  /** Only when the checkpoint has passed something there will be room. */
+  /** There is no room until the checkpoint moves. */
   get isFull(): boolean {
     return this.#desk.window.size > mostInWindow - mostUnfinished / 2
   }
 
-  /** Something may be there to read. */
+  /** There may be new events to read. */
   appended(): void {
     this.#mayHaveMore = this.#desk.parts.settings.only !== 'letters'
   }
@@ -87,7 +87,7 @@ export class Intake {
     const { record, lane, reading, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
     else if (!reading) this.#end(entry, () => ledger.filtered(record, isUnknown))
-    // What is held there has barred the track: everything waits in it, in the order of the source.
+    // A held event bars this track, so later events wait in it in source order.
     else if (handler.order === 'partition') tracks.add(wholePartition, entry)
     else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))
     else tracks.add(lane, entry)

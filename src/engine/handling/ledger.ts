@@ -10,7 +10,7 @@ import type { StoppedLane } from '../work.ts'
 import type { Entry } from './entry.ts'
 import type { Track } from './tracks.ts'
 
-/** How a lane is to be held. */
+/** How a lane is held. */
 export type Holding =
   | { readonly status: 'parked'; readonly tries: number }
   | { readonly status: 'retrying'; readonly tries: number; readonly dueAt: number }
@@ -21,11 +21,11 @@ export interface Held {
   readonly lane: string
   readonly sequence: number
   readonly logged: boolean
-  /** How it failed before, where that is in no letter yet. */
+  /** Earlier failures that are not in a letter yet. */
   readonly unrecorded: readonly Failure[]
 }
 
-/** What a group of outcomes comes to, to be written in one commit. */
+/** A group of outcomes for one commit. */
 export interface Group extends Written {
   readonly inbox: readonly InboxMark[]
   readonly endedTrials: readonly number[]
@@ -35,13 +35,13 @@ export interface Group extends Written {
   readonly released: readonly string[]
   readonly unknown: readonly RecordedEvent[]
   readonly redriven: readonly RedriveProgress[]
-  /** Tracks whose head is left out: they go on when the store has that. */
+  /** Tracks whose head is skipped: they continue after the commit. */
   readonly passing: readonly Track<Entry>[]
 }
 
 /**
- * Collects the outcomes of a handler's events until they are committed. `held` is what the owner knows of its held lanes; it
- * changes here, at once, and in the store with the commit.
+ * Collects the outcomes of a handler's events until the commit. `held` is the owner's state of its held lanes; it changes here
+ * immediately, and in the store with the commit.
  */
 export class Ledger {
   readonly #held: Map<string, HeldLane>
@@ -58,7 +58,7 @@ export class Ledger {
   #stopped: StoppedLane[] = []
   #released: string[] = []
   #unknown: RecordedEvent[] = []
-  /** By lane: one is in one redrive at a time. */
+  /** By lane: a lane is in one redrive at a time. */
   #redriven = new Map<string, RedriveProgress>()
   #passing: Track<Entry>[] = []
   /** Lanes that a redrive is trying. */
@@ -69,23 +69,23 @@ export class Ledger {
     this.#now = now
     for (const hold of held.values()) {
       if (hold.redrive === undefined) continue
-      // Of a release that kept the lanes of a redrive in it for as long as they waited for a breaker.
+      // An earlier release kept lanes in their redrive while they waited for a breaker.
       if (hold.status === 'waiting') this.#leave(hold)
       else this.#underWay.add(hold.lane)
     }
   }
 
-  /** How many lanes redrives are letting go. */
+  /** The number of lanes that redrives are processing. */
   get underWay(): number {
     return this.#underWay.size
   }
 
-  /** Lanes that redrives have begun, and that are not over. */
+  /** Lanes that redrives have started and not finished. */
   get lanesUnderWay(): Iterable<string> {
     return this.#underWay
   }
 
-  /** How many lanes of a redrive were begun and are not being tried yet. */
+  /** The number of lanes of a redrive that are started but not being tried yet. */
   waiting(redrive: string, draining: ReadonlySet<string>): number {
     let waiting = 0
     for (const lane of this.#underWay) if (!draining.has(lane) && this.#held.get(lane)?.redrive === redrive) waiting++
@@ -101,22 +101,22 @@ export class Ledger {
     )
   }
 
-  /** Whether there is something about any lane that is not in the store yet. */
+  /** Whether any lane has uncommitted changes. */
   get hasLanes(): boolean {
     return this.#lanes.size > 0
   }
 
-  /** Whether there is something about a lane that is not in the store yet. */
+  /** Whether a lane has uncommitted changes. */
   touches(lane: string): boolean {
     return this.#lanes.has(lane) || this.#letterLanes.has(lane)
   }
 
-  /** The head of a track is left out, which is one of the outcomes here: whoever tries it again after a death may decide otherwise. */
+  /** The head of a track is skipped. The track waits for the commit, because a retry after a death may have another outcome. */
   passOver(track: Track<Entry>): void {
     this.#passing.push(track)
   }
 
-  /** Tracks that go on when the store has what is here. */
+  /** Tracks that continue after the commit. */
   get passing(): readonly Track<Entry>[] {
     return this.#passing
   }
@@ -136,21 +136,21 @@ export class Ledger {
     if (mark) this.#inbox.push(mark)
   }
 
-  /** Behind what is held in its lane. */
+  /** The event is queued in its held lane. */
   queued({ record, lane, sequence, logged }: Held): void {
     this.#counts.held++
     this.#letterLanes.add(lane)
     this.#letters.push({ lane, sequence, status: 'queued', logged, event: record, failure: undefined })
   }
 
-  /** Recorded, and passed over. */
+  /** The event is recorded and skipped. */
   skipped({ record, lane, sequence, logged }: Held, failure: Failure, reason: string): void {
     this.#counts.discarded++
     const ending = { by: 'policy', reason }
     this.#letters.push({ lane, sequence, status: 'discarded', logged, event: record, failure, ending })
   }
 
-  /** A lane that flowed is held from this event on. */
+  /** A lane is held from this event on. */
   hold({ record, lane, sequence, logged, unrecorded }: Held, holding: Holding, failure: Failure | undefined): void {
     this.#counts.held++
     const [first = failure, ...more] = [...unrecorded, ...(failure ? [failure] : [])]
@@ -160,7 +160,7 @@ export class Ledger {
     this.#stopped.push({ lane, status: holding.status, record, failure })
   }
 
-  /** The head of a held lane failed again, or has to wait. */
+  /** The head of a held lane failed again or must wait. */
   heldOn({ record, lane, sequence, unrecorded }: Held, holding: Holding, failure: Failure | undefined): void {
     const before = this.#held.get(lane)
     const { position } = record
@@ -170,14 +170,14 @@ export class Ledger {
     else if (holding.status !== 'parked') this.#changes.push({ change: 'status', position, status: holding.status })
     const since = before?.since ?? this.#now()
     if (holding.status === 'parked') this.#progress(lane, 0, 'failed')
-    // It continues by itself when the breaker closes, however long that takes: no redrive waits for it.
+    // The lane continues by itself when the breaker closes, so the redrive does not wait for it.
     if (holding.status === 'waiting') this.#progress(lane, 0, 'deferred')
     const redrive = holding.status === 'retrying' ? before?.redrive : undefined
     this.#hang({ lane, since, done: undefined, head: sequence, headPosition: position, redrive, ...holding })
     if (holding.status === 'parked') this.#stopped.push({ lane, status: 'parked', record, failure })
   }
 
-  /** The head of a held lane is over: applied after all, or passed over. */
+  /** The head of a held lane has ended: applied or skipped. */
   resolved({ record, lane, unrecorded }: Held, mark: InboxMark | undefined): void {
     this.#failed(record, unrecorded, 'retrying')
     this.#progress(lane, 1, 'running')
@@ -204,8 +204,9 @@ export class Ledger {
     this.#changes.push({ change: 'discarded', position: record.position, ending })
   }
 
-  /** A redrive lets a lane go: from here on it is tried, or its head is left out. */
-  begin({ redrive, lane, position, act, by, reason }: RedriveTask): void {
+  /** A redrive starts a lane: its letters are tried, or its head is ended without a try. */
+  begin(task: RedriveTask): void {
+    const { redrive, lane, position, act } = task
     const before = this.#held.get(lane) as HeldLane
     const { since, head, headPosition } = before
     this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
@@ -214,6 +215,11 @@ export class Ledger {
       this.#changes.push({ change: 'status', position, status: 'retrying' })
       return
     }
+    this.leaveOut(task, position)
+  }
+
+  /** Ends a letter of a started lane without a try: the head, or a later letter if the whole lane is ended. */
+  leaveOut({ lane, act, by, reason }: RedriveTask, position: number): void {
     this.#progress(lane, 1, 'running')
     this.#counts.held--
     this.#counts.discarded++
@@ -222,8 +228,8 @@ export class Ledger {
   }
 
   /**
-   * A lane that waited for a breaker is to be tried. The store has that before its letters are loaded: until then an operator may edit them,
-   * and an edit that came between the load and the attempt would be accepted and not tried.
+   * A lane that waited for a breaker is about to be tried. That is committed before its letters are loaded: until then an operator may edit
+   * them, and an edit between the load and the attempt would be accepted without effect.
    */
   takeUp(lane: string): void {
     const hold = this.#held.get(lane)
@@ -232,7 +238,7 @@ export class Ledger {
     this.#hang({ ...hold, status: 'retrying', breaker: undefined })
   }
 
-  /** A lane that was to be tried waits for the breaker of the whole handler: as if it had met it, but nothing was asked. */
+  /** A due lane waits for the breaker of the whole handler, without an attempt. */
   defer(lane: string, breaker: string): void {
     const { since, head, headPosition, tries } = this.#held.get(lane) as HeldLane
     this.#changes.push({ change: 'status', position: headPosition, status: 'waiting' })
@@ -240,12 +246,12 @@ export class Ledger {
     this.#hang({ lane, status: 'waiting', since, done: undefined, head, headPosition, tries, breaker })
   }
 
-  /** It is not as it was when the operator asked for it. */
+  /** The lane has changed since the redrive was requested. */
   passed({ redrive, lane }: RedriveTask): void {
     this.#redriven.set(lane, { redrive, lane, letters: 0, state: 'passed' })
   }
 
-  /** The next letter of a lane is its head now; undefined: it flows again. */
+  /** The next letter becomes the head of a lane; undefined: the lane is released. */
   advance(lane: string, next: { readonly sequence: number; readonly position: number } | undefined): void {
     const before = this.#held.get(lane)
     if (!before) return
@@ -263,7 +269,7 @@ export class Ledger {
     this.#released.push(lane)
   }
 
-  /** The attempts at a lane's head don't count: nobody's event was to blame. */
+  /** The attempts at a lane's head don't count: the event was not the cause. */
   giveBack(lane: string, dueAt: number): void {
     const hold = this.#held.get(lane)
     if (hold?.status === 'retrying') this.#hang({ ...hold, tries: 0, dueAt })
@@ -273,12 +279,12 @@ export class Ledger {
     this.#endedTrials.push(...positions)
   }
 
-  /** What this process tried is to be tried again: it takes its word back. */
+  /** Withdraws the trial of a process, because the event will be tried again. */
   acquit(instance: string | undefined): void {
     this.#acquitted = instance ?? this.#acquitted
   }
 
-  /** Everything so far; from here on it collects anew. */
+  /** Takes all collected outcomes and empties the ledger. */
   take(): Group {
     const lanes = Array.from(this.#lanes, (lane): LaneWrite => ({ lane, hold: this.#held.get(lane), done: undefined }))
     const group: Group = {
@@ -314,7 +320,7 @@ export class Ledger {
     return group
   }
 
-  /** Attempts for the letter of an event, which is as it says after them. */
+  /** Adds failed attempts to the letter of an event, and its status after them. */
   #failed({ position }: RecordedEvent, failures: readonly Failure[], status: Holding['status']): void {
     const isWaiting = status === 'waiting'
     for (const failure of failures)
@@ -322,7 +328,7 @@ export class Ledger {
     if (isWaiting && failures.length > 0) this.#changes.push({ change: 'status', position, status })
   }
 
-  /** What the redrive of a lane is told, if there is one. */
+  /** Records the progress of the redrive that a lane belongs to, if any. */
   #progress(lane: string, letters: number, state: RedriveProgress['state']): void {
     const redrive = this.#held.get(lane)?.redrive
     if (redrive === undefined) return

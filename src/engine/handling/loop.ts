@@ -12,19 +12,19 @@ import { Intake } from './intake.ts'
 import { Beginnings } from './beginnings.ts'
 import { Verdicts } from './verdicts.ts'
 
-/** A checkpoint that only passed events of other partitions is worth a commit now and then. */
+/** A checkpoint that only passed events of other partitions is committed at this interval. */
 const quietCommitMs = 1_000
 
 /**
- * Takes a handler through its source, with lanes side by side. What was read lies in the window until the checkpoint has passed it;
- * what is to be done, in the tracks; what was done, in the ledger until it is committed:
+ * Processes the source of a handler with concurrent lanes. The window has the events that were read until the checkpoint passes them,
+ * the tracks have the events to handle, and the ledger has the outcomes until they are committed:
  *
  *     intake ──► window, tracks ──► attempts ──► verdicts ──► ledger ──► group commit ──► intake
  *                      ▲                                         │
  *                      └───────────── drains ◄── held lanes ◄────┘
  *
- * The invariant: an event is begun only if a commit before said so (`tried`), and what is in memory is worth keeping for as long as
- * the epoch is ours: an effect that was had is not had again because the store was away for a while.
+ * The invariant: an event starts only after a commit allowed it (`tried`). The state in memory stays valid while the epoch is ours, so a
+ * store outage does not repeat side effects.
  */
 export class HandlerLoop implements Loop {
   readonly #desk: Desk
@@ -33,7 +33,7 @@ export class HandlerLoop implements Loop {
   readonly #beginnings: Beginnings
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
-  /** While it rests: until when at the longest, by the monotonic clock, because something is to be committed then. */
+  /** While it rests: the time of the next commit, by the monotonic clock. */
   #commitsAt: number | undefined
 
   constructor(parts: HandlerLoopParts, handler: Handler, partition: Partition) {
@@ -50,7 +50,8 @@ export class HandlerLoop implements Loop {
   get isDue(): boolean {
     const { draining, due, redriving, parts, ledger } = this.#desk
     if (draining.size > 0 || this.#drains.isLoading || redriving.isTold) return true
-    // What became of a lane is not in the store yet.
+    if (this.#beginnings.isLeavingOut) return true
+    // Changes of a lane are not committed yet.
     if (ledger.hasLanes || this.#commits.isPending || this.#drains.isFinishing) return true
     return due.isDue(parts.runtime.clock.mono())
   }
@@ -65,6 +66,10 @@ export class HandlerLoop implements Loop {
 
   get isSuspect(): boolean {
     return !this.#desk.suspicion.isOver
+  }
+
+  get isBusy(): boolean {
+    return this.#desk.running.size > 0
   }
 
   get hasUnwritten(): boolean {
@@ -83,26 +88,31 @@ export class HandlerLoop implements Loop {
     const { parts, flow, tracks, running, due, waits, ledger, redriving } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
-    // Whatever is due has to wait until it goes on.
+    // While paused, due lanes wait.
     if (tenure.pause) return Math.min(...waitsMs)
     if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
     this.#commitsAt = ledger.isEmpty ? undefined : this.#commits.restsUntil
     if (this.#commitsAt !== undefined) waitsMs.push(this.#commitsAt - now)
-    // Who can't begin is woken when it can: a time that is over would make it spin until then.
+    // A loop that may not start is woken later; without this check a past time would make it spin until then.
     const canBegin = !this.#attempts.isTurnedAway
     const probeAt = canBegin ? flow.nextAt() : undefined
-    // And where there is no room, by the end of something that runs; where all are to wait longer, `readyAt` is when that is over.
+    // Without room, the end of a running attempt wakes it; if all tracks must wait, `readyAt` tells until when.
     if (probeAt !== undefined && running.size === 0 && (probeAt > now || tracks.peek(now) !== undefined))
       waitsMs.push(probeAt - now)
     const readyAt = canBegin && this.#attempts.room > 0 ? tracks.nextAt() : undefined
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
     if (this.#drains.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
+    const { lateAt } = this.#attempts
+    if (lateAt !== undefined) waitsMs.push(lateAt - now)
     const lookAt = waits.lookAt(this.#waitsForBreaker)
     if (lookAt !== undefined) waitsMs.push(lookAt - now)
     const beginsAt = redriving.nextAt() ?? now
     if (beginsAt > now) waitsMs.push(beginsAt - now)
+    const leavesAt = this.#beginnings.nextAt()
+    // During a commit, a time in the past would make the loop spin until the commit ends.
+    if (leavesAt !== undefined && (leavesAt > now || ledger.isEmpty)) waitsMs.push(leavesAt - now)
     return Math.max(0, Math.min(...waitsMs))
   }
 
@@ -123,7 +133,7 @@ export class HandlerLoop implements Loop {
     this.#commitsAt = undefined
     await tenure.keep()
     if (!tenure.lease) return 'lost'
-    // Also where it is paused: only then it is known whether somebody is on trial.
+    // Also while paused: only then it is known whether an event is on trial.
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
     if (tenure.pause) {
@@ -136,25 +146,25 @@ export class HandlerLoop implements Loop {
     await this.#drains.takeUp()
     const failed = this.#canRead ? await this.#read() : undefined
     const done = await this.#takeOn(failed !== undefined)
-    // What was done is kept, though its source is away.
+    // Outcomes are committed before the failure of the source is thrown.
     if (failed && (done === 'worked' || done === 'idle')) throw failed.error
     return done
   }
 
-  /** An operator's reset or isolate reaches those that wait, without waiting for the cooldown that was set before. */
+  /** Reads the breakers that lanes wait for, so that an operator's reset or isolate takes effect before the cooldown ends. */
   async #lookAtBreakers(): Promise<void> {
     const { waits, flow, parts } = this.#desk
     const outlook = await waits.look(parts.runtime.clock, this.#waitsForBreaker)
     if (outlook && this.#waitsForBreaker) flow.probedUntil(outlook.entry === 'open' ? outlook.afterMs : 0)
   }
 
-  /** The partition stands still for a breaker, and no probe is under way that will tell. */
+  /** A breaker blocks the partition, and no probe is running. */
   get #waitsForBreaker(): boolean {
     const { flow, running } = this.#desk
     return flow.standstill?.why === 'breaker' && running.size === 0
   }
 
-  /** While an event is on trial, or about to be, the whole process waits for it, and must not wait for a source as well. */
+  /** Not while an event is on trial or about to be: the whole process waits for it and must not also wait for a source. */
   get #canRead(): boolean {
     return !this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined
   }
@@ -171,7 +181,7 @@ export class HandlerLoop implements Loop {
     }
   }
 
-  /** Begins what may be begun, and keeps what was done. */
+  /** Starts what may start, and commits outcomes. */
   async #takeOn(isBlocked: boolean): Promise<Step> {
     const { parts } = this.#desk
     this.#attempts.pump()
@@ -191,20 +201,19 @@ export class HandlerLoop implements Loop {
     return 'worked'
   }
 
-  /** What is under way may end, and is kept. */
+  /** Waits for running attempts and commits their outcomes. */
   async finish(): Promise<void> {
     const { tenure } = this.#desk.parts
     this.#desk.isOver = true
     await this.#ended()
     if (!tenure.lease) return
     this.#endSuspicion()
-    // Several times: it may find out only now that it is paused, and whether a lane flows again is known when all of its letters
-    // are in the store.
+    // Several rounds: a commit may reveal a pause, and a lane can be released only after all its letters are committed.
     for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
     await this.#commits.commit(undefined)
   }
 
-  /** Waits for what is under way. It may take longer than the lease, and nobody else may do it meanwhile. */
+  /** Waits for running attempts and renews the lease meanwhile, so that no other process starts the same events. */
   async #ended(): Promise<void> {
     const { tenure, runtime, settings, logger, subscription } = this.#desk.parts
     const over = new AbortController()
@@ -218,12 +227,12 @@ export class HandlerLoop implements Loop {
         logger.warn({ subscription: subscription.name, error }, 'the lease could not be renewed')
       }
     }
-    // It is somebody else's by now, who does it all again.
+    // Another process owns the partition and repeats the work.
     if (!tenure.lease) this.abandon()
     await ended
   }
 
-  /** Writes down what was done. Nothing is begun. */
+  /** Commits outcomes. Nothing starts. */
   async #keep(): Promise<Step> {
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
@@ -236,21 +245,21 @@ export class HandlerLoop implements Loop {
     this.#attempts.abandon()
   }
 
-  /** All that may have killed a process before has its outcome. */
+  /** Ends the suspicion when all suspects have their outcome. */
   #endSuspicion(): void {
     const { suspicion, suspects, window, ledger, parts } = this.#desk
-    // Who reads nothing can't tell.
+    // An engine for letters only does not read the source, so it can't know.
     if (parts.settings.only === 'letters') return
-    // In the log, what an owner before had read is still there: who can't see it waits at a gap that the other had passed. What another
-    // source once had may never come.
+    // The log still has what a previous owner had read: a reader that can't see it waits at a gap that the other had passed. Another
+    // source may never deliver it again.
     const isAtEnd = parts.subscription.source !== undefined && this.#intake.isAtEnd
     if (!suspicion.isOver && suspects.areOver(window, isAtEnd)) ledger.endTrials(suspicion.end())
   }
 
-  /** What is read of a lane that flows may be begun at once, and one does not flow yet for whoever comes after a death. */
+  /** A lane is being released, and that is not committed. Events of it that are read now would start immediately, but the next owner would queue them. */
   get #isLettingFlow(): boolean {
     const { handler, ledger } = this.#desk
-    // Where the whole partition is one track, the lane itself has none that could wait.
+    // If the whole partition is one track, the lane has no track of its own that could wait.
     return this.#beginnings.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)
   }
 
@@ -267,21 +276,21 @@ export class HandlerLoop implements Loop {
     if (wanted || isBarred || isAccusing || this.#drains.isBarred || this.#intake.isFull) return false
     const { ledger, suspicion, running } = this.#desk
     if (this.#isLettingFlow) return false
-    // While others run, who waits behind something that was passed over can wait as long as the store rests.
+    // While others run, events after a skipped one can wait for the next regular commit.
     if (running.size === 0 && ledger.passing.some(({ entries }) => entries.length > 0)) return false
-    // For as long as one is on trial, the whole process waits for it.
+    // The whole process waits for the end of a trial.
     if (suspicion.trying !== undefined) return false
     return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
   }
 
-  /** An attempt is over. Where all there is to do about it is to commit it, and the time for that is set, nobody has to be woken. */
+  /** An attempt has ended. If only a commit is needed and its time is set, the loop need not be woken. */
   #wakeIfNeeded(): void {
     const { parts, tracks } = this.#desk
     const isSet = this.#commitsAt !== undefined && (tracks.nextAt() ?? Number.POSITIVE_INFINITY) >= this.#commitsAt
     if (!isSet || !this.#canWait() || this.#intake.canRead || this.#drains.canTakeUp) parts.wake()
   }
 
-  /** Everything that was done is in the store; what was read beyond that was for others. */
+  /** All outcomes are committed; everything read after them belongs to other partitions. */
   #see(): void {
     const { window, ledger, parts } = this.#desk
     const { position } = window.done()

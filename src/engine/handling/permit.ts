@@ -1,13 +1,13 @@
 import type { Share } from '../../source/share.ts'
 
-/** What may come between two commits of a busy partition. After a death these are suspects as well, so there are not many of them. */
+/** The number of events that may start between two commits beyond what was read. After a death they are suspects too, so it is small. */
 const aheadEvents = 100
 const aheadMs = 100
 
 /**
- * Up to where events may be begun: a commit has said so before. It says so for what was read, and for a little of what is still to
- * come, or where events come one by one each would have to wait for a commit of its own. That part is good for a moment only: commits
- * are also how a process finds out that it is paused, or is not the owner any more.
+ * The position up to which events may start, as an earlier commit allowed. A commit allows the events that were read, and a few more;
+ * without these, events that arrive one by one would each wait for their own commit. The extra part is valid only briefly, because
+ * commits are also how a process learns that it is paused or no longer the owner.
  */
 export class Permit {
   #through: number
@@ -18,12 +18,12 @@ export class Permit {
     this.#through = through
   }
 
-  /** What the next commit is to say, when it was read so far. */
+  /** The position that the next commit allows, if the source was read up to `through`. */
   static reach(through: number, { of }: Share): number {
     return through + aheadEvents * of
   }
 
-  /** A commit that is in the store said so. `now` is the monotonic clock's. */
+  /** A commit succeeded. `now` is a time of the monotonic clock. */
   extend(through: number, tried: number, now: number): void {
     this.#through = Math.max(this.#through, through)
     this.#ahead = tried

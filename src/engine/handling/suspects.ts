@@ -3,22 +3,22 @@ import type { Entry } from './entry.ts'
 import type { Window } from './window.ts'
 
 /**
- * What an owner before may have begun, and died over: what it had read of the source, and the letters of lanes that were due or
- * waited for a breaker. What comes later is nobody's suspect, and need not wait until these are through.
+ * The events that a previous owner may have started and died over: events it had read from the source, and letters of lanes that were due
+ * or waited for a breaker. Later events are not suspects and need not wait for them.
  */
 export class Suspects {
-  /** As far as the source may have been begun. */
+  /** The highest position of the source that may have been started. */
   readonly upTo: number
   readonly #held: ReadonlyMap<string, HeldLane>
   readonly #lanes: Set<string>
   readonly #at: number
 
-  /** `at` is when they were taken over. */
+  /** `at` is the time of the claim. */
   constructor(upTo: number, held: ReadonlyMap<string, HeldLane>, at: number) {
     this.upTo = upTo
     this.#held = held
     this.#at = at
-    // Not those that nobody tried then: when a redrive begins them later, that is no death of theirs.
+    // Lanes that were not being tried are not suspects, also if a redrive starts them later.
     this.#lanes = new Set([...held.values()].filter((hold) => this.#wasTried(hold)).map(({ lane }) => lane))
   }
 
@@ -26,7 +26,7 @@ export class Suspects {
     return isLetter ? this.#hasLane(lane) : record.position <= this.upTo
   }
 
-  /** Its lane has to wait for a breaker: what may have killed is in there, and is tried when that is over, however long it takes. */
+  /** The lane of a suspect waits for a breaker. It stays a suspect until it is tried, however long that takes. */
   wait(entry: Entry): void {
     if (this.has(entry)) this.#lanes.add(entry.lane)
   }
@@ -38,7 +38,7 @@ export class Suspects {
     return true
   }
 
-  /** Until it flows, is parked, or is to be tried at a time of which nobody knew then. */
+  /** Whether a lane is still suspect: it is not released, not parked, and has no later retry time. */
   #hasLane(lane: string): boolean {
     if (!this.#lanes.has(lane)) return false
     if (this.#wasTried(this.#held.get(lane))) return true

@@ -1,11 +1,21 @@
+import { payloadOf } from '../../dead-letter/payload.ts'
+import { redactError, redactFailure } from '../../dead-letter/redact.ts'
 import { parseMetadata, type Event, type RecordedEvent } from '../../event/event.ts'
 import type { Failure } from '../../failure/failure.ts'
+import { isError } from '../../failure/peek.ts'
 import type { ErrorHook, HandlerContext, HandlerLogger } from '../../handler/handler.ts'
-import type { EngineEmitter, EngineEventName, EngineEvents, Logger, Traced } from '../events.ts'
+import {
+  type EngineEmitter,
+  type EngineEventName,
+  type EngineEvents,
+  failureFields,
+  type Logger,
+  type Traced,
+} from '../events.ts'
 import type { Standstill } from './flow.ts'
 import type { WorkerParts } from '../worker.ts'
 
-/** Says what a handler does: to listeners each step, to the log what needs a person. Payloads never leave here. */
+/** Reports what a handler does: each step to listeners, and what needs attention to the log. Payloads are never reported. */
 export class Tracer {
   readonly #subscription: string
   readonly #partition: number
@@ -33,7 +43,7 @@ export class Tracer {
   }
 
   failed(record: RecordedEvent, attempt: number, durationMs: number, failure: Failure): void {
-    this.#trace('handler.failed', record, { attempt, durationMs, failure })
+    this.#trace('handler.failed', record, { attempt, durationMs, failure }, failure)
   }
 
   skipped(record: RecordedEvent, reason: string, result?: string | null): void {
@@ -44,61 +54,73 @@ export class Tracer {
     return this.#emitter.isHeard(name)
   }
 
-  /** Its outcome is in the store. */
+  /** The outcome is committed. */
   acked(record: RecordedEvent): void {
     this.#trace('message.acked', record, {})
   }
 
   nacked(record: RecordedEvent, failure: Failure, retryInMs: number): void {
-    this.#trace('message.nacked', record, { failure, retryInMs })
+    this.#trace('message.nacked', record, { failure, retryInMs }, failure)
   }
 
   parked(record: RecordedEvent, failure: Failure): void {
-    this.#trace('message.dlq', record, { failure })
+    this.#trace('message.dlq', record, { failure }, failure)
   }
 
+  /** `failure` is without the values of its event. */
   stood(why: Standstill['why'], failure: Failure | undefined): void {
     const subscription = this.#subscription
     this.#emitter.emit('subscription.blocked', { subscription, partition: this.#partition, by: why, failure })
-    const fields = { subscription, partition: this.#partition, by: why, error: failure?.message }
-    this.#logger.warn(fields, 'the partition stands still; it tries one event from time to time')
+    const fields = { subscription, partition: this.#partition, by: why, ...failureFields(failure) }
+    this.#logger.warn(fields, 'the partition is blocked; it tries one event from time to time')
   }
 
   resumed(): void {
     const subscription = this.#subscription
     this.#emitter.emit('subscription.resumed', { subscription, partition: this.#partition })
-    this.#logger.info({ subscription, partition: this.#partition }, 'the partition goes on')
   }
 
-  /** The user's own, told of an attempt that failed. What it does with that is its own business, whatever it throws. */
+  /** Calls the user's `onError` after a failed attempt. An error that it throws is logged and ignored. */
   hook(onError: ErrorHook | undefined, error: unknown, event: Event, ctx: HandlerContext): void {
     if (!onError) return
+    const { data, metadata } = event
     const tell = async () => {
       try {
         await onError(error, event, ctx)
       } catch (failed) {
-        this.#logger.error({ subscription: this.#subscription, eventId: event.id, error: failed }, 'onError threw')
+        const shown = redactError(failed, [data, metadata])
+        this.#logger.error({ subscription: this.#subscription, eventId: event.id, error: shown }, 'onError threw')
       }
     }
     void tell()
   }
 
-  loggerOf({ id: eventId, type: eventType }: RecordedEvent, attempt: number): HandlerLogger {
-    const about = { subscription: this.#subscription, eventId, eventType, attempt }
+  /** The logger of a handler. Its lines are unchanged, except that errors are redacted: their messages may quote the event. */
+  loggerOf(record: RecordedEvent, attempt: number): HandlerLogger {
+    const about = { subscription: this.#subscription, eventId: record.id, eventType: record.type, attempt }
     const logger = this.#logger
+    const shown = (fields: object) =>
+      Object.fromEntries(
+        Object.entries(fields).map(([name, value]: [string, unknown]) => [
+          name,
+          isError(value) ? redactError(value, payloadOf({ event: record })) : value,
+        ]),
+      )
     return {
-      info: (fields, message) => logger.info({ ...about, ...fields }, message),
-      warn: (fields, message) => logger.warn({ ...about, ...fields }, message),
-      error: (fields, message) => logger.error({ ...about, ...fields }, message),
+      info: (fields, message) => logger.info({ ...about, ...shown(fields) }, message),
+      warn: (fields, message) => logger.warn({ ...about, ...shown(fields) }, message),
+      error: (fields, message) => logger.error({ ...about, ...shown(fields) }, message),
     }
   }
 
   #trace<Name extends EngineEventName>(
     name: Name,
-    { id: eventId, type: eventType, key, position, metadata }: RecordedEvent,
+    record: RecordedEvent,
     more: Omit<EngineEvents[Name], keyof Traced>,
+    failure?: Failure,
   ): void {
     if (!this.#emitter.isHeard(name)) return
+    const { id: eventId, type: eventType, key, position, metadata } = record
     const { correlationId, causationId } = metadata === undefined ? {} : readMetadata(metadata)
     const traced: Traced = {
       subscription: this.#subscription,
@@ -110,7 +132,8 @@ export class Tracer {
       correlationId,
       causationId,
     }
-    this.#emitter.emit(name, { ...traced, ...more } as unknown as EngineEvents[Name])
+    const shown = failure && { failure: redactFailure(failure, payloadOf({ event: record })) }
+    this.#emitter.emit(name, { ...traced, ...more, ...shown } as unknown as EngineEvents[Name])
   }
 }
 

@@ -1,20 +1,20 @@
-/** The one track of a handler that keeps the order of its partition. No lane has this name. */
+/** The single track of a handler with partition order. No lane has this name. */
 export const wholePartition = ''
 
-/** What runs one after the other: a lane, with what is to be done in it, in order. */
+/** A lane with its pending entries, which run one after the other. */
 export interface Track<Entry> {
   readonly name: string
   readonly entries: Entry[]
   /** One of its entries is being tried. */
   isRunning: boolean
-  /** Not before this, by the monotonic clock. */
+  /** The earliest start, by the monotonic clock. */
   readyAt: number
 }
 
-/** The tracks that have something to do, and whose turn it is. */
+/** The tracks with pending entries, and their order. */
 export class Tracks<Entry> {
   readonly #tracks = new Map<string, Track<Entry>>()
-  /** In the order in which they became ready, so that a busy one can't keep the others waiting. */
+  /** In the order in which they became ready, so that a busy track can't starve the others. */
   readonly #ready = new Set<Track<Entry>>()
   readonly #sleeping = new Set<Track<Entry>>()
   readonly #barred = new Set<string>()
@@ -34,7 +34,7 @@ export class Tracks<Entry> {
     if (!track.isRunning && !this.#sleeping.has(track)) this.#makeReady(track)
   }
 
-  /** Nothing of this track is begun until it is unbarred. */
+  /** Nothing of this track starts until `unbar`. */
   bar(name: string): void {
     this.#barred.add(name)
     const track = this.#tracks.get(name)
@@ -51,14 +51,14 @@ export class Tracks<Entry> {
     if (track && !track.isRunning && !this.#sleeping.has(track)) this.#makeReady(track)
   }
 
-  /** The next whose turn it is, without taking it. */
+  /** The next ready track, without taking it. */
   peek(now: number): Track<Entry> | undefined {
     for (const track of this.#sleeping) if (track.readyAt <= now) this.rouse(track)
     const [first] = this.#ready
     return first
   }
 
-  /** All that could be begun. */
+  /** All ready tracks. */
   ready(now: number): Iterable<Track<Entry>> {
     this.peek(now)
     return this.#ready
@@ -69,7 +69,7 @@ export class Tracks<Entry> {
     this.#ready.delete(track)
   }
 
-  /** Its head is over, or goes back: whatever is in it now can go on, at once or not before a time. */
+  /** The attempt at its head ended or was put back: the track may continue, immediately or at `readyAt`. */
   end(track: Track<Entry>, readyAt = 0): void {
     track.isRunning = false
     track.readyAt = readyAt
@@ -78,7 +78,7 @@ export class Tracks<Entry> {
     else this.#makeReady(track)
   }
 
-  /** It could begin, but must not before a time. */
+  /** A ready track must not start before a time. */
   postpone(track: Track<Entry>, readyAt: number): void {
     this.#ready.delete(track)
     track.readyAt = readyAt
@@ -89,7 +89,7 @@ export class Tracks<Entry> {
     if (this.#sleeping.delete(track)) this.#makeReady(track)
   }
 
-  /** Takes away everything of a track. What is being tried in it is no longer its concern. */
+  /** Removes and returns all entries of a track. A running attempt no longer belongs to it. */
   clear(track: Track<Entry>): Entry[] {
     this.#ready.delete(track)
     this.#sleeping.delete(track)
@@ -101,7 +101,7 @@ export class Tracks<Entry> {
     if (!this.#barred.has(track.name)) this.#ready.add(track)
   }
 
-  /** When the first that sleeps is ready. */
+  /** When the next sleeping track is ready. */
   nextAt(): number | undefined {
     let next: number | undefined
     for (const { readyAt } of this.#sleeping) next = Math.min(next ?? readyAt, readyAt)

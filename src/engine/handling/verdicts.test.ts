@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { describeFailure } from '../../failure/failure.ts'
 import { createDeskOf, type DeskSetup, heldLane, letterOf } from '../../../test/desk.ts'
 import { block, definePolicy, exponential, failure, fixed, park, pause, retry } from '../../index.ts'
 import { Suspicion } from '../suspicion.ts'
@@ -135,7 +136,7 @@ describe('what fails for good', () => {
   it('can not be read, or is nobody’s any more: it is parked without an attempt', () => {
     const { desk, verdicts, live } = judging()
     const [track, entry] = live('a', 1)
-    const why = { class: 'permanent', rule: 'read', message: 'no JSON' } as never
+    const why = describeFailure('no JSON', 'permanent', 'read')
     verdicts.unreadable(track, entry, why)
     expect(desk.ledger.take().held).toMatchObject([{ status: 'parked', failure: { message: 'no JSON' } }])
   })
@@ -613,7 +614,7 @@ describe('where the order of the partition is kept', () => {
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     await runtime.advance(2_000)
     track.entries.shift()
-    verdicts.unreadable(track, entry, { class: 'permanent', rule: 'read', message: 'no JSON' } as never)
+    verdicts.unreadable(track, entry, describeFailure('no JSON', 'permanent', 'read'))
     expect([desk.flow.standstill, desk.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
     expect(desk.tracks.isBarred('')).toBe(true)
   })

@@ -1,4 +1,6 @@
 import { keptAttempts, mostAttempts } from '../../dead-letter/attempts.ts'
+import { payloadOf } from '../../dead-letter/payload.ts'
+import { redact, redactFailure } from '../../dead-letter/redact.ts'
 import type { Event } from '../../event/event.ts'
 import { exponential } from '../../failure/backoff.ts'
 import { type Classified, classify } from '../../failure/classify.ts'
@@ -24,19 +26,19 @@ export interface Tried {
   readonly tookMs: number
 }
 
-/** A retry that is due so soon is not worth a letter; but only so often, because until then nothing of it is in the store. */
+/** A retry within this time is made without a letter, but only a few times, because these attempts are not stored. */
 const inPlaceMs = 250
 const mostInPlace = 2
 const patience = exponential('1s', { factor: 2, cap: '1m' })
 
 /**
- * What becomes of an event that was tried, or could not be. Every way ends in exactly one of: it is over (and in the ledger), its
- * lane is held (and in the ledger), or it goes back to its track, to be tried again with nothing counted.
+ * Decides what happens to an event after an attempt, or if no attempt was possible. Exactly one of these follows: the event has its
+ * outcome (in the ledger), its lane is held (in the ledger), or it goes back to its track and is retried without counting the attempt.
  */
 export class Verdicts {
   readonly #desk: Desk
   readonly #drains: Drains
-  /** Told when the partition stands still, and when it goes on. */
+  /** Called when the partition is blocked, and when it continues. */
   readonly #tell: () => void
 
   constructor(desk: Desk, drains: Drains, tell: () => void) {
@@ -59,7 +61,7 @@ export class Verdicts {
     tracks.end(track)
   }
 
-  /** It was done before, under another position. */
+  /** The event was already handled at another position. */
   repeated(track: Track<Entry>, entry: Entry, result: string | null | undefined): void {
     const { tracer, ledger, tracks } = this.#desk
     tracer.skipped(entry.record, 'duplicate', result)
@@ -72,7 +74,7 @@ export class Verdicts {
     const { rules, outage } = handler.failure
     const found = classify(error, rules, partition.now())
     const failure = describeFailure(error, found.class, found.rule, found.evidence)
-    // What is permanent is the event's own: whoever was asked has answered.
+    // A permanent failure is caused by the event: the endpoint has answered.
     const isOwn = found.class === 'permanent' || found.skip !== undefined
     if (tried) {
       dedup?.end(tried.event, false)
@@ -81,7 +83,7 @@ export class Verdicts {
       waits.report(entry.lane, tried.pass, isOwn)
     }
     if (tried) this.#follow(entry)
-    // Where the order is kept, it is this event that everything waits for.
+    // With partition order, all later events wait for this one.
     if (flow.standstill?.why === 'order' && !entry.isLetter && tried?.pass.entry !== 'probe')
       return this.#stillBlocks(track, entry, found, failure)
     if (isOwn) {
@@ -93,7 +95,7 @@ export class Verdicts {
       flow.probed(found.retryAfterMs)
       this.#tell()
     }
-    // It was the breaker's question, not the event's attempt. When to ask again, the breaker tells whoever asks next.
+    // This was a probe of the breaker, not an attempt of the event. The breaker sets the time of the next probe.
     if (tried?.pass.entry === 'probe') {
       const { name } = tried.pass.breaker
       return this.defer(track, entry, handler.breaker?.key ? name : undefined, 0, failure)
@@ -103,7 +105,7 @@ export class Verdicts {
     const alike = flow.failed(entry.lane, failure, asked)
     if (!alike || !outage) return this.#decide(track, entry, found, failure)
     const waitMs = Math.max(outage.backoff.delayMs(1, parts.runtime.random), found.retryAfterMs ?? 0)
-    this.#stand('outage', failure, outage.backoff, alike.size, waitMs)
+    this.#stand(entry, 'outage', failure, outage.backoff, alike.size, waitMs)
     for (const lane of alike) this.#giveBack(lane)
     entry.tries = 0
     this.#putBack(track, entry)
@@ -114,20 +116,20 @@ export class Verdicts {
     this.#decide(track, entry, { class: failureClass, rule, evidence }, failure)
   }
 
-  /** Processes died over it. */
+  /** Parks an event that processes died over. */
   blame(track: Track<Entry>, entry: Entry, deaths: number): void {
-    const failure = deadly(deaths)
+    const failure = deadly(deaths, this.#desk.parts.subscription.name, entry.record.position)
     this.#desk.tracer.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
     this.#desk.suspicion.blame(entry.record.position)
   }
 
-  /** Its breaker is open: it waits, and nothing else about it changes. */
+  /** The breaker is open: the event waits, and no attempt is counted. */
   defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
     const { handler, flow, waits, parts } = this.#desk
     const name = breaker ?? handler.name
     const isOfLane = breaker !== undefined && handler.order !== 'partition'
-    // A letter is held already, so its lane waits by itself, also where everything else stands still: its redrive ends, and an operator can
+    // A letter is already held, so its lane waits on its own even if the whole partition is blocked: its redrive ends, and an operator can
     // discard or edit it.
     if (isOfLane || entry.isLetter) {
       this.#hold(track, entry, { status: 'waiting', tries: entry.tries, breaker: name }, undefined)
@@ -136,10 +138,10 @@ export class Verdicts {
     if (isOfLane) return
     waits.stand(name)
     if (flow.standstill) flow.probed(waitMs)
-    else this.#stand('breaker', failure, patience, 0, waitMs)
+    else this.#stand(entry, 'breaker', failure, patience, 0, waitMs)
   }
 
-  /** It must not begin after all, and was not: it is tried in its own turn, and nothing counts. */
+  /** The attempt was not made. The event is tried in its turn, and no attempt is counted. */
   putOff(track: Track<Entry>, entry: Entry): void {
     this.#putBack(track, entry)
   }
@@ -154,15 +156,15 @@ export class Verdicts {
     const decision = this.#decisionOf(entry, found)
     switch (decision.decision) {
       case 'stop':
-        // Its backoff knows already how long the other side asked it to wait.
-        this.#stand(decision.why, failure, decision.backoff)
+        // The backoff already includes the Retry-After of the endpoint.
+        this.#stand(entry, decision.why, failure, decision.backoff)
         return this.#putBack(track, entry)
       case 'skip':
         return this.#skip(track, entry, failure, decision.reason)
       case 'park':
         return this.#park(track, entry, failure)
       case 'retry':
-        // Whoever asked for it waits for one answer, not for the policy's patience.
+        // An operator's redrive gets one attempt, not all retries of the policy.
         if (this.#isRedriven(entry)) return this.#park(track, entry, failure)
         return this.#retry(track, entry, decision.delayMs, failure)
       default:
@@ -188,22 +190,24 @@ export class Verdicts {
     tracer.nacked(entry.record, failure, delayMs)
     if (handler.order === 'partition' && !entry.isLetter) {
       remember(entry, failure)
-      this.#standAt(failure, delayMs)
+      this.#standAt(entry, failure, delayMs)
       return this.#putBack(track, entry)
     }
     if (delayMs <= inPlaceMs && entry.unrecorded.length < mostInPlace) {
       remember(entry, failure)
       return this.#putBack(track, entry, clock.mono() + delayMs)
     }
-    // Whole, as databases keep times.
+    // Whole milliseconds, as databases store them.
     const dueAt = Math.ceil(partition.now() + delayMs)
     this.#hold(track, entry, { status: 'retrying', tries: entry.tries, dueAt }, failure)
   }
 
-  /** Who comes behind it is not begun before the store has that: after a death it would be tried again, and might go through by then. */
-  #skip(track: Track<Entry>, entry: Entry, failure: Failure, reason: string): void {
+  /** Later events do not start before the skip is committed: after a death the event would be retried and might succeed. */
+  #skip(track: Track<Entry>, entry: Entry, failure: Failure, said: string): void {
     const { tracer, ledger, flow } = this.#desk
     flow.settled(entry.lane, false)
+    // The reason is redacted, because every operator sees it; the failure keeps the original text.
+    const reason = redact(said, payloadOf({ event: entry.record }))
     tracer.skipped(entry.record, reason)
     this.#over(entry, {
       live: () => {
@@ -217,7 +221,7 @@ export class Verdicts {
     })
   }
 
-  /** The partition stands still at it already. Its policy says when it is tried again, whether it may be passed over, or is parked. */
+  /** The event already blocks the partition. Its policy decides when it is retried, and whether it is skipped or parked. */
   #stillBlocks(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
     const { flow, tracer } = this.#desk
     const decision = this.#decisionOf(entry, found)
@@ -229,36 +233,42 @@ export class Verdicts {
       tracer.nacked(entry.record, failure, decision.delayMs)
       flow.probedUntil(decision.delayMs)
     } else {
-      // Its policy blocks: it waits longer each time.
+      // The policy blocks: the wait grows each time.
       flow.probed(found.retryAfterMs)
     }
     this.#tell()
     this.#putBack(track, entry)
   }
 
-  /** Where the order of the whole partition is kept, nothing goes on until this event was tried again. */
-  #standAt(failure: Failure, waitMs: number): void {
+  /** With partition order, nothing continues until this event was retried. */
+  #standAt(entry: Entry, failure: Failure, waitMs: number): void {
     const { flow } = this.#desk
     if (flow.standstill?.why === 'order') {
       flow.probed(waitMs)
       this.#tell()
-    } else this.#stand('order', failure, patience, 0, waitMs)
+    } else this.#stand(entry, 'order', failure, patience, 0, waitMs)
   }
 
-  /** It has its outcome. Its track goes on when it may. */
+  /** The event has its outcome. */
   #over(entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { suspicion, ledger, flow, window } = this.#desk
-    // It is the one that everything waits for.
+    const { flow, window } = this.#desk
+    // All later events wait for this one.
     if (flow.standstill?.why === 'order' && !entry.isLetter) this.#answered(Number.POSITIVE_INFINITY)
     if (entry.isLetter) this.#drains.advance(entry, record.letter)
     else {
       record.live()
       window.finish(entry)
     }
-    ledger.endTrials(suspicion.over(entry.record.position))
+    this.#endTrials(entry.record.position)
   }
 
-  /** It is tried again, in its own turn; nothing counts. */
+  #endTrials(position: number): void {
+    const { suspicion, ledger } = this.#desk
+    ledger.acquit(suspicion.lateOver(position))
+    ledger.endTrials(suspicion.over(position))
+  }
+
+  /** The event is retried in its turn, and no attempt is counted. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
     const { suspicion, ledger, tracks } = this.#desk
     ledger.acquit(suspicion.putOff(entry.record.position))
@@ -266,7 +276,7 @@ export class Verdicts {
     tracks.end(track, readyAt)
   }
 
-  /** The same, while everything stands still: the next probe is another lane's, also where this one was the only one at hand. */
+  /** The same while the partition is blocked: another lane is the next probe, even if it is not loaded yet. */
   #stepAside(track: Track<Entry>, entry: Entry): void {
     const { flow, tracks, draining, due, parts, ledger, suspicion } = this.#desk
     if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
@@ -280,10 +290,10 @@ export class Verdicts {
     const { suspicion, suspects, ledger, tracks, draining, due, waits, window, parts, partition, flow } = this.#desk
     const { clock } = parts.runtime
     const { position } = entry.record
-    if (holding.status === 'parked') ledger.endTrials(suspicion.over(position))
+    if (holding.status === 'parked') this.#endTrials(position)
     else ledger.acquit(suspicion.putOff(position))
     if (holding.status === 'waiting') suspects.wait(entry)
-    // What was loaded of its letters is loaded again when its time has come; what came from the source is held behind it.
+    // Its loaded letters are loaded again when it is due; events from the source are queued in the lane.
     const behind = tracks.clear(track)
     if (entry.isLetter) {
       draining.delete(entry.lane)
@@ -291,7 +301,7 @@ export class Verdicts {
     } else {
       ledger.hold(entry, holding, failure)
       window.finish(entry)
-      // Where the whole partition is one track, everything behind it waits there until an operator has released this one.
+      // If the whole partition is one track, later events wait there until an operator releases this one.
       const isHeldUp = track.name === wholePartition
       if (isHeldUp) {
         tracks.bar(wholePartition)
@@ -310,7 +320,7 @@ export class Verdicts {
     if (holding.status === 'waiting') waits.add(holding.breaker, entry.lane)
   }
 
-  /** One that may have killed has failed: it may be one that kills when it is tried again. */
+  /** A suspect failed. It may kill a process at the retry, so it is followed. */
   #follow(entry: Entry): void {
     const { suspicion, suspects, ledger } = this.#desk
     const { position } = entry.record
@@ -318,12 +328,12 @@ export class Verdicts {
     if (isSuspect) ledger.endTrials(suspicion.failed(position))
   }
 
-  /** What counted against a lane was not its own fault. */
+  /** The counted attempts of a lane were not caused by its event. */
   #giveBack(lane: string): void {
     const { ledger, partition, due, tracks, parts, running } = this.#desk
     ledger.giveBack(lane, partition.now())
     if (partition.held.get(lane)?.status === 'retrying') due.add(lane, parts.runtime.clock.mono())
-    // Also for one that is under way again, and in no track meanwhile.
+    // Also for a running entry, which is not in a track.
     for (const entry of running.keys()) if (entry.lane === lane) entry.tries = 0
     const waiting = tracks.get(lane)
     if (!waiting) return
@@ -331,14 +341,16 @@ export class Verdicts {
     tracks.rouse(waiting)
   }
 
-  #stand(...standing: Parameters<Flow['stand']>): void {
+  /** Blocks the partition. Status and log show the reason without values of the event. */
+  #stand({ record }: Entry, ...[why, failure, ...rest]: Parameters<Flow['stand']>): void {
     const { flow, tracer } = this.#desk
-    flow.stand(...standing)
-    tracer.stood(standing[0], standing[1])
+    const shown = failure && redactFailure(failure, payloadOf({ event: record }))
+    flow.stand(why, shown, ...rest)
+    tracer.stood(why, shown)
     this.#tell()
   }
 
-  /** One that was begun at a time; just now, where it was not even tried. */
+  /** The endpoint answered. `begunAt` is the start of the attempt; default: now. */
   #answered(begunAt?: number): void {
     const { flow, parts } = this.#desk
     if (!flow.answered(begunAt ?? parts.runtime.clock.mono())) return
@@ -347,7 +359,7 @@ export class Verdicts {
   }
 }
 
-/** For the letter, should there be one. A letter keeps so many and no more, and a policy may try for weeks. */
+/** Keeps a failure for a later letter. A letter stores a limited number, and a policy may retry for weeks. */
 function remember({ unrecorded }: Entry, failure: Failure): void {
   unrecorded.push(failure)
   if (unrecorded.length > mostAttempts) unrecorded.splice(keptAttempts.first, 1)

@@ -1,16 +1,16 @@
 import type { RecordedEvent } from '../../event/event.ts'
 import type { Range } from '../../subscription/subscription-store.ts'
 
-/** An event on its way, from when it was read until the checkpoint has passed it. */
+/** An event from the read until the checkpoint has passed it. */
 export interface Slot {
   readonly record: RecordedEvent
-  /** Its outcome is in a commit that was made, or is about to be. */
+  /** Its outcome is in the last or the next commit. */
   isDone: boolean
 }
 
 /**
- * The events of a partition above its checkpoint, in order, as far as they were read. They end in any order; the checkpoint can only
- * pass what has nothing unfinished before it, so what is finished above it is marked.
+ * The events of a partition above its checkpoint that were read, in order. They finish in any order. The checkpoint can only pass events
+ * without an unfinished one before them, so finished events above it are marked.
  */
 export class Window {
   readonly #slots: Slot[] = []
@@ -19,13 +19,13 @@ export class Window {
   #unfinished = 0
   #unfinishedBytes = 0
 
-  /** `before` is what an owner before had finished above the checkpoint. */
+  /** `before` are the events that a previous owner had finished above the checkpoint. */
   constructor(through: number, before: readonly Range[] = []) {
     this.#through = through
     this.#before = before
   }
 
-  /** How far was read. */
+  /** How far the source was read. */
   get through(): number {
     return this.#through
   }
@@ -34,7 +34,7 @@ export class Window {
     return this.#slots.length
   }
 
-  /** How many are unfinished, and how large they are. Asked whenever something ends, so it is counted and not looked up. */
+  /** The number of unfinished events. It is kept as a counter, because it is read after every outcome. */
   get unfinished(): number {
     return this.#unfinished
   }
@@ -51,14 +51,14 @@ export class Window {
     this.#through = Math.max(this.#through, through)
   }
 
-  /** One that was added is done. */
+  /** Marks an event as done. */
   finish(slot: Slot): void {
     if (slot.isDone) return
     slot.isDone = true
     this.#count(slot, -1)
   }
 
-  /** Up to where everything is done, and the last event of that; undefined when that is none. */
+  /** The position up to which everything is done, and the last event there; undefined if there is none. */
   done(): { readonly position: number; readonly last: RecordedEvent | undefined } {
     const first = this.#slots.findIndex(({ isDone }) => !isDone)
     if (first < 0) return { position: this.#through, last: this.#slots.at(-1)?.record }
@@ -66,7 +66,7 @@ export class Window {
     return { position: last?.position ?? Number.NEGATIVE_INFINITY, last }
   }
 
-  /** What is done above the first that isn't. A range may span positions of other partitions. */
+  /** The events that are done above the first unfinished one. A range may span positions of other partitions. */
   marks(): Range[] {
     const ranges: [number, number][] = []
     let open: [number, number] | undefined
@@ -78,14 +78,14 @@ export class Window {
         open = undefined
         continue
       }
-      // Those below the first that is unfinished are gone with the commit.
+      // Events below the first unfinished one are covered by the checkpoint.
       if (!isAbove) continue
-      // One slow event may hold up the checkpoint for long: of what is done meanwhile, nothing but its place is kept.
+      // One slow event may delay the checkpoint for long, so the bodies of finished events are dropped.
       if (record.body !== '') this.#slots[i] = { record: { ...record, body: '', metadata: undefined }, isDone }
       if (open) open[1] = record.position
       else ranges.push((open = [record.position, record.position]))
     }
-    // What is not read yet is as finished as it was; left out, it would be begun again by whoever comes next.
+    // Marks above the read position are kept; without them the next owner would start those events again.
     for (const [from, to] of this.#before) {
       if (to > this.#through) ranges.push([Math.max(from, this.#through + 1), to])
     }
@@ -96,7 +96,7 @@ export class Window {
     return this.#slots.some(({ record, isDone }) => !isDone && record.position <= upTo)
   }
 
-  /** The checkpoint is here. */
+  /** The checkpoint was committed at this position. */
   pass(position: number): void {
     const first = this.#slots.findIndex(({ record }) => record.position > position)
     this.#slots.splice(0, first < 0 ? this.#slots.length : first)

@@ -5,6 +5,7 @@ import { rebuild } from './0004-rebuild.ts'
 import { attempts } from './0005-attempts.ts'
 import { orders } from './0006-orders.ts'
 import { deferred } from './0007-deferred.ts'
+import { wholeLanes } from './0008-whole-lanes.ts'
 
 export interface Migration {
   readonly name: string
@@ -21,4 +22,5 @@ export const migrations: readonly Migration[] = [
   { name: 'attempts', sql: attempts },
   { name: 'orders', sql: orders },
   { name: 'deferred', sql: deferred },
+  { name: 'whole-lanes', sql: wholeLanes },
 ]

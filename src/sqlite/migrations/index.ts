@@ -6,6 +6,7 @@ import { rebuild } from './0005-rebuild.ts'
 import { attempts } from './0006-attempts.ts'
 import { orders } from './0007-orders.ts'
 import { deferred } from './0008-deferred.ts'
+import { wholeLanes } from './0009-whole-lanes.ts'
 
 export interface Migration {
   readonly name: string
@@ -22,4 +23,5 @@ export const migrations: readonly Migration[] = [
   { name: 'attempts', sql: attempts },
   { name: 'orders', sql: orders },
   { name: 'deferred', sql: deferred },
+  { name: 'whole-lanes', sql: wholeLanes },
 ]

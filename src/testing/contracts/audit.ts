@@ -3,16 +3,7 @@ import { type AuditEntry, type Deed, flawOf, noEntry } from '../../audit/audit.t
 import type { Store } from '../../store.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
 import type { Transaction } from '../../subscription/subscription-store.ts'
-import { appended, begin, type Case, commitOf, hold, letter, limits, newEvent } from './fixtures.ts'
-
-export const deedOf = (act: string, target = 's'): Deed => ({
-  by: 'ann',
-  act,
-  target,
-  reason: `because of ${act}`,
-  at: 5,
-  details: { lanes: 2, "it's": 'so', none: null, yes: true },
-})
+import { appended, begin, type Case, commitOf, deedOf, hold, letter, limits, newEvent } from './fixtures.ts'
 
 export async function actsOf(store: Store): Promise<string[]> {
   const entries = await store.audit.list(0, 100)
@@ -25,7 +16,7 @@ function flawsOf(entries: readonly AuditEntry[]): string[] {
 }
 
 export const auditCases: Record<string, Case> = {
-  'chains what people do, in order and with nothing left out': async (store) => {
+  'chains the acts of operators, in order and without a gap': async (store) => {
     assert.deepEqual(await store.audit.list(0, 10), [])
     await Promise.all(['a', 'b', 'c', 'd'].map((act) => store.audit.record(deedOf(act))))
     const entries = await store.audit.list(0, 10)
@@ -40,7 +31,7 @@ export const auditCases: Record<string, Case> = {
     assert.match(hash, /^[0-9a-f]{64}$/)
     assert.deepEqual(await store.audit.list(3, 10), entries.slice(3))
     assert.deepEqual(await store.audit.list(0, 2), entries.slice(0, 2))
-    // Whoever changes anything of one is found out.
+    // Any change of an entry is detected.
     const other = { by: 'bob', act: 'x', target: 't', reason: 'a better one', at: 6, details: { lanes: 3 } }
     for (const [field, value] of Object.entries(other)) {
       const changed = entries.map((entry, i) => (i === 1 ? { ...entry, [field]: value } : entry))
@@ -49,25 +40,24 @@ export const auditCases: Record<string, Case> = {
     assert.deepEqual(flawsOf(entries.slice(0, 1).concat(entries.slice(2))), ['entry 2 is missing'])
   },
 
-  'has the deed with what it does, and not without': async (store) => {
+  'writes an audit entry with its act, and not without': async (store) => {
     await begin(store.subscriptions)
     await store.subscriptions.pause('s', { at: 1, reason: 'why' }, deedOf('pause'))
     await store.subscriptions.resume('s', deedOf('resume'))
-    await assert.rejects(store.subscriptions.pause('nobody', { at: 1, reason: 'why' }, deedOf('pause')))
+    await assert.rejects(store.subscriptions.pause('unknown', { at: 1, reason: 'why' }, deedOf('pause')))
     await store.subscriptions.reset('s', undefined, deedOf('reset'))
     const state = { state: 'isolated', since: 1 } as never
     assert.equal(await store.breakers.save({ name: 'b', state, record: '{}' }, 0, deedOf('isolate')), true)
     assert.equal(await store.breakers.save({ name: 'b', state, record: '{}' }, 0, deedOf('isolate')), false)
-    await store.subscriptions.pause('s', { at: 1, reason: 'the engine itself' })
     assert.deepEqual(await actsOf(store), ['pause', 'resume', 'reset', 'isolate'])
   },
 
-  'counts before and after in the transaction that does it, whatever was seen before': async (store) => {
+  'counts before and after in the transaction of the act': async (store) => {
     const lease = await begin(store.subscriptions)
     const held = [letter('a', 1, 'parked'), letter('b', 1, 'parked')]
     const counts = { ...noCounts(), applied: 3, held: 2, discarded: 1 }
     await store.subscriptions.commit({ ...commitOf(lease), counts, held, lanes: held.map((one) => hold(one, 1)) })
-    // What the caller believes is what the store corrects.
+    // The store corrects the counts of the caller.
     const bare = (act: string): Deed => ({ ...deedOf(act), details: { wasPaused: false, appliedBefore: 99, kept: 1 } })
     await store.subscriptions.pause('s', { at: 1, reason: 'why' }, bare('pause'))
     await store.subscriptions.pause('s', { at: 2, reason: 'still' }, bare('pause again'))
@@ -90,10 +80,14 @@ export const auditCases: Record<string, Case> = {
         ],
       ],
     )
-    assert.deepEqual(await store.subscriptions.reset('s', undefined), { before: noCounts(), letters: 0, lanes: 0 })
+    assert.deepEqual(await store.subscriptions.reset('s', undefined, bare('again')), {
+      before: noCounts(),
+      letters: 0,
+      lanes: 0,
+    })
   },
 
-  'has an event that is appended by hand with its deed, once': async (store) => {
+  'records a manual append once, with its event': async (store) => {
     const deed = deedOf('event.append', 'log/k')
     await store.log.append('k', [newEvent('0')], 'any')
     const { position } = appended(await store.log.append('k', [newEvent('1'), newEvent('2')], 1, { deed }))
@@ -108,7 +102,7 @@ export const auditCases: Record<string, Case> = {
     assert.equal((await store.log.readKey('k', 0, limits)).length, 3)
   },
 
-  'has what is appended in a transaction of the caller with its deed, if that commits': async (store) => {
+  "records an append in the caller's transaction if that commits": async (store) => {
     const lease = await begin(store.subscriptions)
     const append = (tx: Transaction, id: string) =>
       store.log.append('k', [newEvent(id)], 'any', { tx: tx.handle, deed: deedOf(id) })
@@ -129,7 +123,7 @@ export const auditCases: Record<string, Case> = {
     )
   },
 
-  'appends the first events of a log with the deed, all of it or nothing': async (store) => {
+  'appends the first events of a log with the audit entry, all or nothing': async (store) => {
     const deed = deedOf('letters.import', 'log')
     const events = ['1', '2', '3', '4'].map((id, i) => ({ key: i % 2 === 0 ? 'a' : 'b', event: newEvent(id) }))
     const twice = [...events, { key: 'c', event: newEvent('2') }]
@@ -140,7 +134,9 @@ export const auditCases: Record<string, Case> = {
     assert.deepEqual(await actsOf(store), [])
     let woken = 0
     const stop = store.log.onAppend(() => woken++)
+    assert.equal(await store.audit.has(deed.act), false)
     assert.equal(await store.log.appendFirst(events, deed), true)
+    assert.equal(await store.audit.has(deed.act), true)
     stop()
     assert.ok(woken > 0)
     assert.equal(await store.log.appendFirst(events, deed), false)

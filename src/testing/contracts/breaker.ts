@@ -6,7 +6,7 @@ const open: BreakerState = { state: 'open', openedAt: 5, reopensAt: 9, openings:
 const isolated: BreakerState = { state: 'isolated', since: 7, by: 'ada', reason: 'a text with \0 and ü' }
 
 export const breakerCases: Record<string, Case> = {
-  'knows nothing of a breaker that never was, but what time it is': async ({ breakers }) => {
+  'returns no unknown breaker, but its time': async ({ breakers }) => {
     const first = await breakers.load(['mail'])
     assert.deepEqual(first.breakers, [])
     assert.ok(Number.isSafeInteger(first.now) && first.now > Date.UTC(2020))
@@ -14,7 +14,7 @@ export const breakerCases: Record<string, Case> = {
     assert.deepEqual(await breakers.list(), [])
   },
 
-  'saves a breaker only as it was read': async ({ breakers }) => {
+  'saves a breaker only if it has not changed since it was read': async ({ breakers }) => {
     assert.equal(await breakers.save({ name: 'mail', state: open, record: '{"a":1}' }, 1), false)
     assert.equal(await breakers.save({ name: 'mail', state: open, record: '{"a":1}' }, 0), true)
     assert.equal(await breakers.save({ name: 'mail', state: { state: 'closed' }, record: '{}' }, 0), false)
@@ -34,7 +34,7 @@ export const breakerCases: Record<string, Case> = {
     )
   },
 
-  'loads many breakers at once, and only those that were asked for': async ({ breakers }) => {
+  'loads several breakers at once, and only the requested ones': async ({ breakers }) => {
     const names = ['a', "b'", 'c "d"', 'ü/é', 'e'.repeat(500)]
     for (const name of names) await breakers.save({ name, state: open, record: name }, 0)
     const { breakers: found } = await breakers.load([...names.slice(1), 'never used'])
@@ -45,7 +45,7 @@ export const breakerCases: Record<string, Case> = {
     )
   },
 
-  'lets exactly one of many who save at once be the one': async ({ breakers }) => {
+  'accepts exactly one of several concurrent saves': async ({ breakers }) => {
     for (const revision of [0, 1, 2]) {
       const saves: boolean[] = await Promise.all(
         Array.from({ length: 20 }, (_, n) => breakers.save({ name: 'mail', state: open, record: String(n) }, revision)),

@@ -8,10 +8,10 @@ import type { Commit, LaneWrite, Lease, LetterChange, PartitionState } from '../
 import { at, begin, commitOf, hold, letter, limits, newEvent, row, table } from './fixtures.ts'
 import { requestOf } from './redrive.ts'
 
-/** What a commit writes. The other fields say whose it is, what it follows on and where its rows go. */
+/** What a commit writes. The other fields define its owner, its precondition and its table. */
 type Written = Exclude<keyof Commit, 'lease' | 'leaseMs' | 'from' | 'commits' | 'table' | 'evenPaused'>
 
-/** The ways in which a field is written that a store may implement by different statements. */
+/** The ways to write a field that a store may implement by different statements. */
 interface Ways extends Record<Written, string> {
   readonly to: 'position'
   readonly at: 'time'
@@ -29,7 +29,7 @@ interface Ways extends Record<Written, string> {
   readonly redriven: RedriveProgress['state']
 }
 
-/** A part of a commit: what is committed, where it shows, and what is there when it is written. */
+/** A part of a commit: what is committed, where it is visible, and the expected result. */
 export interface Part {
   readonly write: (scene: Scene) => Partial<Commit>
   readonly look: (store: Store, scene: Scene) => Promise<unknown>
@@ -39,7 +39,7 @@ export interface Part {
 /** A store in which every part has something to change. */
 export interface Scene {
   readonly lease: Lease
-  /** Held letters, by their lanes. Each lane is for one part. */
+  /** Held letters by lane. Each lane is for one part. */
   readonly letters: ReadonlyMap<string, NewLetter>
   /** Letters that are not held yet. */
   readonly fresh: Readonly<Record<Ways['held'], NewLetter>>
@@ -96,7 +96,7 @@ export async function makeScene(store: Store): Promise<Scene> {
   }
 }
 
-/** Every part. A new field of `Commit`, status or change that has no entry here does not compile. */
+/** Every part. A new field of `Commit`, status or change without an entry here does not compile. */
 const parts = {
   to: {
     position: checkpoint(

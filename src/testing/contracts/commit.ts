@@ -15,6 +15,7 @@ import {
   row,
   letter,
   queueOf,
+  deedOf,
 } from './fixtures.ts'
 
 export const commitCases: Record<string, Case> = {
@@ -56,7 +57,7 @@ export const commitCases: Record<string, Case> = {
     assert.equal((await store.subscriptions.claim(claimBy('two'))).outcome, 'owned')
   },
 
-  'adds counts up over commits': async ({ subscriptions }) => {
+  'adds up counts over commits': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
     await subscriptions.commit({
       ...commitOf(lease),
@@ -73,7 +74,7 @@ export const commitCases: Record<string, Case> = {
     assert.deepEqual(state?.checkpoint.counts, { applied: 5, duplicate: 2, filtered: 3, held: 0, discarded: 5 })
   },
 
-  'writes nothing for an owner of the past': async (store, { elapse }) => {
+  'writes nothing for a former owner': async (store, { elapse }) => {
     const old = await begin(store.subscriptions)
     await elapse(leaseMs)
     const now = claimed(await store.subscriptions.claim(claimBy('two')))
@@ -91,7 +92,7 @@ export const commitCases: Record<string, Case> = {
     assert.deepEqual(await store.letters.list({ subscription: 's' }), [])
   },
 
-  'writes nothing when the checkpoint is not where the page began': async (store) => {
+  'writes nothing when the checkpoint has moved': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(lease), to: at(5) })
     const outcome = await store.subscriptions.commit({ ...commitOf(lease), from: 0, to: at(3), rows: [row('a', 1)] })
@@ -100,9 +101,9 @@ export const commitCases: Record<string, Case> = {
     assert.equal((await store.rows.load(table, ['a'])).size, 0)
   },
 
-  'makes a commit once, though it is sent again because its answer was lost': async ({ subscriptions }) => {
+  'applies a commit once when it is sent again': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
-    // It does not move the checkpoint, so nothing but the number of commits before it tells that it was made.
+    // It does not move the checkpoint, so only the number of commits shows that it was made.
     const commit = { ...commitOf(lease), commits: 0, counts: { ...noCounts(), applied: 1 } }
     assert.deepEqual(await subscriptions.commit(commit), { outcome: 'committed' })
     assert.equal((await subscriptions.commit(commit)).outcome, 'fenced')
@@ -110,7 +111,7 @@ export const commitCases: Record<string, Case> = {
     assert.deepEqual(await subscriptions.commit({ ...commit, commits: 1 }), { outcome: 'committed' })
   },
 
-  'keeps the checkpoint where it was when a letter can not be written': async (store) => {
+  'does not move the checkpoint when a letter cannot be written': async (store) => {
     const lease = await begin(store.subscriptions)
     const twice = [letter('b', 1, 'parked'), letter('b', 1, 'parked')]
     await assert.rejects(
@@ -123,7 +124,7 @@ export const commitCases: Record<string, Case> = {
     assert.equal((await store.subscriptions.commit({ ...commitOf(lease), to: at(9) })).outcome, 'committed')
   },
 
-  'never puts an older row over a newer one': async (store) => {
+  'never overwrites a newer row': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(lease), to: at(1), rows: [row('a', 3)] })
     await assert.rejects(store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows: [row('a', 3)] }), {
@@ -133,7 +134,7 @@ export const commitCases: Record<string, Case> = {
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
   },
 
-  'names the row that breaks a rule of the user, and writes nothing': async (store, { addRule }) => {
+  'names the row that violates a constraint of the user, and writes nothing': async (store, { addRule }) => {
     const lease = await begin(store.subscriptions)
     const rows = [row('a', 1), row('b', 2), row('c', 1)]
     const taken = { ...row('b', 2), columns: [2, 'taken', null] }
@@ -142,7 +143,7 @@ export const commitCases: Record<string, Case> = {
       to: at(1),
       rows: [{ ...row('z', 1), columns: [7, 'taken', null] }],
     })
-    // The rule stands for whatever a user may have added; promoted columns are theirs to constrain.
+    // The constraint stands for any that a user may add to promoted columns.
     await addRule()
     const outcome = await store.subscriptions.commit({
       ...commitOf(lease),
@@ -155,18 +156,18 @@ export const commitCases: Record<string, Case> = {
     assert.ok(outcome.error instanceof Error)
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 1)
     assert.equal((await store.rows.load(table, ['a', 'b', 'c'])).size, 0)
-    // Also to one whom a pause does not keep out.
-    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    // Also for a commit that a pause does not prevent.
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
     const again = { ...commitOf(lease), from: 1, to: at(2), rows: rows.with(1, taken), evenPaused: true } as const
     assert.equal((await store.subscriptions.commit(again)).outcome, 'rejected')
-    await store.subscriptions.resume('s')
+    await store.subscriptions.resume('s', deedOf('resume'))
     assert.equal(
       (await store.subscriptions.commit({ ...commitOf(lease), from: 1, to: at(2), rows })).outcome,
       'committed',
     )
   },
 
-  'shows one moment in a snapshot, while writers go on': async (store) => {
+  'shows one moment in a snapshot while other processes write': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.log.append('k', [newEvent('1')], 'any')
     await store.subscriptions.commit({ ...commitOf(lease), to: at(1), rows: [row('a', 1)] })

@@ -1,3 +1,4 @@
+import type { Deed } from '../../audit/audit.ts'
 import assert from 'node:assert/strict'
 import type { HeldLane, NewLetter } from '../../dead-letter/letter.ts'
 import type { LetterQueue } from '../../dead-letter/letter-store.ts'
@@ -8,11 +9,11 @@ import { noCounts } from '../../subscription/checkpoint.ts'
 import type { ClaimOutcome, Commit, LaneWrite, Lease } from '../../subscription/subscription-store.ts'
 
 export interface World {
-  /** Lets time pass for the store, as it measures leases. */
+  /** Advances time for the store, as it measures leases. */
   readonly elapse: (ms: number) => Promise<void>
   /** Adds a unique index on `owner` to the table `balances`, as a user would. */
   readonly addRule: () => Promise<void>
-  /** SQL in the store's own dialect that an SQL projection might run: `n` goes into the table `notes`, which this makes. */
+  /** SQL in the store's dialect that a SQL projection might run: `n` goes into the table `notes`, which this creates. */
   readonly notes: {
     readonly make: () => Promise<void>
     readonly add: (handle: unknown, n: number) => Promise<void>
@@ -121,8 +122,18 @@ export async function queueOf(
   return queue as LetterQueue
 }
 
-/** A lane that this letter is the head of. */
+/** A lane with this letter as its head. */
 export function hold({ lane, sequence, status, event }: NewLetter, since: number): LaneWrite {
   const held = { lane, since, done: undefined, head: sequence, headPosition: event.position }
   return { lane, hold: { ...held, status: status as HeldLane['status'] }, done: undefined }
 }
+
+/** What an operator does, as the audit has it. */
+export const deedOf = (act: string, target = 's'): Deed => ({
+  by: 'ann',
+  act,
+  target,
+  reason: `because of ${act}`,
+  at: 5,
+  details: { lanes: 2, "it's": 'so', none: null, yes: true },
+})

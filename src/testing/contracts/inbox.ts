@@ -3,7 +3,7 @@ import type { InboxMark } from '../../handler/inbox-store.ts'
 import { begin, type Case, claimBy, claimed, commitOf } from './fixtures.ts'
 
 export const inboxCases: Record<string, Case> = {
-  'finds what was marked with a commit, until its time is over': async ({ subscriptions, inbox }) => {
+  'finds the marks of a commit until they expire': async ({ subscriptions, inbox }) => {
     const lease = await begin(subscriptions)
     const marks: InboxMark[] = [
       { key: 'for ever', result: null, until: undefined },
@@ -19,7 +19,7 @@ export const inboxCases: Record<string, Case> = {
     assert.deepEqual(await inbox.find('another', keys, 50), new Map())
   },
 
-  'keeps the last of what was marked with a key': async ({ subscriptions, inbox }) => {
+  'keeps the last mark of a key': async ({ subscriptions, inbox }) => {
     const lease = await begin(subscriptions)
     const mark = (result: string | null, until: number | undefined) => ({ key: 'k', result, until })
     await subscriptions.commit({ ...commitOf(lease), inbox: [mark('1', undefined), mark('2', 9)] })
@@ -39,7 +39,7 @@ export const inboxCases: Record<string, Case> = {
     assert.equal((await inbox.find('t', ['k'], 0)).get('k')?.result, '2')
   },
 
-  'sweeps marks whose time is over, some at a time, and no others': async ({ subscriptions, inbox }) => {
+  'deletes expired marks in batches, and no others': async ({ subscriptions, inbox }) => {
     const lease = await begin(subscriptions)
     const marks = Array.from({ length: 7 }, (_, i) => ({
       key: `k${i}`,

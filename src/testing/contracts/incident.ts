@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
+import type { LetterPlace } from '../../dead-letter/letter-store.ts'
 import { describeFailure } from '../../failure/failure.ts'
 import type { Store } from '../../store.ts'
 import type { Lease } from '../../subscription/subscription-store.ts'
-import { actsOf, deedOf } from './audit.ts'
-import { begin, type Case, commitOf, hold, letter } from './fixtures.ts'
+import { actsOf } from './audit.ts'
+import { begin, type Case, commitOf, hold, letter, deedOf } from './fixtures.ts'
 
 const bug = describeFailure(new TypeError('no amount in "x"'), 'permanent', 'fold')
 const other = describeFailure(new RangeError('100 is too Much, \ud800 or \u0000'), 'transient', 'http')
 
-/** Lanes `a` and `b` with the same bug, `c` with another; something is queued behind `a`. Held at 10, 20, 30 and 40. */
+/** Lanes `a` and `b` with the same bug, `c` with another; one letter is queued after `a`. Held at 10, 20, 30 and 40. */
 async function holdThree(store: Store, lease: Lease) {
   const letters = [
     { ...letter('a', 1, 'parked'), failure: bug },
@@ -27,7 +28,7 @@ async function holdThree(store: Store, lease: Lease) {
 const end = (position: number) => ({ change: 'resolved', position, by: 'engine' }) as const
 
 export const incidentCases: Record<string, Case> = {
-  'finds letters by everything that is known of them': async (store) => {
+  'finds letters by every field of a filter': async (store) => {
     const lease = await begin(store.subscriptions)
     const [a, b, c, behind] = await holdThree(store, lease)
     const found = async (filter: object) =>
@@ -48,7 +49,7 @@ export const incidentCases: Record<string, Case> = {
     assert.deepEqual(await found({ text: "'; --" }), [])
   },
 
-  'searches the texts that people see of a letter, and nothing around them': async (store) => {
+  'searches the displayed texts of a letter, and nothing around them': async (store) => {
     const lease = await begin(store.subscriptions)
     const error = (name: string, message: string, more: object = {}, cause?: Error) =>
       describeFailure(
@@ -98,7 +99,7 @@ export const incidentCases: Record<string, Case> = {
     assert.deepEqual(await found('ä%_\\'), [])
     assert.deepEqual(await found('RangeError'), [one])
     assert.deepEqual(await found('null'), [three])
-    // Not what stands around them: names of fields, stacks, classes, positions, evidence.
+    // Not the text around them: names of fields, stacks, classes, positions, evidence.
     for (const text of [
       ':',
       'message',
@@ -137,7 +138,7 @@ export const incidentCases: Record<string, Case> = {
     assert.equal(await store.letters.lane('s', 'z'), undefined)
   },
 
-  'groups letters that failed alike, and knows one that comes back': async (store) => {
+  'groups letters that failed alike, and detects a regression': async (store) => {
     const lease = await begin(store.subscriptions)
     const [a, b, c] = await holdThree(store, lease)
     const incidents = () => store.letters.incidents({ subscription: 's', limit: 10 })
@@ -172,7 +173,7 @@ export const incidentCases: Record<string, Case> = {
     )
   },
 
-  'purges what the engine resolved, and still knows the incident': async (store) => {
+  'purges letters that the engine resolved, and keeps the incident': async (store) => {
     const lease = await begin(store.subscriptions)
     const [a, b, c, behind] = await holdThree(store, lease)
     const byHand = { change: 'resolved', position: c, by: 'ann', reason: 'paid by hand' } as const
@@ -180,6 +181,12 @@ export const incidentCases: Record<string, Case> = {
     await store.subscriptions.commit({ ...commitOf(lease), at: 60, letters: [end(b)] })
     assert.equal(await store.letters.purgeable('s', 60), 2)
     assert.equal(await store.letters.purgeable('other', 60), 0)
+    const places = [a, behind].toSorted((x, y) => x - y).map((position) => ({ partition: 0, position }))
+    const list = (after: LetterPlace | undefined, limit: number) => store.letters.listPurgeable('s', 60, after, limit)
+    assert.deepEqual(await list(undefined, 10), places)
+    assert.deepEqual(await list(undefined, 1), places.slice(0, 1))
+    assert.deepEqual(await list(places[0], 10), places.slice(1))
+    assert.deepEqual(await list(places[1], 10), [])
     assert.equal(await store.letters.purge('s', 60, 1, deedOf('purge')), 1)
     assert.equal(await store.letters.purge('s', 60, 10, deedOf('purge')), 1)
     assert.equal(await store.letters.purge('s', 60, 10, deedOf('purge')), 0)

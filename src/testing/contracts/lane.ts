@@ -24,8 +24,8 @@ import {
 let nextId = 1
 
 /**
- * A lane `m` with four letters that the log has and three that it has not, between them, by these sequences; and a lane `n` with one. In the
- * order in which they are to be handled.
+ * A lane `m` with four letters in the log and three that are not, between them, by these sequences; and a lane `n` with one. In
+ * processing order.
  */
 async function holdBothKinds(store: Store, sequences: readonly number[] = [10, 20, 30]) {
   const lease = await begin(store.subscriptions)
@@ -65,7 +65,7 @@ const cuts = {
   'letters and bytes': { events: 2, bytes: 5 },
 }
 
-/** Reads the queue, moves the head of the lane behind it, and so on until there is nothing left. */
+/** Reads the queue, moves the head of the lane after it, and so on until nothing is left. */
 async function walk(store: Store, lease: Lease, all: readonly NewLetter[], cut: QueueLimits): Promise<void> {
   const seen: number[] = []
   for (let rounds = 0; rounds <= all.length; rounds++) {
@@ -88,7 +88,7 @@ async function walk(store: Store, lease: Lease, all: readonly NewLetter[], cut: 
 }
 
 export const laneCases: Record<string, Case> = {
-  'holds an event to the byte, text or not, with the whole failure': async (store) => {
+  'holds the exact bytes of an event, with the whole failure': async (store) => {
     const lease = await begin(store.subscriptions)
     const failure = describeFailure(
       new TypeError('no \ud800 such\0thing', { cause: new Error('inner') }),
@@ -107,7 +107,7 @@ export const laneCases: Record<string, Case> = {
     assert.equal(second?.status, 'waiting')
   },
 
-  'keeps the letters of a lane in order of sequence, whenever they came': async (store) => {
+  'keeps the letters of a lane in order of sequence, not of arrival': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({
       ...commitOf(lease),
@@ -124,7 +124,7 @@ export const laneCases: Record<string, Case> = {
     assert.equal((await queueOf(store, 's', 0, 'a', { events: 3, bytes: 1_000 })).next, undefined)
   },
 
-  'finds the letters of a lane that the log knows by its key, in order of version': async (store) => {
+  'finds the letters of a lane in the log by key, in order of version': async (store) => {
     const lease = await begin(store.subscriptions)
     for (const key of ['a', 'b', 'a', 'a']) await store.log.append(key, [newEvent(`e${nextId++}`)], 'any')
     const held = (await store.log.readAll(0, limits)).events
@@ -158,7 +158,7 @@ export const laneCases: Record<string, Case> = {
     )
   },
 
-  'knows which letters it has': async (store) => {
+  'returns which letters exist': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(lease), held: [letter('a', 5, 'waiting')] })
     const known = { lane: 'a', sequence: 5, eventId: 'event-a-5' }
@@ -167,7 +167,7 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual(await store.letters.present('other', [known]), [])
   },
 
-  'gives the letters of a lane in their order, whether the log has them or not': async (store) => {
+  'returns the letters of a lane in order, whether the log has them or not': async (store) => {
     const { all } = await holdBothKinds(store)
     const positions = all.map(({ event }) => event.position)
     for (let events = 1; events <= all.length; events++) {
@@ -185,7 +185,7 @@ export const laneCases: Record<string, Case> = {
         assert.deepEqual(queue?.next, next && { sequence: next.sequence, position: next.event.position })
       }
     }
-    // Other lanes before and behind it.
+    // Other lanes before and after it.
     const several = await store.letters.queues('s', 0, ['n', 'm', 'none', 'n'], { ...limits, events: 5, perLane: 3 })
     assert.deepEqual(
       several.map(({ lane, letters, next }) => [lane, letters.length, next?.position]),
@@ -213,7 +213,7 @@ export const laneCases: Record<string, Case> = {
     ]),
   ),
 
-  'keeps the order of letters that came out of order, beside those of the log': async (store) => {
+  'keeps the order of letters that arrived out of order, beside those of the log': async (store) => {
     const { all } = await holdBothKinds(store, [3, 1, 2])
     const [queue] = await store.letters.queues('s', 0, ['m'], { ...limits, perLane: 100 })
     assert.deepEqual(
@@ -227,7 +227,7 @@ export const laneCases: Record<string, Case> = {
     )
   },
 
-  'moves letters on: due, failed again, resolved': async (store) => {
+  'changes letters: due, failed again, resolved': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({
       ...commitOf(lease),
@@ -263,9 +263,9 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual(await store.letters.list({ subscription: 's', after: first.event.position, limit: 1 }), [parked])
   },
 
-  'keeps the first and the newest attempts of a letter, and how many there were': async (store) => {
+  'keeps the first and the latest attempts of a letter, and their number': async (store) => {
     const lease = await begin(store.subscriptions)
-    // With what could be taken for the beginning of an attempt, and what no JSON of PostgreSQL has in it.
+    // With text that looks like the start of an attempt, and text that PostgreSQL's JSON can't represent.
     const failures = Array.from({ length: 61 }, (_, n) =>
       describeFailure(new Error(`,{"at":${n},\0`), n === 60 ? 'transient' : 'permanent', `rule ${n}`),
     )
@@ -295,7 +295,7 @@ export const laneCases: Record<string, Case> = {
     assert.deepEqual([incident?.fingerprint, incident?.lastSeen], [last.fingerprint, 60])
   },
 
-  'releases a lane and remembers how far it was': async (store) => {
+  'releases a lane and keeps its version': async (store) => {
     const lease = await begin(store.subscriptions)
     const hold = { lane: 'a', status: 'waiting', since: 5, done: 3, head: 5, headPosition: 5 } as const
     await store.subscriptions.commit({ ...commitOf(lease), lanes: [{ lane: 'a', hold, done: 3 }] })

@@ -1,9 +1,21 @@
 import assert from 'node:assert/strict'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
-import { at, type Case, table, leaseMs, claimBy, claimed, begin, commitOf, hold as holdOf, letter } from './fixtures.ts'
+import {
+  at,
+  type Case,
+  table,
+  leaseMs,
+  claimBy,
+  claimed,
+  begin,
+  commitOf,
+  hold as holdOf,
+  letter,
+  deedOf,
+} from './fixtures.ts'
 
 export const leaseCases: Record<string, Case> = {
-  'begins a subscription where it is told, once': async ({ subscriptions }) => {
+  'starts a subscription at the given position, once': async ({ subscriptions }) => {
     await subscriptions.register({ name: 's', table, start: 7, partitions: 1 })
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const state = (await subscriptions.load('s', 0)) as PartitionState
@@ -11,7 +23,7 @@ export const leaseCases: Record<string, Case> = {
     assert.equal(state.checkpoint.start, 7)
   },
 
-  'refuses to begin one that must exist': async ({ subscriptions }) => {
+  'refuses to create a subscription that must exist': async ({ subscriptions }) => {
     await assert.rejects(subscriptions.register({ name: 's', table, start: 'existing', partitions: 1 }), {
       code: 'SUBSCRIPTION_NEW',
     })
@@ -20,7 +32,7 @@ export const leaseCases: Record<string, Case> = {
     await subscriptions.register({ name: 's', table, start: 'existing', partitions: 1 })
   },
 
-  'refuses a definition that does not fit its table, and a table of somebody else': async ({ subscriptions }) => {
+  'refuses a definition that does not match its table, and a foreign table': async ({ subscriptions }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const changed = { ...table, columns: table.columns.slice(1) }
     await assert.rejects(subscriptions.register({ name: 's', table: changed, start: 0, partitions: 1 }), {
@@ -32,7 +44,7 @@ export const leaseCases: Record<string, Case> = {
     assert.equal(await subscriptions.load('t', 0), undefined)
   },
 
-  'gives a partition to one owner at a time, by its own time': async ({ subscriptions }, { elapse }) => {
+  'gives a partition to one owner at a time, by store time': async ({ subscriptions }, { elapse }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const claim = await subscriptions.claim(claimBy('one'))
     const first = claimed(claim)
@@ -44,11 +56,11 @@ export const leaseCases: Record<string, Case> = {
     await elapse(5_000)
     const taking = await subscriptions.claim(claimBy('two'))
     assert.ok(claimed(taking).epoch > first.epoch)
-    // Who has it is told what time it is there.
+    // The claim returns the store's time.
     assert.ok(claim.outcome === 'claimed' && taking.outcome === 'claimed' && taking.now > claim.now)
   },
 
-  'tells every process who is there, who has what, and what is free': async ({ subscriptions }, { elapse }) => {
+  'returns the members, the owners and the free partitions to every process': async ({ subscriptions }, { elapse }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 3 })
     const attend = async (owner: string) => {
       const [view, ...others] = await subscriptions.attend({ owner, subscriptions: ['s'], leaseMs })
@@ -91,7 +103,7 @@ export const leaseCases: Record<string, Case> = {
     assert.deepEqual(alone.members, [{ owner: 'three', isSelf: true, partitions: 0 }])
   },
 
-  'tells of several subscriptions at once, and of their own members': async ({ subscriptions }) => {
+  'returns several subscriptions at once, each with its own members': async ({ subscriptions }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     await subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 2 })
     await subscriptions.attend({ owner: 'one', subscriptions: ['s', 't'], leaseMs })
@@ -124,9 +136,12 @@ export const leaseCases: Record<string, Case> = {
     await subscriptions.commit({ ...to, held: [held], lanes: [holdOf(held, 1)] })
     await subscriptions.release(lease)
     for (const order of ['none', 'partition'] as const)
-      await assert.rejects(register(order), { code: 'ORDER_CHANGED', message: /1 lane is held of s with order: 'key'/ })
+      await assert.rejects(register(order), {
+        code: 'ORDER_CHANGED',
+        message: /1 lane is held for s with order: 'key'/,
+      })
     await register('key')
-    // Who does not say which has whichever there is.
+    // Without an order, the recorded one applies.
     await subscriptions.register({ name: 's', kind: 'handler', table: undefined, start: 0, partitions: 2 })
     assert.equal((await subscriptions.load('s', 0))?.order, 'key')
     const again = claimed(await subscriptions.claim({ ...claimBy('one'), partition: 1, order: 'key' }))
@@ -149,7 +164,7 @@ export const leaseCases: Record<string, Case> = {
     assert.deepEqual(await claim('two', 'none'), { outcome: 'order', order: 'key' })
     await subscriptions.release(lease)
     await register('none')
-    // One that still has the old order, or starts again with it, gets nothing.
+    // A process with the old order gets nothing.
     assert.deepEqual(await claim('one', 'key', 1), { outcome: 'order', order: 'none' })
     claimed(await claim('two', 'none'))
     await assert.rejects(register('key'), { code: 'ORDER_CHANGED' })
@@ -158,13 +173,13 @@ export const leaseCases: Record<string, Case> = {
       view?.partitions.map(({ order }) => order),
       ['none', 'none'],
     )
-    // It died.
+    // The owner died.
     await elapse(leaseMs)
     await register('key')
     claimed(await claim('one', 'key'))
   },
 
-  'adopts the order of a handler that has none recorded, as far as its lanes allow it': async ({ subscriptions }) => {
+  'records the order of a handler that has none, as far as its lanes allow it': async ({ subscriptions }) => {
     const register = (order?: 'key' | 'partition' | 'none') =>
       subscriptions.register({ name: 's', kind: 'handler', table: undefined, start: 0, partitions: 1, order })
     await register()
@@ -179,9 +194,9 @@ export const leaseCases: Record<string, Case> = {
     await subscriptions.commit({ ...commitOf(lease), table: undefined, held: [keyed], lanes: [holdOf(keyed, 1)] })
     await assert.rejects(register('none'), {
       code: 'ORDER_CHANGED',
-      message: /2 lanes are held of s with order: 'key'/,
+      message: /2 lanes are held for s with order: 'key'/,
     })
-    // Its owner may be a program from before.
+    // Its owner may be an older program.
     await register('key')
     assert.equal((await subscriptions.load('s', 0))?.order, 'key')
   },
@@ -201,7 +216,7 @@ export const leaseCases: Record<string, Case> = {
     await assert.rejects(subscriptions.register({ ...sql, name: 'u' }), { code: 'PROJECTION_CHANGED' })
   },
 
-  'keeps the number of partitions it was made with': async ({ subscriptions }) => {
+  'keeps the original number of partitions': async ({ subscriptions }) => {
     const three = { partitions: 3, version: 1 }
     assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: 3 }), three)
     assert.deepEqual(await subscriptions.register({ name: 's', table, start: 0, partitions: undefined }), three)
@@ -212,16 +227,14 @@ export const leaseCases: Record<string, Case> = {
     assert.equal(await subscriptions.load('s', 3), undefined)
   },
 
-  'says when a partition was given back': async ({ subscriptions }) => {
+  'notifies when a partition is released': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
     const woken = new Promise<void>((resolve) => subscriptions.onRelease(resolve))
     await subscriptions.release(lease)
     await woken
   },
 
-  'gives a partition again, with a new epoch, to an owner who never heard that it has it': async ({
-    subscriptions,
-  }) => {
+  'gives a partition again, with a new epoch, to an owner whose claim was not answered': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
     const again = claimed(await subscriptions.claim(claimBy('one')))
     assert.equal(again.epoch, lease.epoch + 1)
@@ -240,7 +253,7 @@ export const leaseCases: Record<string, Case> = {
     assert.equal(await subscriptions.renew(lease, leaseMs), false)
   },
 
-  'hands a lease over at once when it is released, and only by its owner': async ({ subscriptions }) => {
+  'frees a lease at once when its owner releases it, and for no other process': async ({ subscriptions }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1 })
     const lease = claimed(await subscriptions.claim(claimBy('one')))
     await subscriptions.release({ ...lease, epoch: lease.epoch - 1 })
@@ -249,22 +262,24 @@ export const leaseCases: Record<string, Case> = {
     claimed(await subscriptions.claim(claimBy('two')))
   },
 
-  'remembers a pause, and lets no commit through until it ends': async ({ subscriptions }) => {
+  'stores a pause, and refuses commits until it ends': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
-    await subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    await subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
     assert.deepEqual((await subscriptions.load('s', 0))?.pause, { reason: 'a bug', at: 5 })
     const commit = { ...commitOf(lease), to: at(3) }
     assert.deepEqual(await subscriptions.commit(commit), { outcome: 'paused', pause: { reason: 'a bug', at: 5 } })
     assert.equal((await subscriptions.load('s', 0))?.checkpoint.position, 0)
-    await subscriptions.resume('s')
+    await subscriptions.resume('s', deedOf('resume'))
     assert.deepEqual(await subscriptions.commit(commit), { outcome: 'committed' })
     assert.equal((await subscriptions.load('s', 0))?.pause, undefined)
-    await assert.rejects(subscriptions.pause('unknown', { reason: 'x', at: 1 }), { code: 'SUBSCRIPTION_UNKNOWN' })
+    await assert.rejects(subscriptions.pause('unknown', { reason: 'x', at: 1 }, deedOf('pause')), {
+      code: 'SUBSCRIPTION_UNKNOWN',
+    })
   },
 
-  'writes down what has happened already even while it is paused, for its owner alone': async ({ subscriptions }) => {
+  'records effects that already happened even while paused, for the owner only': async ({ subscriptions }) => {
     const lease = await begin(subscriptions)
-    await subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    await subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
     const commit = { ...commitOf(lease), to: at(3), evenPaused: true } as const
     const past = { ...lease, epoch: lease.epoch - 1 }
     assert.equal((await subscriptions.commit({ ...commit, lease: past })).outcome, 'fenced')

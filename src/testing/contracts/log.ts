@@ -28,7 +28,7 @@ export const logCases: Record<string, Case> = {
     assert.equal(await log.head(), positions.at(-1))
   },
 
-  'gives back every field as it was written': async ({ log }) => {
+  'returns every field unchanged': async ({ log }) => {
     const event: NewEvent = {
       id: 'id-1',
       type: 'Touched',
@@ -41,9 +41,12 @@ export const logCases: Record<string, Case> = {
     const expected: RecordedEvent = { ...event, key: 'key', version: 1, position }
     assert.deepEqual(await pageOf(log, 0), { events: [expected], through: position })
     assert.deepEqual(await log.readKey('key', 0, limits), [expected])
+    assert.deepEqual(await log.find('id-1'), expected)
+    assert.equal(await log.find('ID-1'), undefined)
+    assert.equal(await log.find('\u0000'), undefined)
   },
 
-  'lets exactly the expected version through': async ({ log }) => {
+  'accepts only the expected version': async ({ log }) => {
     assert.equal((await log.append('k', [newEvent('1')], 'new')).outcome, 'appended')
     assert.deepEqual(await log.append('k', [newEvent('2')], 'new'), { outcome: 'version-conflict', actual: 1 })
     assert.deepEqual(await log.append('k', [newEvent('2')], 0), { outcome: 'version-conflict', actual: 1 })
@@ -52,7 +55,7 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.readAll(0, limits)).events.length, 2)
   },
 
-  'takes one of many appends that expect the same version': async ({ log }) => {
+  'accepts one of several appends that expect the same version': async ({ log }) => {
     const tries = Array.from({ length: 20 }, (_, i) => log.append('k', [newEvent(`e${i}`)], 'new'))
     const outcomes = (await Promise.all(tries)).map(({ outcome }) => outcome)
     assert.equal(outcomes.filter((outcome) => outcome === 'appended').length, 1)
@@ -60,7 +63,7 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.readAll(0, limits)).events.length, 1)
   },
 
-  'absorbs a repeated append, whatever version it expects': async ({ log }) => {
+  'ignores a repeated append with any expected version': async ({ log }) => {
     const events = [newEvent('1'), newEvent('2')]
     const first = appended(await log.append('k', events, 'new'))
     await log.append('k', [newEvent('3')], 'any')
@@ -68,7 +71,7 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.readAll(0, limits)).events.length, 3)
   },
 
-  'refuses an id that is taken by something else, and writes nothing': async ({ log }) => {
+  'refuses an id of another event, and writes nothing': async ({ log }) => {
     await log.append('k', [newEvent('1')], 'any')
     const conflicts = [
       await log.append('k', [{ ...newEvent('1'), body: '{"other":true}' }], 'any'),
@@ -86,7 +89,7 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.readAll(0, limits)).events.length, 3)
   },
 
-  'bounds a page by count and by bytes, and gives at least one event': async ({ log }) => {
+  'limits a page by count and by bytes, with at least one event': async ({ log }) => {
     for (let i = 0; i < 5; i++) await log.append('k', [{ ...newEvent(`e${i}`), body: `"${'x'.repeat(98)}"` }], 'any')
     assert.equal((await log.readAll(0, { events: 3, bytes: 1_000 })).events.length, 3)
     assert.equal((await log.readAll(0, { events: 10, bytes: 250 })).events.length, 2)
@@ -95,7 +98,7 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.readKey('k', 1, { events: 10, bytes: 1 })).length, 1)
   },
 
-  'tells how far behind a position is, and since when, by its own time': async ({ log }, { elapse }) => {
+  'returns the lag of a position, and since when, by store time': async ({ log }, { elapse }) => {
     assert.deepEqual(await log.lag(0), { events: 0, since: undefined })
     const { position } = appended(
       await log.append('k', [{ ...newEvent('1'), time: '2099-01-01T00:00:00.000Z' }], 'any'),
@@ -110,7 +113,7 @@ export const logCases: Record<string, Case> = {
     assert.ok(rest.since < Date.parse('2099-01-01T00:00:00.000Z'))
   },
 
-  'gives each partition the events of its keys, all of them, and says how far they reach': async ({ log }) => {
+  'returns all events of its keys to each partition, and the position they reach': async ({ log }) => {
     const keys = Array.from({ length: 20 }, (_, i) => `key-${i}`)
     for (const round of [1, 2]) for (const key of keys) await log.append(key, [newEvent(`${key}-${round}`)], 'any')
     const head = await log.head()
@@ -139,7 +142,7 @@ export const logCases: Record<string, Case> = {
     assert.equal(await log.gap(), undefined)
   },
 
-  'bounds the page of a partition by bytes, and leaves nothing out': async ({ log }) => {
+  'limits the page of a partition by bytes, and skips nothing': async ({ log }) => {
     const body = `"${'x'.repeat(98)}"`
     for (let i = 0; i < 30; i++) await log.append(`key-${i % 6}`, [{ ...newEvent(`e${i}`), body }], 'any')
     const share = { partition: 1, of: 2 }
@@ -159,7 +162,7 @@ export const logCases: Record<string, Case> = {
     assert.equal((await log.lag(since - 1, share)).events, 1)
   },
 
-  'wakes who listens, until they stop': async ({ log }) => {
+  'wakes listeners until they are removed': async ({ log }) => {
     let woken = 0
     const stop = log.onAppend(() => woken++)
     await log.append('k', [newEvent('1')], 'any')
@@ -171,7 +174,7 @@ export const logCases: Record<string, Case> = {
   },
 }
 
-/** Whether more could be read is for the store to say, or not. */
+/** `isEnd` is optional for a store. */
 async function pageOf(log: LogStore, after: number, share?: Share) {
   const { events, through } = await log.readAll(after, limits, share)
   return { events, through }

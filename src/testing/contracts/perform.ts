@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { StoreError } from '../../errors.ts'
 import type { Commit, Lease, Transaction } from '../../subscription/subscription-store.ts'
-import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, limits, newEvent } from './fixtures.ts'
+import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, limits, newEvent, deedOf } from './fixtures.ts'
 
 export const performCases: Record<string, Case> = {
-  'commits the SQL of a user together with the checkpoint': async (store, { notes }) => {
+  'commits user SQL together with the checkpoint': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     const outcome = await store.subscriptions.perform(lease, async (tx) => {
@@ -17,7 +17,7 @@ export const performCases: Record<string, Case> = {
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 2)
   },
 
-  'takes everything back when the SQL of a user throws, and gives out what it threw': async (store, { notes }) => {
+  'rolls back when user SQL throws, and rethrows its error': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     const mistake = new TypeError('no')
@@ -31,7 +31,7 @@ export const performCases: Record<string, Case> = {
     await assert.rejects(failing, (error) => error === mistake)
     assert.deepEqual(await notes.all(), [])
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 0)
-    // The same twice breaks the key of the table: an error of the database, but the event's own.
+    // A repeated insert violates the primary key: an error of the database, but caused by the event.
     const twice = store.subscriptions.perform(lease, async (tx) => {
       for (const n of [1, 1]) await tx.run(() => notes.add(tx.handle, n))
       return to(lease, 2)
@@ -40,7 +40,7 @@ export const performCases: Record<string, Case> = {
     assert.deepEqual(await notes.all(), [])
   },
 
-  'takes back one attempt, and keeps what came before and after it': async (store, { notes }) => {
+  'rolls back one attempt, and keeps the others': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     const outcome = await store.subscriptions.perform(lease, async (tx) => {
@@ -58,7 +58,7 @@ export const performCases: Record<string, Case> = {
     assert.deepEqual(await notes.all(), [1, 3])
   },
 
-  'appends in the transaction of a page: there when it commits, gone when it does not': async (store, { notes }) => {
+  'appends in the transaction of a page, which commits or rolls back both': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     const append = (tx: Transaction, id: string) => store.log.append('k', [newEvent(id)], 'any', { tx: tx.handle })
@@ -86,7 +86,7 @@ export const performCases: Record<string, Case> = {
     await assert.rejects(store.log.append('k', [newEvent('4')], 'any', { tx: {} }), { code: 'TRANSACTION_INVALID' })
   },
 
-  'writes nothing of the SQL of an owner of the past': async (store, { notes, elapse }) => {
+  'writes no user SQL of a former owner': async (store, { notes, elapse }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     await elapse(leaseMs)
@@ -101,7 +101,7 @@ export const performCases: Record<string, Case> = {
     }
   },
 
-  'keeps nothing of the SQL of a user when the checkpoint is not where the page began': async (store, { notes }) => {
+  'writes no user SQL when the checkpoint has moved': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     await store.subscriptions.commit({ ...commitOf(lease), to: at(5) })
@@ -114,10 +114,10 @@ export const performCases: Record<string, Case> = {
     assert.equal((await store.subscriptions.load('s', 0))?.checkpoint.position, 5)
   },
 
-  'writes nothing of the SQL of a user while the subscription is paused': async (store, { notes }) => {
+  'writes no user SQL while the subscription is paused': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
-    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
     const outcome = await store.subscriptions.perform(lease, async (tx) => {
       await tx.run(() => notes.add(tx.handle, 1))
       return to(lease, 1)
@@ -126,7 +126,7 @@ export const performCases: Record<string, Case> = {
     assert.deepEqual(await notes.all(), [])
   },
 
-  'rehearses: tells what the SQL changed, and keeps nothing of it': async (store, { notes }) => {
+  'rehearses user SQL: returns its changes, and rolls back': async (store, { notes }) => {
     await notes.make()
     const before = await store.subscriptions.rehearse(async () => {})
     assert.deepEqual(before, [])

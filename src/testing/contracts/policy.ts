@@ -5,11 +5,11 @@ import { noCounts } from '../../subscription/checkpoint.ts'
 import { begin, type Case, commitOf, leaseMs, letter, limits, newEvent, queueOf } from './fixtures.ts'
 
 const failure = describeFailure(new Error('no'), 'permanent', 'fold')
-const ending = { by: 'policy', reason: 'mail to nobody' }
+const ending = { by: 'policy', reason: 'no recipient' }
 
-/** What a policy can do to an event: skip it, or try it again at a time, or when a breaker lets it. */
+/** What a policy can do to an event: skip it, or retry it at a time or when a breaker closes. */
 export const policyCases: Record<string, Case> = {
-  'records what is discarded from the start, and holds nothing up for it': async (store) => {
+  'records an event that is discarded at once, and holds no lane for it': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.log.append('b', [newEvent('1'), newEvent('2')], 'new')
     const { events } = await store.log.readAll(0, limits)
@@ -67,13 +67,13 @@ export const policyCases: Record<string, Case> = {
       byStatus: { parked: 1, queued: 0 },
       oldest: [{ ...hold, letters: 1 }],
     })
-    // The same event once more, which is no repetition of one that is held.
+    // The same event again, which is not a repetition of a held one.
     const repeated = { ...foreign('a', 1, 'discarded'), failure, ending }
     assert.equal((await store.subscriptions.commit({ ...commitOf(lease), held: [repeated] })).outcome, 'committed')
     assert.equal((await store.letters.list({ subscription: 's', lane: 'a', status: 'discarded' })).length, 2)
   },
 
-  'ends a letter with who ended it and why, or lets it try again': async (store) => {
+  'ends a letter with author and reason, or retries it': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.log.append('b', [newEvent('1')], 'new')
     const [event] = (await store.log.readAll(0, limits)).events
@@ -99,7 +99,7 @@ export const policyCases: Record<string, Case> = {
         attempts: attempts.length,
       })),
       [
-        { lane: 'b', status: 'discarded', ended: [9, 'policy', 'mail to nobody'], attempts: 0 },
+        { lane: 'b', status: 'discarded', ended: [9, 'policy', 'no recipient'], attempts: 0 },
         { lane: 'a', status: 'discarded', ended: [9, 'ada', 'a test'], attempts: 0 },
         { lane: 'a', status: 'retrying', ended: [undefined, undefined, undefined], attempts: 1 },
       ],
@@ -117,7 +117,7 @@ export const policyCases: Record<string, Case> = {
     assert.deepEqual([parked?.event.position, parked?.attempts.length], [position, 2])
   },
 
-  'keeps when a lane is tried again, how often it was, and which breaker it waits for': async (store) => {
+  'stores the due time, the attempts and the breaker of a lane': async (store) => {
     const lease = await begin(store.subscriptions)
     const lanes: HeldLane[] = [
       { lane: 'due', status: 'retrying', since: 1, done: 1, head: 2, headPosition: 2, dueAt: 1_000, tries: 3 },
@@ -138,7 +138,7 @@ export const policyCases: Record<string, Case> = {
       oldest,
       lanes.map((lane) => ({ ...lane, letters: 0 })),
     )
-    // Nothing of it stays when it is not said again.
+    // Fields that are not given again are cleared.
     const plain = lanes.map(({ lane, since, done, head, headPosition }): HeldLane => {
       return { lane, status: 'parked', since, done, head, headPosition }
     })
@@ -146,7 +146,7 @@ export const policyCases: Record<string, Case> = {
     assert.deepEqual(inOrder(await store.letters.heldLanes('s', 0)), plain)
   },
 
-  'has lanes to let go only where they are not to wait for a time': async (store) => {
+  'has due lanes only if they do not wait for a time': async (store) => {
     const lease = await begin(store.subscriptions)
     const isDue = async (hold: Pick<HeldLane, 'status' | 'dueAt' | 'breaker'>) => {
       const whole = { lane: 'a', since: 1, done: 1, head: 2, headPosition: 2, ...hold }
@@ -161,7 +161,7 @@ export const policyCases: Record<string, Case> = {
   },
 }
 
-/** Stands behind everything that a case puts into the log. */
+/** Positioned after everything that a case appends to the log. */
 function foreign(...named: Parameters<typeof letter>): NewLetter {
   const one = letter(...named)
   return { ...one, event: { ...one.event, position: one.event.position + 1_000 } }

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import type { Deed } from '../../audit/audit.ts'
+import type { NewLetter } from '../../dead-letter/letter.ts'
+import { describeFailure } from '../../failure/failure.ts'
 import { generationTable } from '../../rebuild/generation.ts'
 import type { BeginOutcome, SwitchOutcome } from '../../rebuild/rebuild-store.ts'
 import type { Store } from '../../store.ts'
@@ -19,14 +21,16 @@ import {
   newEvent,
   row,
   table,
+  deedOf,
 } from './fixtures.ts'
 
 const next = generationTable({ ...table, columns: table.columns.slice(0, 1) }, 2)
 const nextRow = (key: string, version: number) => ({ ...row(key, version), columns: [version] })
 const deed: Deed = { by: 'ada', act: 'projection.switch', target: 's', reason: 'new', at: 5, details: {} }
+const beginning: Deed = { ...deed, act: 'projection.rebuild' }
 
 async function beginSecond({ rebuilds }: Store): Promise<BeginOutcome> {
-  return rebuilds.begin({ subscription: 's', version: 2, kind: 'fold', table: next })
+  return rebuilds.begin({ subscription: 's', version: 2, kind: 'fold', table: next, deed: beginning })
 }
 
 async function secondLease(store: Store, owner = 'builder'): Promise<Lease> {
@@ -47,7 +51,7 @@ function toSecond(store: Store, strays = 0): Promise<SwitchOutcome> {
   return store.rebuilds.switch({ subscription: 's', version: 2, at: 7, strays, deed })
 }
 
-/** Live at version 1 with one row, and version 2 level with it. */
+/** Version 1 is live with one row, and version 2 has caught up. */
 async function level(store: Store): Promise<{ readonly live: Lease; readonly rebuilt: Lease }> {
   const live = await begin(store.subscriptions)
   await events(store, 3)
@@ -64,7 +68,7 @@ async function keysOf(store: Store, of: typeof table): Promise<string[]> {
 }
 
 export const rebuildCases: Record<string, Case> = {
-  'keeps the version of a subscription, and lets no other claim it': async ({ subscriptions }) => {
+  'keeps the version of a subscription, and refuses claims with another': async ({ subscriptions }) => {
     const spec = { name: 's', table, start: 0, partitions: 1 }
     assert.deepEqual(await subscriptions.register({ ...spec, version: 3 }), { partitions: 1, version: 3 })
     const other = { ...table, columns: [] }
@@ -74,7 +78,7 @@ export const rebuildCases: Record<string, Case> = {
     claimed(await subscriptions.claim({ ...claimBy('one'), version: 3 }))
   },
 
-  'counts only those as members who have the live version': async ({ subscriptions }) => {
+  'counts only processes with the live version as members': async ({ subscriptions }) => {
     await subscriptions.register({ name: 's', table, start: 0, partitions: 1, version: 2 })
     const attend = async (owner: string, version: number) => {
       const [view] = await subscriptions.attend({ owner, subscriptions: ['s'], leaseMs, versions: { s: version } })
@@ -86,7 +90,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.deepEqual(await attend('old', 2), { version: 2, members: ['new', 'old'] })
   },
 
-  'begins a generation where the live one began, once': async (store) => {
+  'starts a generation at the start of the live one, once': async (store) => {
     await assert.rejects(beginSecond(store), { code: 'SUBSCRIPTION_UNKNOWN' })
     await store.subscriptions.register({ name: 's', table, start: 5, partitions: 3 })
     const begun = await beginSecond(store)
@@ -101,11 +105,16 @@ export const rebuildCases: Record<string, Case> = {
     )
     const again = await beginSecond(store)
     assert.equal(again.outcome === 'begun' && again.isNew, false)
+    const entries = await store.audit.list(0, 10)
+    assert.deepEqual(
+      entries.map(({ details }) => details),
+      [{ isNew: true }, { isNew: false }],
+    )
     const [live, ...others] = await store.rebuilds.list('s')
     assert.deepEqual([live?.version, live?.isLive, others.length, others[0]?.version], [1, true, 1, 2])
-    const first = { subscription: 's', version: 1, kind: 'fold', table } as const
+    const first = { subscription: 's', version: 1, kind: 'fold', table, deed } as const
     assert.deepEqual(await store.rebuilds.begin(first), { outcome: 'live' })
-    const changed = { subscription: 's', version: 2, kind: 'fold', table: generationTable(table, 2) } as const
+    const changed = { subscription: 's', version: 2, kind: 'fold', table: generationTable(table, 2), deed } as const
     await assert.rejects(store.rebuilds.begin(changed), { code: 'PROJECTION_CHANGED' })
     assert.deepEqual(await store.rebuilds.list('none'), [])
   },
@@ -141,13 +150,13 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal((await store.letters.heldLanes('s~1', 0)).length, 1)
     assert.equal((await store.letters.list({ subscription: 's~1' })).length, 1)
     assert.equal(await store.subscriptions.load('s~2', 0), undefined)
-    const [entry] = await store.audit.list(0, 10)
+    const entry = (await store.audit.list(0, 10)).at(-1)
     assert.equal(entry?.act, 'projection.switch')
     assert.deepEqual(entry.details, { from: 1, appliedBefore: 3, heldBefore: 1, appliedAfter: 2, heldAfter: 0 })
     assert.deepEqual(await toSecond(store), { outcome: 'live' })
   },
 
-  'shows a moment as it was, whatever is switched meanwhile': async (store) => {
+  'shows a snapshot unchanged during a switch': async (store) => {
     await level(store)
     const orderBy = { column: 'key', direction: 'asc' } as const
     const seen = await store.snapshot(async (moment) => {
@@ -162,7 +171,7 @@ export const rebuildCases: Record<string, Case> = {
   'switches back the same way': async (store) => {
     await level(store)
     await toSecond(store)
-    const back = await store.rebuilds.switch({ subscription: 's', version: 1, at: 8, strays: 0 })
+    const back = await store.rebuilds.switch({ subscription: 's', version: 1, at: 8, strays: 0, deed })
     assert.equal(back.outcome, 'switched')
     assert.deepEqual(await keysOf(store, table), ['a'])
     assert.deepEqual(await keysOf(store, next), ['a', 'b'])
@@ -175,7 +184,7 @@ export const rebuildCases: Record<string, Case> = {
     )
   },
 
-  'does not switch to what is behind or not there, and changes nothing then': async (store) => {
+  'refuses to switch to a generation that is behind or missing, and changes nothing': async (store) => {
     const live = await begin(store.subscriptions)
     assert.deepEqual(await toSecond(store), { outcome: 'unknown' })
     await events(store, 3)
@@ -188,11 +197,11 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal((await toSecond(store)).outcome, 'switched')
   },
 
-  'takes one that only events of other partitions are missing to for level': async (store) => {
+  'ignores events of other partitions when it checks whether a generation has caught up': async (store) => {
     await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
     await events(store, 3)
     const views = await store.log.readAll(0, { events: 10, bytes: 1_000_000 }, { partition: 0, of: 2 })
-    // All events are of one key, so one of the two partitions has none.
+    // All events have one key, so one of the two partitions has none.
     const idle = views.events.length === 0 ? 0 : 1
     await beginSecond(store)
     for (const partition of [0, 1]) {
@@ -209,9 +218,9 @@ export const rebuildCases: Record<string, Case> = {
     )
   },
 
-  'keeps a pause of the live one through a switch': async (store) => {
+  'keeps a pause of the live generation through a switch': async (store) => {
     await level(store)
-    await store.subscriptions.pause('s', { reason: 'night', at: 1 })
+    await store.subscriptions.pause('s', { reason: 'night', at: 1 }, deedOf('pause'))
     await toSecond(store)
     const [live] = await store.subscriptions.partitions('s')
     const [kept] = await store.subscriptions.partitions('s~1')
@@ -219,7 +228,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal(kept?.pause, undefined)
   },
 
-  'halts the live one for a while, and then anybody may have it': async (store, { elapse }) => {
+  'halts the live generation for a time, and then any process may claim it': async (store, { elapse }) => {
     const { live } = await level(store)
     await store.rebuilds.halt('s', 2_000)
     assert.equal((await store.subscriptions.commit({ ...commitOf(live), from: 3, to: at(3) })).outcome, 'fenced')
@@ -228,7 +237,7 @@ export const rebuildCases: Record<string, Case> = {
     claimed(await store.subscriptions.claim(claimBy('one')))
   },
 
-  'tells what people decided, in order': async (store) => {
+  'returns the decisions of operators, in order': async (store) => {
     const live = await begin(store.subscriptions)
     await events(store, 4)
     const letters = [1, 2, 3, 4].map((n) => ({ ...letter(`l${n}`, 1, 'parked' as const), logged: false }))
@@ -268,7 +277,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.deepEqual(await store.rebuilds.decisions('s', 0, first, second - 1), [])
   },
 
-  'knows what was decided after a generation had passed it': async (store) => {
+  'finds decisions that were made after a generation had passed the event': async (store) => {
     const live = await begin(store.subscriptions)
     const parked = letter('p', 1, 'parked')
     const { position } = parked.event
@@ -292,7 +301,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal((await toSecond(store, 1)).outcome, 'switched')
   },
 
-  'carries what is still to be left out over to every version that comes after': async (store) => {
+  'carries pending discards over to every later version': async (store) => {
     const live = await begin(store.subscriptions)
     const parked = letter('p', 1, 'parked')
     const { position } = parked.event
@@ -308,13 +317,13 @@ export const rebuildCases: Record<string, Case> = {
       letters: [{ change: 'discarded', position, ending }],
     })
     assert.equal((await toSecond(store)).outcome, 'switched')
-    // Nobody has left it out there yet.
+    // It is not discarded there yet.
     assert.deepEqual(await store.rebuilds.decisions('s', 0, position - 1, position), [
       { decision: 'discarded', position, ending },
     ])
     const columns = table.columns.slice(0, 1)
     const third = generationTable({ ...table, columns }, 3)
-    await store.rebuilds.begin({ subscription: 's', version: 3, kind: 'fold', table: third })
+    await store.rebuilds.begin({ subscription: 's', version: 3, kind: 'fold', table: third, deed })
     const claim = { subscription: 's~3', partition: 0, owner: 'builder', leaseMs, version: 3 }
     const lease = claimed(await store.subscriptions.claim(claim))
     await committed(store, { ...commitOf(lease), table: third, ...kept })
@@ -324,7 +333,43 @@ export const rebuildCases: Record<string, Case> = {
     assert.deepEqual([held?.status, held?.endedBy, held?.endedReason], ['retrying', 'ada', 'twice'])
   },
 
-  'carries what people left out in the live one over to what the other holds': async (store) => {
+  'keeps since when both of them hold an event, and the attempts of both': async (store) => {
+    const live = await begin(store.subscriptions)
+    const failure = describeFailure(new Error('a bug'), 'permanent', 'fold')
+    const held = [{ ...letter('p', 1, 'parked'), failure }, letter('p', 2, 'queued')]
+    const [p = 0, last = 0] = held.map(({ event }) => event.position)
+    const counts = { ...noCounts(), held: 2 }
+    const kept = (since: number) => ({
+      to: at(last),
+      at: since,
+      held,
+      lanes: [holdOf(held[0] as NewLetter, since)],
+      counts,
+    })
+    await committed(store, { ...commitOf(live), ...kept(10) })
+    const rebuilt = await secondLease(store)
+    await committed(store, { ...commitOf(rebuilt), table: next, ...kept(20) })
+    // More than are kept.
+    for (let i = 1; i <= 25; i++) {
+      const letters = [{ change: 'failed', position: p, status: 'parked', failure }] as const
+      await committed(store, { ...commitOf(rebuilt), table: next, from: last, to: at(last), at: 20 + i, letters })
+    }
+    assert.equal((await toSecond(store)).outcome, 'switched')
+    const after = await store.letters.list({ subscription: 's' })
+    assert.deepEqual(
+      after.map(({ heldAt, attemptsTotal, attempts }) => [heldAt, attemptsTotal, attempts.map((one) => one.at)]),
+      [
+        [10, 27, [10, 20, 21, 22, 23, ...Array.from({ length: 20 }, (_, i) => 26 + i)]],
+        [10, 0, []],
+      ],
+    )
+    assert.deepEqual(
+      (await store.letters.heldLanes('s', 0)).map(({ since }) => since),
+      [10],
+    )
+  },
+
+  'carries discards of operators in the live version over to the held events of the other': async (store) => {
     const live = await begin(store.subscriptions)
     const held = [
       letter('p', 1, 'parked'),
@@ -345,7 +390,7 @@ export const rebuildCases: Record<string, Case> = {
       letters: [
         { change: 'discarded', position: p, ending: { by: 'ada', reason: 'twice' } },
         { change: 'resolved', position: q2, by: 'bob', reason: 'by hand' },
-        // What went through in the live one is not decided.
+        // An event that was applied in the live version is not a decision.
         { change: 'resolved', position: r, by: 'engine' },
       ],
     })
@@ -376,7 +421,7 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal(view?.partitions[0]?.isDue, true)
   },
 
-  'has no stray where the generation decided alike': async (store) => {
+  'has no stray when the generation has the same decision': async (store) => {
     const live = await begin(store.subscriptions)
     const ending = { by: 'ada', reason: 'twice' }
     const discarded = { ...letter('p', 1, 'discarded'), ending }
@@ -395,15 +440,16 @@ export const rebuildCases: Record<string, Case> = {
     assert.equal((await toSecond(store)).outcome, 'switched')
   },
 
-  'drops what is not live, and begins it anew with epochs of its own': async (store) => {
+  'drops a version that is not live, and begins it again with new epochs': async (store) => {
     const { rebuilt } = await level(store)
     const counts = { ...noCounts(), applied: 2, held: 1 }
     await committed(store, { ...commitOf(rebuilt), table: next, from: 3, to: at(3), counts })
-    assert.equal(await store.rebuilds.drop('s', 1), 'live')
-    assert.equal(await store.rebuilds.drop('s', 9), 'unknown')
+    assert.equal(await store.rebuilds.drop('s', 1, deed), 'live')
+    assert.equal(await store.rebuilds.drop('s', 9, deed), 'unknown')
     assert.equal(await store.rebuilds.drop('s', 2, { ...deed, act: 'projection.drop' }), 'dropped')
     assert.deepEqual(
-      (await store.audit.list(0, 10)).map(({ act, details }) => [act, details]),
+      // After that of the beginning: what was refused has none.
+      (await store.audit.list(1, 10)).map(({ act, details }) => [act, details]),
       [['projection.drop', { appliedBefore: 2, heldBefore: 1, appliedAfter: 0, heldAfter: 0 }]],
     )
     assert.equal((await store.rebuilds.list('s')).length, 1)
@@ -414,12 +460,12 @@ export const rebuildCases: Record<string, Case> = {
     assert.deepEqual(await keysOf(store, next), [])
   },
 
-  'drops a rebuild when the live one begins anew, and keeps what was live before': async (store) => {
+  'drops a rebuild when the live version is reset, and keeps versions that were live': async (store) => {
     await level(store)
     await toSecond(store)
-    const third = { subscription: 's', version: 3, kind: 'fold', table: generationTable(table, 3) } as const
+    const third = { subscription: 's', version: 3, kind: 'fold', table: generationTable(table, 3), deed } as const
     await store.rebuilds.begin(third)
-    await store.subscriptions.reset('s', undefined)
+    await store.subscriptions.reset('s', undefined, deedOf('reset'))
     assert.deepEqual(
       (await store.rebuilds.list('s')).map(({ version }) => version),
       [2, 1],

@@ -4,8 +4,8 @@ import { describeFailure } from '../../failure/failure.ts'
 import type { Redrive, RedriveProgress, RedriveRequest } from '../../redrive/redrive.ts'
 import type { Store } from '../../store.ts'
 import type { Lease } from '../../subscription/subscription-store.ts'
-import { actsOf, deedOf } from './audit.ts'
-import { begin, type Case, claimBy, claimed, commitOf, hold, letter, limits, table } from './fixtures.ts'
+import { actsOf } from './audit.ts'
+import { begin, type Case, claimBy, claimed, commitOf, hold, letter, limits, table, deedOf } from './fixtures.ts'
 
 export function requestOf(id: string, filter: LetterFilter = {}, more: Partial<RedriveRequest> = {}): RedriveRequest {
   return {
@@ -14,7 +14,7 @@ export function requestOf(id: string, filter: LetterFilter = {}, more: Partial<R
     act: 'redrive',
     filter,
     by: 'ann',
-    reason: 'it is mended',
+    reason: 'it is fixed',
     at: 7,
     expected: undefined,
     rate: undefined,
@@ -54,17 +54,17 @@ async function isRedriven(store: Store): Promise<boolean[]> {
 }
 
 export const redriveCases: Record<string, Case> = {
-  'freezes the set that was asked for, and hands it out in order': async (store) => {
+  'freezes the requested set, and returns its lanes in order': async (store) => {
     const lease = await begin(store.subscriptions)
     const [a, b] = await park(store, lease, ['a', 'b', 'c'])
     assert.deepEqual(await isRedriven(store), [false])
     const asked = await store.redrives.ask(requestOf('r', { text: '' }, { rate: 10 }))
     assert.equal(asked.outcome, 'asked')
     assert.deepEqual(asked.outcome === 'asked' && [asked.busy, asked.redrive.lanes, asked.redrive.admitted], [0, 3, 3])
-    // What comes later is not in it.
+    // Later lanes are not included.
     await park(store, lease, ['d'])
     assert.deepEqual(await isRedriven(store), [true])
-    const task = { redrive: 'r', act: 'redrive', by: 'ann', reason: 'it is mended', rate: 10 }
+    const task = { redrive: 'r', until: undefined, act: 'redrive', by: 'ann', reason: 'it is fixed', rate: 10 }
     assert.deepEqual(await store.redrives.due('s', 0, 2), [
       { ...task, lane: 'a', position: a },
       { ...task, lane: 'b', position: b },
@@ -75,7 +75,7 @@ export const redriveCases: Record<string, Case> = {
     await report(store, lease, progress('r', 'c', 'passed', 0), progress('r', 'b', 'failed', 1))
     const before = (await store.redrives.find('r')) as Redrive
     assert.equal(before.status, 'running')
-    // Nothing is left but to end it, and somebody has to.
+    // It only has to be ended, which is work for an owner.
     assert.deepEqual(await isRedriven(store), [true])
     assert.deepEqual(await dueLanes(store), [])
     const { endedAt, ...over } = (await store.redrives.find('r')) as Redrive
@@ -83,6 +83,7 @@ export const redriveCases: Record<string, Case> = {
     const { expected: _expected, ...request } = requestOf('r', { text: '' }, { rate: 10 })
     assert.deepEqual(over, {
       ...request,
+      isWhole: false,
       status: 'done',
       lanes: 3,
       admitted: 3,
@@ -112,7 +113,7 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await actsOf(store), ['redrive'])
   },
 
-  'has a lane in one redrive at a time, whoever asks and when': async (store) => {
+  'has a lane in one redrive at a time': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c'])
     const all = await Promise.all(['r1', 'r2', 'r3'].map((id) => store.redrives.ask(requestOf(id))))
@@ -130,7 +131,7 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await store.redrives.list({ subscription: 'other', limit: 5 }), [])
   },
 
-  'does nothing when the set is not the one that was seen': async (store) => {
+  'does nothing when the set has changed since it was seen': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b'])
     const select = (filter: LetterFilter = {}) => store.redrives.select({ subscription: 's', act: 'redrive', filter })
@@ -161,7 +162,7 @@ export const redriveCases: Record<string, Case> = {
         lanes: 2,
       })
     const first = await digest()
-    // It fails as before: parked at the same head, with one attempt more.
+    // It fails as before: parked at the same head, with one more attempt.
     const failed = { change: 'failed', position: a, status: 'parked', failure: bug } as const
     await store.subscriptions.commit({ ...commitOf(lease), letters: [failed] })
     await changed(first)
@@ -176,7 +177,7 @@ export const redriveCases: Record<string, Case> = {
     assert.equal(asked.outcome, 'asked')
   },
 
-  'leaves out what a later redrive took, also where that is over': async (store) => {
+  'leaves out lanes of a later redrive, even if that is over': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c'])
     assert.equal(await store.redrives.newest('s'), 0)
@@ -202,7 +203,7 @@ export const redriveCases: Record<string, Case> = {
     assert.equal(third.outcome, 'asked')
   },
 
-  'takes what the act is about: what waits for a breaker is discarded or resolved, what waits for a version is skipped':
+  'selects lanes by act: those that wait for a breaker are discarded or resolved, those that wait for a version are skipped':
     async (store) => {
       const lease = await begin(store.subscriptions)
       const held = [
@@ -238,7 +239,7 @@ export const redriveCases: Record<string, Case> = {
       )
     },
 
-  'counts a lane that waits for an open breaker like one that failed, and is not done with it': async (store) => {
+  'counts a lane that waits for an open breaker as failed, and does not end as done': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c', 'd', 'e'])
     await store.redrives.ask(requestOf('r', { lane: 'a' }))
@@ -260,10 +261,62 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await dueLanes(store), [])
     const canary = (await store.redrives.find('q')) as Redrive
     assert.deepEqual([canary.status, canary.byState.left], ['stopped', 3])
-    assert.match(canary.endedReason ?? '', /1 lane failed, 1 waits for an open breaker, and it may have 1/)
+    assert.match(canary.endedReason ?? '', /1 lane failed, 1 waits for an open breaker, and maxFailures is 1/)
   },
 
-  'goes on stage by stage, and stops when too many fail': async (store) => {
+  'freezes whole lanes: their queued letters up to a position': async (store) => {
+    const lease = await begin(store.subscriptions)
+    const lanes = ['a', 'b']
+    const queue = async (lane: string, ...sequences: number[]) => {
+      const held = sequences.map((sequence) => letter(lane, sequence, 'queued'))
+      await store.subscriptions.commit({ ...commitOf(lease), held })
+      return held.map(({ event }) => event.position)
+    }
+    const [a = 0, b = 0] = await park(store, lease, lanes)
+    const [, last = 0] = await queue('a', 2, 3)
+    const select = (filter: LetterFilter, through?: number) =>
+      store.redrives.select({ subscription: 's', act: 'discard', filter, through })
+    assert.equal((await select({ lane: 'a' })).letters, undefined)
+    const seen = await select({}, Number.MAX_SAFE_INTEGER)
+    assert.deepEqual({ ...seen, digest: '' }, { lanes: 2, busy: 0, letters: 4, through: last, digest: '' })
+    assert.notEqual(seen.digest, (await select({})).digest)
+    assert.deepEqual(await select({}, last), seen)
+
+    const [later = 0] = await queue('a', 4)
+    await park(store, lease, ['c'])
+    // Letters queued since are not in the selection up to the position; without the position, the set has changed.
+    assert.deepEqual(await select({}, last), seen)
+    const now = await select({}, Number.MAX_SAFE_INTEGER)
+    assert.deepEqual([now.lanes, now.letters], [3, 6])
+    const more = { act: 'discard', expected: seen.digest } as const
+    const all = await store.redrives.ask(requestOf('r', {}, { ...more, through: Number.MAX_SAFE_INTEGER }))
+    assert.deepEqual(all, { outcome: 'changed', lanes: 3 })
+    const asked = await store.redrives.ask(requestOf('r', {}, { ...more, through: last }))
+    assert.deepEqual(asked.outcome === 'asked' && [asked.redrive.lanes, asked.redrive.isWhole], [2, true])
+    const until = async () => (await store.redrives.due('s', 0, 9)).map((one) => [one.lane, one.position, one.until])
+    assert.deepEqual(await until(), [
+      ['a', a, last],
+      ['b', b, b],
+    ])
+    assert.ok(later > last)
+    assert.deepEqual(
+      (await store.redrives.lanes('r', undefined, 0, 9)).map((one) => one.until),
+      [last, b],
+    )
+    assert.deepEqual(
+      (await store.audit.list(0, 9)).map(({ act, details }) => [act, details]),
+      [['discard', { redrive: 'r', lanes: 2, letters: 4 }]],
+    )
+    // A lane that was held after the position was read is excluded.
+    assert.deepEqual(await store.redrives.ask(requestOf('q', { lane: 'c' }, { act: 'resolve', through: last })), {
+      outcome: 'nothing',
+      busy: 0,
+    })
+    assert.equal((await store.redrives.ask(requestOf('q', { lane: 'c' }))).outcome, 'asked')
+    assert.equal((await store.redrives.find('q'))?.isWhole, false)
+  },
+
+  'proceeds stage by stage, and stops when too many lanes fail': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c', 'd', 'e', 'f'])
     await store.redrives.ask(requestOf('r', {}, { stages: [1, 3], maxFailures: 1 }))
@@ -281,20 +334,20 @@ export const redriveCases: Record<string, Case> = {
     const stopped = (await store.redrives.find('r')) as Redrive
     assert.deepEqual([stopped.status, stopped.byState.left, stopped.byState.failed], ['stopped', 2, 2])
     assert.match(stopped.endedReason ?? '', /2 lanes failed/)
-    // They can be asked for again.
+    // They can be requested again.
     assert.equal((await store.redrives.ask(requestOf('next', { lane: 'e' }))).outcome, 'asked')
   },
 
-  'can be cancelled, and finishes what is under way': async (store) => {
+  'can be cancelled, and finishes running lanes': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c'])
     await store.redrives.ask(requestOf('r'))
     await report(store, lease, progress('r', 'a', 'running'))
     assert.equal(await store.redrives.cancel('r', deedOf('cancel')), true)
     assert.equal(await store.redrives.cancel('r', deedOf('cancel')), false)
-    assert.equal(await store.redrives.cancel('nobody', deedOf('cancel')), false)
+    assert.equal(await store.redrives.cancel('unknown', deedOf('cancel')), false)
     assert.deepEqual(await dueLanes(store), [])
-    // One was in the owner's hands already.
+    // One was already running.
     await report(store, lease, progress('r', 'a', 'done', 2), progress('r', 'b', 'failed'))
     const cancelled = (await store.redrives.find('r')) as Redrive
     assert.deepEqual(
@@ -310,13 +363,13 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual([details?.['pendingBefore'], details?.['pendingAfter']], [2, 0])
   },
 
-  'leaves a lane to the redrive after it, though the one before was begun when it was cancelled': async (store) => {
+  'leaves a lane to the next redrive, although the cancelled one had started it': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a'])
     await store.redrives.ask(requestOf('r'))
     await store.redrives.cancel('r', deedOf('cancel'))
     assert.equal((await store.redrives.ask(requestOf('next'))).outcome, 'asked')
-    // It was in the owner's hands already. The lane can't be in both of them.
+    // It was already running. The lane can't be in both redrives.
     await report(store, lease, progress('r', 'a', 'running', 1))
     const before = (await store.redrives.find('r')) as Redrive
     assert.deepEqual([before.byState.left, before.letters], [1, 1])
@@ -343,7 +396,7 @@ export const redriveCases: Record<string, Case> = {
     assert.deepEqual(await dueLanes(store, 10, 2), [])
   },
 
-  'remembers in the lane that a redrive lets it go, with the letters behind it': async (store) => {
+  'records the redrive that releases a lane, with its queued letters': async (store) => {
     const lease = await begin(store.subscriptions)
     const held = [letter('a', 1, 'parked'), letter('a', 2, 'queued'), letter('b', 1, 'parked')]
     const [a, , b] = held.map((one) => hold(one, 1))
@@ -375,7 +428,7 @@ export const redriveCases: Record<string, Case> = {
     )
   },
 
-  'is taken away when it ended long ago, some lanes at a time, and not while it runs': async (store) => {
+  'deletes an old ended redrive in batches of lanes, and never a running one': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b', 'c', 'd'])
     await store.redrives.ask(requestOf('r', { lane: 'a' }))
@@ -392,7 +445,7 @@ export const redriveCases: Record<string, Case> = {
       ['r', 0],
     ])
     assert.equal(await store.redrives.purge('s', 501, 10), 1)
-    // One of its lanes is still under way, and tells its end.
+    // One of its lanes is still running, and records its end.
     assert.deepEqual(await left(), [
       ['q', 0],
       ['r', 0],
@@ -404,11 +457,11 @@ export const redriveCases: Record<string, Case> = {
     assert.equal((await actsOf(store)).length, 5)
   },
 
-  'ends with the subscription that begins anew': async (store) => {
+  'ends when its subscription is reset': async (store) => {
     const lease = await begin(store.subscriptions)
     await park(store, lease, ['a', 'b'])
     await store.redrives.ask(requestOf('r'))
-    await store.subscriptions.reset('s', undefined)
+    await store.subscriptions.reset('s', undefined, deedOf('reset'))
     const ended = (await store.redrives.find('r')) as Redrive
     assert.deepEqual([ended.status, ended.byState.left], ['cancelled', 2])
     assert.deepEqual(await store.redrives.due('s', 0, 10), [])

@@ -2,11 +2,23 @@ import assert from 'node:assert/strict'
 import type { Store } from '../../store.ts'
 import type { Commit, CommitOutcome, Lease } from '../../subscription/subscription-store.ts'
 import { commitParts, commitWith, everyPart, lookAtAll, makeScene, type Scene } from './commit-parts.ts'
-import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, letter, row, type World } from './fixtures.ts'
+import {
+  at,
+  begin,
+  type Case,
+  claimBy,
+  claimed,
+  commitOf,
+  leaseMs,
+  letter,
+  row,
+  type World,
+  deedOf,
+} from './fixtures.ts'
 
 type Outcome = CommitOutcome['outcome'] | 'thrown'
 
-/** Hands a commit to the store. */
+/** Passes a commit to the store. */
 type Door = (commit: Commit) => Promise<CommitOutcome>
 
 interface Refused {
@@ -17,7 +29,7 @@ interface Refused {
   readonly give: Door
 }
 
-/** Why a commit is refused. Those that take the partition away come last: after them another lease is the newest. */
+/** The reasons for which a commit is refused. Those that take the partition away come last: after them another lease is the newest. */
 const refusals: Readonly<Record<string, (refused: Refused) => Promise<Outcome>>> = {
   'the checkpoint is elsewhere': ({ scene, part, give }) =>
     outcomeOf(give({ ...commitWith(scene.lease, part), from: 2, to: at(3) })),
@@ -28,9 +40,9 @@ const refusals: Readonly<Record<string, (refused: Refused) => Promise<Outcome>>>
   'it is for another partition': ({ scene, part, give }) =>
     outcomeOf(give(commitWith({ ...scene.lease, partition: 1 }, part))),
   'the subscription is paused': async ({ store, scene, part, give }) => {
-    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
     const outcome = await outcomeOf(give(commitWith(scene.lease, part)))
-    await store.subscriptions.resume('s')
+    await store.subscriptions.resume('s', deedOf('resume'))
     return outcome
   },
   'a row is rejected': ({ scene, part, give }) =>
@@ -68,8 +80,8 @@ export const refusalCases: Record<string, Case> = {
         const lease = await refuse({ store, world, scene, part: part.write(scene), give }, async (why) =>
           assert.deepEqual(await part.look(store, scene), before, why),
         )
-        // What happened outside already is written down, although the subscription is paused.
-        await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+        // An effect that has already happened is recorded, although the subscription is paused.
+        await store.subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
         const commit = { ...commitWith(lease, part.write(scene)), evenPaused: true } as const
         assert.deepEqual(await give(commit), { outcome: 'committed' })
         assert.deepEqual(await part.look(store, scene), part.written(scene))
@@ -77,7 +89,7 @@ export const refusalCases: Record<string, Case> = {
     ]),
   ),
 
-  'writes every part with the SQL of a user, and none when that is refused': async (store, world) => {
+  'writes every part with user SQL, and none when that is refused': async (store, world) => {
     const { notes } = world
     const scene = await sceneWithRule(store, world)
     await notes.make()
@@ -98,7 +110,7 @@ export const refusalCases: Record<string, Case> = {
     assert.deepEqual(await notes.all(), [1])
   },
 
-  'renews the lease with a commit, and not when that is refused': async (store, { elapse }) => {
+  'renews the lease with a commit, and not when it is refused': async (store, { elapse }) => {
     const lease = await begin(store.subscriptions)
     const isFree = async () => {
       const [view] = await store.subscriptions.attend({ owner: 'two', subscriptions: ['s'], leaseMs: 10 * leaseMs })
@@ -123,7 +135,7 @@ async function sceneWithRule(store: Store, world: World): Promise<Scene> {
   return scene
 }
 
-/** Refuses it for every reason, and checks after each that nothing was written. Gives the newest lease. */
+/** Refuses it for every reason, and checks after each that nothing was written. Returns the newest lease. */
 async function refuse(refused: Refused, check: (why: string) => Promise<void>): Promise<Lease> {
   for (const [why, attempt] of Object.entries(refusals)) {
     assert.equal(await attempt(refused), expected[why] ?? 'fenced', why)
@@ -141,7 +153,7 @@ async function outcomeOf(given: Promise<CommitOutcome>): Promise<Outcome> {
   }
 }
 
-/** No two rows may have this owner once the user has added the rule. */
+/** After the user has added the constraint, no two rows may have this owner. */
 function takenRow(key: string) {
   return { ...row(key, 1), columns: [1, 'taken', null] }
 }

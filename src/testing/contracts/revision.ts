@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
-import { actsOf, deedOf } from './audit.ts'
-import { begin, type Case, commitOf, hold, letter, queueOf, limits } from './fixtures.ts'
+import { actsOf } from './audit.ts'
+import { begin, type Case, commitOf, hold, letter, queueOf, limits, deedOf } from './fixtures.ts'
 import { requestOf } from './redrive.ts'
 
 export const revisionCases: Record<string, Case> = {
-  'puts a revision before the original, which stays as it came': async (store) => {
+  'uses a revision instead of the original, which stays unchanged': async (store) => {
     const lease = await begin(store.subscriptions)
     const held = letter('a', 1, 'parked', new Uint8Array([0xff, 0x00]))
     await store.subscriptions.commit({ ...commitOf(lease), held: [held], lanes: [hold(held, 1)] })
@@ -39,7 +39,7 @@ export const revisionCases: Record<string, Case> = {
     assert.deepEqual(await actsOf(store), ['revise', 'revise', 'unrevise', 'revise'])
   },
 
-  'revises nothing that is over, unknown, or about to be tried': async (store) => {
+  'refuses to revise a letter that is ended, unknown, or about to be tried': async (store) => {
     const lease = await begin(store.subscriptions)
     const parked = letter('a', 1, 'parked')
     const due = letter('b', 1, 'retrying')
@@ -71,7 +71,7 @@ export const revisionCases: Record<string, Case> = {
       (await store.letters.revise({ subscription: 's', position }, '{}', deedOf('revise'))).outcome
     assert.equal(await outcome(due.event.position), 'busy')
     assert.equal(await outcome(asked.event.position), 'busy')
-    // What waits for a breaker is in no process's hands; what waits for a version may be tried with the next page.
+    // A lane that waits for a breaker is not being tried; one that waits for a version may be tried with the next page.
     assert.equal(await outcome(open.event.position), 'revised')
     assert.equal(await outcome(behind.event.position), 'revised')
     assert.equal(await outcome(gap.event.position), 'busy')
@@ -79,7 +79,7 @@ export const revisionCases: Record<string, Case> = {
     assert.equal(await outcome(over.event.position), 'ended')
     assert.equal(await outcome(9_999_999), 'unknown')
     assert.equal(await outcome(parked.event.position), 'revised')
-    // What a person changed is never purged.
+    // An edited letter is never purged.
     await store.subscriptions.commit({
       ...commitOf(lease),
       at: 2,

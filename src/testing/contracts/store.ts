@@ -18,17 +18,17 @@ import { rowCases } from './row.ts'
 import { trialCases } from './trial.ts'
 
 export interface ContractStore extends World {
-  /** Empty. It is closed by the suite. */
+  /** An empty store. The suite closes it. */
   readonly store: Store
 }
 
 export interface ContractOptions {
-  /** Registers a test with whatever runner is used. */
+  /** Registers a test with the test runner. */
   readonly test: (name: string, run: () => Promise<void>) => void
   readonly open: () => Promise<ContractStore>
 }
 
-/** What every store must do. An adapter is finished when this passes on it. */
+/** The contract of every store. An adapter is complete when this suite passes. */
 export function storeContract({ test, open }: ContractOptions): void {
   const cases = {
     ...logCases,

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../store.ts'
 import type { Commit, Lease } from '../../subscription/subscription-store.ts'
-import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, row, table } from './fixtures.ts'
+import { at, begin, type Case, claimBy, claimed, commitOf, leaseMs, row, table, deedOf } from './fixtures.ts'
 
-/** What a commit of a handler may have beside its outcome. */
+/** Everything that a commit of a handler may have besides its outcome. */
 const everything = {
   marks: [[8, 8]],
   tried: 11,
@@ -12,7 +12,7 @@ const everything = {
 } as const satisfies Partial<Commit>
 
 export const trialCases: Record<string, Case> = {
-  'keeps what is finished above the checkpoint, and how far was tried, until it is told otherwise': async (store) => {
+  'keeps the finished ranges and the tried position until a commit changes them': async (store) => {
     const lease = await begin(store.subscriptions)
     assert.deepEqual(await kept(store), { marks: [], tried: undefined, trials: [] })
     const marks = [
@@ -33,7 +33,7 @@ export const trialCases: Record<string, Case> = {
     assert.deepEqual(await kept(store), { marks: [], tried: 20, trials: [] })
   },
 
-  'forgets how far was tried when it is given back, but not what is finished': async (store) => {
+  'clears the tried position on release, but not the finished ranges': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(lease), ...everything })
     await store.subscriptions.release({ ...lease, epoch: lease.epoch - 1 })
@@ -42,7 +42,7 @@ export const trialCases: Record<string, Case> = {
     assert.deepEqual(await kept(store), { marks: everything.marks, tried: undefined, trials: [everything.trial] })
   },
 
-  'tells whether a partition was given back or left behind': async ({ subscriptions }, { elapse }) => {
+  'shows whether a partition was released or abandoned': async ({ subscriptions }, { elapse }) => {
     const inherited = async (owner: string) => {
       const outcome = await subscriptions.claim(claimBy(owner))
       assert.equal(outcome.outcome, 'claimed')
@@ -58,13 +58,13 @@ export const trialCases: Record<string, Case> = {
     await subscriptions.release(second)
     const [isInheritedAfterRelease, , triedAfterRelease] = await inherited('three')
     assert.deepEqual([isInheritedAfterRelease, triedAfterRelease], [false, undefined])
-    // The same process again: its answer may have been lost, or itself.
+    // The same process again: its answer may have been lost, or the process died.
     assert.equal((await inherited('three'))[0], true)
-    await subscriptions.reset('s', undefined)
+    await subscriptions.reset('s', undefined, deedOf('reset'))
     assert.equal((await inherited('four'))[0], false)
   },
 
-  'is inherited from one that gives it back before it is settled what another died over': async (
+  'inherits suspects from an owner that releases before all of them were tried': async (
     { subscriptions },
     { elapse },
   ) => {
@@ -74,7 +74,7 @@ export const trialCases: Record<string, Case> = {
     await elapse(leaseMs)
     const second = claimed(await subscriptions.claim(claimBy('two')))
     await subscriptions.release(second, true)
-    // It is free at once, also to whoever had it, who is out.
+    // It is free at once, also for the previous owner, who is fenced.
     assert.equal(await subscriptions.renew(second, leaseMs), false)
     assert.equal((await subscriptions.commit(commitOf(second))).outcome, 'fenced')
     const [view] = await subscriptions.attend({ owner: 'two', subscriptions: ['s'], leaseMs })
@@ -90,7 +90,7 @@ export const trialCases: Record<string, Case> = {
     assert.equal(fourth.outcome === 'claimed' && fourth.isInherited, false)
   },
 
-  'records a trial once, until it is over, whoever began it': async (store) => {
+  'records a trial once, until it is over, by any process': async (store) => {
     await store.subscriptions.register({ name: 's', table, start: 0, partitions: 2 })
     const leases = await Promise.all(
       [0, 1].map(async (partition) => claimed(await store.subscriptions.claim({ ...claimBy('one'), partition }))),
@@ -109,7 +109,7 @@ export const trialCases: Record<string, Case> = {
     const again = await store.subscriptions.claim(claimBy('one'))
     assert.equal(again.outcome, 'claimed')
     assert.deepEqual(again.state.trials, trials)
-    // One that is over and begun again at once is not over.
+    // A trial that ends and starts again in one commit is not over.
     const commit = { ...commitOf(again.lease), endedTrials: [5, 6], trial: trials[1] }
     assert.deepEqual(await store.subscriptions.commit(commit), { outcome: 'committed' })
     assert.deepEqual((await kept(store)).trials, trials.slice(1))
@@ -118,7 +118,7 @@ export const trialCases: Record<string, Case> = {
     assert.equal((await kept(store, 1)).trials.length, 1)
   },
 
-  'acquits a process of its trials in a partition, and nobody of any other': async (store) => {
+  'acquits a process of its trials in a partition, and of no other trials': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 })
     const elsewhere = claimed(await store.subscriptions.claim({ ...claimBy('one'), subscription: 't' }))
@@ -130,14 +130,14 @@ export const trialCases: Record<string, Case> = {
       trial: { position: 7, instance: 'p1' },
     })
     await store.subscriptions.acquit('s', 0, 'p1')
-    await store.subscriptions.acquit('s', 0, 'nobody')
+    await store.subscriptions.acquit('s', 0, 'unknown')
     await store.subscriptions.acquit('s', 1, 'p2')
     await store.subscriptions.acquit('nothing', 0, 'p2')
     assert.deepEqual((await kept(store)).trials, [{ position: 5, instance: 'p2' }])
     assert.deepEqual((await store.subscriptions.load('t', 0))?.trials, [{ position: 7, instance: 'p1' }])
   },
 
-  'acquits a process with a commit, and not of what it begins with it': async (store) => {
+  'acquits a process with a commit, but not of a trial that starts with it': async (store) => {
     const lease = await begin(store.subscriptions)
     const [own, again, dead] = [
       { position: 5, instance: 'p1' },
@@ -152,18 +152,18 @@ export const trialCases: Record<string, Case> = {
     assert.deepEqual((await kept(store)).trials, [dead, again])
     await store.subscriptions.commit({ ...commitOf(lease), acquitted: 'p1', endedTrials: [6] })
     assert.deepEqual((await kept(store)).trials, [dead])
-    await store.subscriptions.commit({ ...commitOf(lease), acquitted: 'nobody', trial: own })
+    await store.subscriptions.commit({ ...commitOf(lease), acquitted: 'unknown', trial: own })
     assert.deepEqual((await kept(store)).trials, [own, dead])
   },
 
-  'writes no mark, no trial and nothing into the inbox for an owner of the past': async (store, { elapse }) => {
+  'writes no mark, trial or inbox entry for a former owner': async (store, { elapse }) => {
     const past = await begin(store.subscriptions)
     await store.subscriptions.commit({ ...commitOf(past), trial: { position: 5, instance: 'p1' } })
     const before = await kept(store)
     const commit = { ...commitOf(past), ...everything, endedTrials: [5], rows: [row('a', 1)] }
-    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 })
+    await store.subscriptions.pause('s', { reason: 'a bug', at: 5 }, deedOf('pause'))
     assert.equal((await store.subscriptions.commit(commit)).outcome, 'paused')
-    await store.subscriptions.resume('s')
+    await store.subscriptions.resume('s', deedOf('resume'))
     assert.equal((await store.subscriptions.commit({ ...commit, from: 2, to: at(3) })).outcome, 'fenced')
     await elapse(leaseMs)
     claimed(await store.subscriptions.claim(claimBy('two')))
@@ -173,7 +173,7 @@ export const trialCases: Record<string, Case> = {
     assert.equal((await store.inbox.find('s', ['k'], 0)).size, 0)
   },
 
-  'writes them with the SQL of a user too, or none of it': async (store, { notes }) => {
+  'writes them with user SQL, or none of them': async (store, { notes }) => {
     const lease = await begin(store.subscriptions)
     await notes.make()
     const commit = { ...commitOf(lease), table: undefined, to: at(1), ...everything }
@@ -192,13 +192,13 @@ export const trialCases: Record<string, Case> = {
     assert.deepEqual([...(await store.inbox.find('s', ['k'], 0)).keys()], ['k'])
   },
 
-  'begins anew without any of it': async (store) => {
+  'clears all of them on a reset': async (store) => {
     const lease = await begin(store.subscriptions)
     await store.subscriptions.register({ name: 't', table: undefined, start: 0, partitions: 1 })
     const elsewhere = claimed(await store.subscriptions.claim({ ...claimBy('one'), subscription: 't' }))
     for (const one of [lease, elsewhere])
       await store.subscriptions.commit({ ...commitOf(one), table: undefined, ...everything })
-    await store.subscriptions.reset('s', undefined)
+    await store.subscriptions.reset('s', undefined, deedOf('reset'))
     assert.deepEqual(await kept(store), { marks: [], tried: undefined, trials: [] })
     assert.equal((await store.inbox.find('s', ['k'], 0)).size, 0)
     assert.equal((await store.inbox.find('t', ['k'], 0)).size, 1)

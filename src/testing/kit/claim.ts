@@ -6,11 +6,11 @@ import { diffJson } from '../../event/diff.ts'
 export interface Evidence {
   readonly actual?: unknown
   readonly expected?: unknown
-  /** What was thrown, if that is why. */
+  /** The thrown error, if there is one. */
   readonly cause?: unknown
 }
 
-/** What a test says, remembered with the line that said it: by the time it turns out to be false, the stack has nothing of the test in it. */
+/** An expectation of a test with its stack: when it fails later, the current stack does not contain the test. */
 export class Claim {
   readonly #operator: string
   readonly #frames: string
@@ -22,7 +22,7 @@ export class Claim {
     this.#frames = frames.slice(Math.max(first, 0)).join('\n')
   }
 
-  /** Throws what every test runner knows. */
+  /** Throws an AssertionError, which every test runner supports. */
   fail(lines: readonly string[], { actual, expected, cause }: Evidence = {}): never {
     const message = lines.join('\n')
     const error = new AssertionError({ message, actual, expected, operator: this.#operator })
@@ -32,23 +32,23 @@ export class Claim {
   }
 }
 
-/** On one line where it fits. */
+/** On one line if it fits. */
 export function shown(value: unknown): string {
   return inspect(value, { depth: 10, breakLength: 110, maxArrayLength: 20, maxStringLength: 200 })
 }
 
-/** Where two values are different at first, in words; undefined if nothing can be told apart. */
+/** The first difference between two values in words; undefined if none is found. */
 export function firstDifference(expected: unknown, actual: unknown): string | undefined {
   const [first] = diffJson(expected, actual)
   if (!first) return undefined
   const place = first.path === '' ? 'it' : first.path
   switch (first.change) {
     case 'added':
-      return `${place} is ${shown(first.after)}, and should not be there`
+      return `${place} is ${shown(first.after)}, expected it to be absent`
     case 'removed':
-      return `${place} is not there, and should be ${shown(first.before)}`
+      return `${place} is missing, expected ${shown(first.before)}`
     case 'changed':
-      return `${place} is ${shown(first.after)}, and should be ${shown(first.before)}`
+      return `${place} is ${shown(first.after)}, expected ${shown(first.before)}`
     default:
       return first satisfies never
   }

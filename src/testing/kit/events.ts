@@ -6,13 +6,13 @@ import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { Consumer, Subscription } from '../../subscription/subscription.ts'
 
-/** An event as a test writes it: the key it belongs to, and what is appended under that. */
+/** An event as a test writes it: its key and the event to append. */
 export type TestEvent<C = EventCatalog> = C extends EventCatalog ? { readonly key: string } & DraftOf<C> : never
 
-/** The events that a subscription knows. */
+/** The catalog of a subscription. */
 export type CatalogOf<S> = S extends { readonly events: infer C extends EventCatalog } ? C : EventCatalog
 
-/** One that is in the log. */
+/** An event in the log. */
 export interface PlacedEvent {
   readonly key: string
   readonly type: string
@@ -20,12 +20,12 @@ export interface PlacedEvent {
   readonly position: number
 }
 
-/** Without events nothing is tried, and whatever is expected would hold. */
+/** Without events nothing is tested, and every expectation would hold. */
 export function checkEvents(events: unknown, what: string): asserts events is readonly TestEvent[] {
   checkList(events, what)
   if (events.length > 0) return
-  throw new HoldfastError('OPTION_INVALID', `${what} was given no events, so there is nothing to find out.`, {
-    hint: 'Give at least one of a type that is handled.',
+  throw new HoldfastError('OPTION_INVALID', `${what} has no events, so there is nothing to test.`, {
+    hint: 'Give at least one event of a type that is handled.',
   })
 }
 
@@ -35,12 +35,12 @@ export function checkList(events: unknown, what: string): asserts events is read
   if (given && wrong === undefined && !given.includes(undefined)) return
   throw new HoldfastError(
     'OPTION_INVALID',
-    given ? `${what} was given ${String(wrong)} as an event.` : `${what} needs a list of events.`,
-    { hint: "Give them like [{ key: 'o1', type: 'OrderPlaced', data: { … } }]." },
+    given ? `${what} got ${String(wrong)} as an event.` : `${what} needs an array of events.`,
+    { hint: "For example [{ key: 'o1', type: 'OrderPlaced', data: { … } }]." },
   )
 }
 
-/** Appends as a program would: each event is checked by the first catalog that knows its type. */
+/** Appends like a program: each event is checked by the first catalog that has its type. */
 export async function appendAll(
   store: Store,
   runtime: Runtime,
@@ -53,7 +53,7 @@ export async function appendAll(
   )
   const placed: PlacedEvent[] = []
   for (const [i, { key, ...draft }] of events.entries()) {
-    // Where none knows it, the first one says so.
+    // If none has it, the first one reports it.
     const catalog = catalogs.find((one) => one.entry(draft.type)) ?? catalogs[0]
     const log = catalog && logs.get(catalog)
     const appending = log ? log.append(key, [draft]) : createLog({ store, ...runtime }).append(key, [draft])
@@ -65,7 +65,7 @@ export async function appendAll(
   return placed
 }
 
-/** Each is appended by itself, so what refuses it knows it only as the first. */
+/** Each event is appended separately, so its error refers to it as the first. */
 function ofEvent(error: unknown, title: string): unknown {
   if (!(error instanceof InvalidEventError)) return error
   const { code, path, message } = error
@@ -73,7 +73,7 @@ function ofEvent(error: unknown, title: string): unknown {
   return new InvalidEventError(code, path, `${title} is refused: ${said}`, { cause: error })
 }
 
-/** As a message names it: `anna Debited (2 of 3)`. */
+/** The name of an event in messages: `anna Debited (2 of 3)`. */
 export function titleOf(events: readonly Pick<TestEvent, 'key' | 'type'>[], index: number): string {
   const event = events[index]
   return event ? `${event.key} ${event.type} (${index + 1} of ${events.length})` : `event ${index + 1}`

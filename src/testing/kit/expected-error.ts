@@ -1,12 +1,12 @@
 import { HoldfastError } from '../../errors.ts'
 
-/** The name of its class or its `code`; or a pattern that its message fits. */
+/** The name of its class, its `code`, or a pattern for its message. */
 export type ExpectedError = string | RegExp
 
-/** Without it, anything that is thrown would do. */
+/** Without it, any error would match. */
 export function checkExpectedError(error: unknown): asserts error is ExpectedError {
   if (typeof error === 'string' || error instanceof RegExp) return
-  throw new HoldfastError('OPTION_INVALID', `The error that is expected is ${String(error)}.`, {
+  throw new HoldfastError('OPTION_INVALID', `The expected error is ${String(error)}.`, {
     hint: "Give the name of its class, its code, or a pattern for its message: 'RangeError', /only 30/.",
   })
 }

@@ -15,13 +15,13 @@ import { explain, OutsideWatch } from './outside.ts'
 import { createKitStore } from './store.ts'
 import { watched } from './watched.ts'
 
-/** What commands are made with, for `createCommands`. */
+/** The options that a test passes to `createCommands`. */
 export interface CommandParts extends Runtime {
   readonly store: Store
 }
 
 export interface WhenOptions extends Pick<ExecuteOptions, 'idempotencyKey' | 'content' | 'metadata'> {
-  /** That of the given events, if they have one key; any, if there are none. */
+  /** Default: the key of the given events, if they have one key; any key, if there are none. */
   readonly key?: string
 }
 
@@ -35,10 +35,10 @@ export class GivenCommands<C extends EventCatalog, State> {
   }
 
   when(decide: Decide<C, State>, options: WhenOptions = {}): WhenDecided<C> {
-    // Called as it is, it would be refused, as the test may even expect.
+    // Otherwise the command would be refused, as the test may even expect.
     if (typeof decide !== 'function')
-      throw new HoldfastError('OPTION_INVALID', 'given(…).when(…) of commands needs what decides.', {
-        hint: 'Give a function of the state that returns events, such as (state) => [{ type, data }].',
+      throw new HoldfastError('OPTION_INVALID', 'given(…).when(…) of commands needs a decide function.', {
+        hint: 'Give a function that takes the state and returns events, such as (state) => [{ type, data }].',
       })
     const key = options.key ?? this.#onlyKey()
     return new WhenDecided(async (watch) => {
@@ -48,7 +48,7 @@ export class GivenCommands<C extends EventCatalog, State> {
       const commands = watch.run(() => this.#make({ ...runtime, store }))
       for (const [i, event] of this.#past.entries()) await happen(watch, commands, event, titleOf(this.#past, i))
       const { events, version } = await watch.run(() => commands.execute(key, watched(decide, watch), asked))
-      // As it is written, which is what a test writes as well; a schema may make something else of it when it is read.
+      // As written, like in the test; a schema may change it when it is read.
       const written: Written[] = []
       const place = { after: version - events.length, limit: events.length }
       for await (const event of createLog({ store }).readKey(key, place)) written.push(event)
@@ -60,13 +60,13 @@ export class GivenCommands<C extends EventCatalog, State> {
     const keys = new Set(this.#past.map(({ key }) => key))
     const [first = 'some-key', second] = keys
     if (second === undefined) return first
-    throw new HoldfastError('OPTION_INVALID', `The given events are of ${keys.size} keys.`, {
-      hint: 'Say which one the command is for: .when(decide, { key }).',
+    throw new HoldfastError('OPTION_INVALID', `The given events have ${keys.size} keys.`, {
+      hint: 'Select the key of the command: .when(decide, { key }).',
     })
   }
 }
 
-/** By the commands themselves, since only they know the catalog. */
+/** Appended by the commands, since only they know the catalog. */
 async function happen<C extends EventCatalog, State>(
   watch: OutsideWatch,
   commands: Commands<C, State>,
@@ -76,7 +76,7 @@ async function happen<C extends EventCatalog, State>(
   try {
     await watch.run(() => commands.execute(key, () => [draft as unknown as DecidedEvent<C>]))
   } catch (cause) {
-    throw new PremiseError(`${title} can not be given: ${named(traitsOf(cause))}`, { cause })
+    throw new PremiseError(`${title} can't be given: ${named(traitsOf(cause))}`, { cause })
   }
 }
 
@@ -89,15 +89,15 @@ export class WhenDecided<C extends EventCatalog> {
     this.#execute = execute
   }
 
-  /** Exactly these were decided, in this order; none, for a command that changes nothing. */
-  // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; who awaits too early is told
+  /** Expects exactly these events in this order; `[]` for a command that changes nothing. */
+  // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; an early await throws
   then(events: readonly DecidedEvent<C>[]): Promise<void> {
     notAwaitable(events, 'given(…).when(decide)', 'the events')
-    checkExpected(events, 'then', 'a list of events, [] for none', true)
+    checkExpected(events, 'then', 'an array of events, [] for none', true)
     return this.#checkEvents(new Claim('then'), events as readonly DecidedEvent<EventCatalog>[])
   }
 
-  /** It was refused with this: the `code` of an error, the name of its class, or a pattern that its message fits. */
+  /** Expects an error: its `code`, the name of its class, or a pattern for its message. */
   thenRefused(error: ExpectedError): Promise<void> {
     checkExpectedError(error)
     return this.#checkRefused(new Claim('thenRefused'), error)
@@ -111,13 +111,13 @@ export class WhenDecided<C extends EventCatalog> {
         expected: events,
       })
     const expected = events.map(writtenForm)
-    // Of the metadata, only what the test says something about.
+    // Of the metadata, only the fields that the test expects.
     const actual = done.events.map(({ type, data, metadata }, i) => {
       const wanted = Object.keys(expected[i]?.metadata ?? {})
       return { type, data, metadata: Object.fromEntries(wanted.map((name) => [name, metadata[name]])) }
     })
     if (diffJson(expected, actual).length === 0) return
-    const lines = [`  It decided   ${shown(actual)}`, `  and should   ${shown(expected)}`]
+    const lines = [`  Decided   ${shown(actual)}`, `  expected  ${shown(expected)}`]
     claim.fail([`The command decided something else: ${firstDifference(expected, actual)}.`, ...lines], {
       actual,
       expected,
@@ -128,17 +128,20 @@ export class WhenDecided<C extends EventCatalog> {
     const done = await this.#run(claim)
     if (!('refused' in done)) {
       const decided = done.events.map(({ type, data }) => ({ type, data }))
-      claim.fail([`The command should be refused with ${shown(expected)}, and decided ${shown(decided)}.`], {
+      claim.fail([`Expected the command to be refused with ${shown(expected)}, but it decided ${shown(decided)}.`], {
         actual: decided,
         expected,
       })
     }
     const traits = traitsOf(done.refused)
     if (!isExpectedError(traits, expected))
-      claim.fail([`The command should be refused with ${shown(expected)}, and was with ${named(traits)}`], {
-        actual: done.refused,
-        expected,
-      })
+      claim.fail(
+        [`Expected the command to be refused with ${shown(expected)}, but it was refused with ${named(traits)}`],
+        {
+          actual: done.refused,
+          expected,
+        },
+      )
   }
 
   async #run(claim: Claim): Promise<Decision> {
@@ -151,10 +154,7 @@ export class WhenDecided<C extends EventCatalog> {
       done = { refused }
     }
     if (watch.calls.length > 0)
-      claim.fail([
-        'The decision depends on more than the state and what it was asked.',
-        ...explain(watch.calls, 'decision'),
-      ])
+      claim.fail(['The decision depends on more than its arguments.', ...explain(watch.calls, 'decision')])
     return done
   }
 }

@@ -23,16 +23,16 @@ export class GivenHandler<C extends EventCatalog> {
     return this.#and(whenStep(events))
   }
 
-  /** Lets time go on, and what becomes due be tried. */
+  /** Advances time; events that become due are tried. */
   after(duration: Duration): GivenHandler<C> {
     return this.#and(afterStep(duration))
   }
 
-  /** What became of each event of `when`, in their order. What the handler did to others, only they can tell. */
-  // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; who awaits too early is told
+  /** Expects the outcome of each event of `when`, in order. Check the effects of the handler in its dependencies. */
+  // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; an early await throws
   then(outcomes: readonly ExpectedOutcome[]): Promise<void> {
     notAwaitable(outcomes, 'given(…).when(…)', 'the outcomes')
-    checkExpected(outcomes, 'then', "a list of outcomes, such as ['done']", true)
+    checkExpected(outcomes, 'then', "an array of outcomes, such as ['done']", true)
     return this.#check(new Claim('then'), outcomes)
   }
 
@@ -53,22 +53,22 @@ export class GivenHandler<C extends EventCatalog> {
             : [`  ${titleOf(this.#past, i)} is ${told(outcome)}`],
         )
         if (lines.length > 0)
-          claim.fail([`What is given does not go through ${name}, so there is nothing to test.`, ...lines])
+          claim.fail([`${name} does not apply the given events, so there is nothing to test.`, ...lines])
       },
       result: (scene) => outcomesIn(scene, handler, scene.when),
     })
     const evidence = { actual, expected }
     if (actual.length !== expected.length)
       claim.fail(
-        [`${name} was given ${actual.length} events with .when(…), and ${expected.length} outcomes are expected.`],
+        [`${name} got ${actual.length} events with .when(…), but ${expected.length} outcomes are expected.`],
         evidence,
       )
     const lines = actual.flatMap((outcome, i) => {
       const wanted = expected[i] as ExpectedOutcome
       if (isExpected(outcome, wanted)) return []
-      return [`  ${titleOf(events, i)} is ${told(outcome)}`, `    and should be ${shown(wanted)}`]
+      return [`  ${titleOf(events, i)} is ${told(outcome)}`, `    expected ${shown(wanted)}`]
     })
-    if (lines.length > 0) claim.fail([`What became of the events of ${name} is different:`, ...lines], evidence)
+    if (lines.length > 0) claim.fail([`The outcomes of ${name} differ:`, ...lines], evidence)
   }
 }
 

@@ -12,10 +12,10 @@ import { checkExpected, notAwaitable } from './not-awaitable.ts'
 import { afterStep, playScenario, type Scene, type Step, whenStep } from './scenario.ts'
 import { watchedProjection } from './watched.ts'
 
-/** Rows by their keys. */
+/** Rows by key. */
 export type ExpectedRows<Row> = Readonly<Record<string, Row>>
 
-/** By lane: what its first held event failed with. */
+/** By lane: the error of its first held event. */
 export type ExpectedHeld = Readonly<Record<string, ExpectedError>>
 
 interface Result {
@@ -38,20 +38,20 @@ export class GivenProjection<Row, C extends EventCatalog> {
     return this.#and(whenStep(events))
   }
 
-  /** Lets time go on. */
+  /** Advances time. */
   after(duration: Duration): GivenProjection<Row, C> {
     return this.#and(afterStep(duration))
   }
 
-  /** The rows are exactly these, and nothing is held. */
-  // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; who awaits too early is told
+  /** Expects exactly these rows, and no held lane. */
+  // oxlint-disable-next-line unicorn/no-thenable -- it ends the sentence; an early await throws
   then(rows: ExpectedRows<Row>): Promise<void> {
     notAwaitable(rows, 'given(…).when(…)', 'the rows')
-    checkExpected(rows, 'then', 'rows by their keys, such as { o1: { open: 0 } }')
+    checkExpected(rows, 'then', 'rows by key, such as { o1: { open: 0 } }')
     return this.#check(new Claim('then'), {}, rows)
   }
 
-  /** Exactly these lanes are held, each because of this; and the rows are exactly these, if they are given. */
+  /** Expects exactly these held lanes, each with this error; and exactly these rows, if given. */
   thenHeld(held: ExpectedHeld, rows?: ExpectedRows<Row>): Promise<void> {
     checkExpected(held, 'thenHeld', "lanes with their errors, such as { o1: 'RangeError' }")
     return this.#check(new Claim('thenHeld'), held, rows)
@@ -73,7 +73,7 @@ export class GivenProjection<Row, C extends EventCatalog> {
       premise: async (scene) => {
         const found = await look(scene)
         if (found.held.length > 0)
-          claim.fail([`${name} holds what is given, so there is nothing to test.`, ...tell(found.held)])
+          claim.fail([`${name} holds a given event, so there is nothing to test.`, ...tell(found.held)])
       },
       result: look,
     })
@@ -92,25 +92,24 @@ function checkHeld(claim: Claim, name: string, expected: ExpectedHeld, letters: 
   for (const [lane, error] of Object.entries(expected)) {
     const letter = heads.get(lane)
     if (!letter)
-      claim.fail([`${name} should hold ${lane} because of ${shown(error)}, and does not.`, ...tell(letters)], evidence)
+      claim.fail(
+        [`Expected ${name} to hold ${lane} because of ${shown(error)}, but it does not.`, ...tell(letters)],
+        evidence,
+      )
     if (!isExpectedError(errorOf(letter), error))
-      claim.fail([`${name} should hold ${lane} because of ${shown(error)}.`, ...tell([letter])], evidence)
+      claim.fail([`Expected ${name} to hold ${lane} because of ${shown(error)}.`, ...tell([letter])], evidence)
   }
   const others = letters.filter(({ lane }) => !Object.hasOwn(expected, lane))
   if (others.length === 0) return
-  const hint = 'If that is right, say so with .thenHeld(…).'
-  claim.fail([`${name} holds what it should not.`, ...tell(others), hint], evidence)
+  const hint = 'If this is intended, use .thenHeld(…).'
+  claim.fail([`${name} holds lanes unexpectedly.`, ...tell(others), hint], evidence)
 }
 
 function checkRows(claim: Claim, name: string, expected: ExpectedRows<unknown>, actual: Record<string, unknown>): void {
   if (diffJson(expected, actual).length === 0) return
   const where = firstDifference(expected, actual)
   claim.fail(
-    [
-      `The rows of ${name} are different: ${where}.`,
-      `  They are       ${shown(actual)}`,
-      `  and should be  ${shown(expected)}`,
-    ],
+    [`The rows of ${name} differ: ${where}.`, `  Actual    ${shown(actual)}`, `  expected  ${shown(expected)}`],
     {
       actual,
       expected,
@@ -122,7 +121,7 @@ function tell(letters: readonly DeadLetter[]): string[] {
   return letters.map((letter) => {
     const { lane, event, status } = letter
     const version = event.version === undefined ? '' : ` (version ${event.version})`
-    return `  ${lane} ${event.type}${version} is ${status}${status === 'queued' ? ' behind it' : `: ${named(errorOf(letter))}`}`
+    return `  ${lane} ${event.type}${version} is ${status}${status === 'queued' ? ' after it' : `: ${named(errorOf(letter))}`}`
   })
 }
 
@@ -130,5 +129,5 @@ function errorOf({ attempts, failure }: DeadLetter): ErrorTraits {
   const last = attempts.at(-1)?.failure ?? failure
   return last
     ? { type: last.errorType, code: last.code, message: last.message }
-    : { type: 'nothing', code: null, message: 'it waits' }
+    : { type: 'nothing', code: null, message: 'it is waiting' }
 }

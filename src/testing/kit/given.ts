@@ -9,8 +9,8 @@ import { GivenHandler } from './given-handler.ts'
 import { GivenProjection } from './given-projection.ts'
 
 /**
- * Begins a test of one projection, handler or kind of command: `await given(balances, past).when(events).then(rows)`. The real engine runs
- * it, in virtual time, on a store of its own. What is given must go through; what comes of the rest is what the test is about.
+ * Starts a test of a projection, a handler or commands: `await given(balances, past).when(events).then(rows)`. The real engine
+ * runs it, in virtual time, on its own store. The given events must be applied; the test is about the events of `when`.
  */
 export function given<Row, Columns, C extends EventCatalog>(
   projection: Projection<Row, Columns, C>,
@@ -20,7 +20,7 @@ export function given<C extends EventCatalog>(
   handler: Handler<C>,
   events?: readonly TestEvent<NoInfer<C>>[],
 ): GivenHandler<C>
-/** Commands are made on the store of the test: give what makes them. */
+/** For commands, pass a function that creates them with the store of the test. */
 export function given<C extends EventCatalog, State>(
   commands: (parts: CommandParts) => Commands<C, State>,
   events?: readonly TestEvent<NoInfer<C>>[],
@@ -37,8 +37,8 @@ export function given(
     case 'handler':
       return new GivenHandler(subject, events)
     default:
-      throw new HoldfastError('OPTION_INVALID', 'given needs a fold, a handler, or a function that makes commands.', {
-        hint: 'For SQL of your own, use createTestEngine with a store that runs it.',
+      throw new HoldfastError('OPTION_INVALID', 'given needs a fold, a handler, or a function that creates commands.', {
+        hint: 'For SQL projections, use createTestEngine with a store that runs SQL.',
       })
   }
 }

@@ -9,18 +9,18 @@ import { draw, mostOf, seedOf } from './seed.ts'
 import type { Subject, World } from './world.ts'
 
 export interface IdempotentOptions<D> {
-  /** What is outside of a handler. A projection needs none: its rows are what is seen. */
+  /** The environment of a handler. A projection needs none: its rows are compared. */
   readonly world?: () => World<D>
-  /** How many deaths are tried at the most; from more than that so many are drawn. 100 unless you say otherwise. */
+  /** The maximum number of deaths; if there are more, a random sample. Default: 100. */
   readonly most?: number
-  /** What they are drawn by. HOLDFAST_SEED, or 1, unless you say otherwise. */
+  /** The seed of the sample. Default: HOLDFAST_SEED, or 1. */
   readonly seed?: number
 }
 
 /**
- * A process may die at any time, and then what it had done and not yet noted is done again. This lets it die at every such point: after each
- * call to the outside, and before each commit, with the events taken one by one and all at once; so every event is delivered twice, and every
- * number of them. In the end everything must be as if nothing had happened.
+ * A process may die at any time; then work that was done and not yet recorded is repeated. This function tests a death at every
+ * such point: after each call to the outside and before each commit, with the events one by one and all at once. So every event
+ * is delivered twice, alone and together with others. The result must equal a run without deaths.
  */
 export async function expectIdempotent<C extends EventCatalog, D = undefined>(
   subject: Subject<C, D>,
@@ -38,7 +38,7 @@ export async function expectIdempotent<C extends EventCatalog, D = undefined>(
     world: worldFor(subject, world),
   }
   checkEvents(events, 'expectIdempotent')
-  // One for all runs, so that the globals are exchanged only once.
+  // One for all runs, so that globals are replaced only once.
   using during = new DisposableStack()
   during.use(new OutsideWatch())
   const single = await twice(claim, { ...given, come: 'one by one' })
@@ -53,34 +53,34 @@ export async function expectIdempotent<C extends EventCatalog, D = undefined>(
     const played = await play({ ...given, ...point })
     if (isSame(expected, played)) continue
     const drawn =
-      points.length > most ? [`HOLDFAST_SEED=${seed} draws the same ${most} of ${points.length} points again.`] : []
+      points.length > most ? [`HOLDFAST_SEED=${seed} selects the same ${most} of ${points.length} points again.`] : []
     deny(claim, events, expected, played, point.death, drawn)
   }
 }
 
-/** A handler whose effects can't be seen would pass whatever it does. */
+/** A handler whose effects are not visible would always pass. */
 export function worldFor<D>(subject: unknown, world: (() => World<D>) | undefined): (() => World<D>) | undefined {
   const kind = typeof subject === 'function' ? 'handler' : (subject as { kind?: unknown } | null)?.kind
   if (kind !== 'fold' && kind !== 'handler') {
     throw new HoldfastError(
       'OPTION_INVALID',
-      'This can be asked of a fold, of a handler, or of what makes a handler.',
+      'The subject must be a fold, a handler, or a function that creates a handler.',
       {
-        hint: 'For SQL of your own, use createTestEngine with a store that runs it.',
+        hint: 'For SQL projections, use createTestEngine with a store that runs SQL.',
       },
     )
   }
   if (world !== undefined && typeof world !== 'function')
-    throw new HoldfastError('OPTION_INVALID', 'world is not a function.', {
-      hint: 'Give world: () => ({ dependencies, observe }): it makes a world anew for each run.',
+    throw new HoldfastError('OPTION_INVALID', 'world must be a function.', {
+      hint: 'Give world: () => ({ dependencies, observe }), which creates a new world for each run.',
     })
   if (world || kind === 'fold') return world
-  throw new HoldfastError('OPTION_INVALID', 'What a handler does to the outside can only be seen there.', {
-    hint: 'Give world: () => ({ dependencies, observe }), where observe(key) tells what the key has come to.',
+  throw new HoldfastError('OPTION_INVALID', 'The effects of a handler must be observable.', {
+    hint: 'Give world: () => ({ dependencies, observe }), where observe(key) returns the effects for the key.',
   })
 }
 
-/** The run that all others are compared with. It must come out the same by itself. */
+/** The reference run. It must be reproducible. */
 export async function twice<D>(claim: Claim, given: Play<D>): Promise<Played> {
   const one = await play(given)
   const isFold = typeof given.subject === 'object' && given.subject.kind === 'fold'
@@ -88,9 +88,9 @@ export async function twice<D>(claim: Claim, given: Play<D>): Promise<Played> {
     claim.fail([`The fold of ${one.name} depends on more than its events.`, ...explain(one.outside, 'fold')])
   if (one.applied === 0) {
     const held = Object.entries(one.held).map(([lane, why]) => `  ${lane} is ${why}`)
-    const none = ['It has no function for their types, or passes them over.']
+    const none = ['It has no function for their types, or skips them.']
     claim.fail([
-      `${one.name} went through with none of the ${given.events.length} events, so there is nothing to find out.`,
+      `${one.name} applied none of the ${given.events.length} events, so there is nothing to test.`,
       ...(held.length > 0 ? held : none),
     ])
   }
@@ -99,7 +99,7 @@ export async function twice<D>(claim: Claim, given: Play<D>): Promise<Played> {
   const key = differingKey(one, other) ?? ''
   claim.fail(
     [
-      `${one.name} does something else each time: two runs over the same ${given.events.length} events came out differently for ${key}.`,
+      `${one.name} is not deterministic: two runs over the same ${given.events.length} events gave different results for ${key}.`,
       `  first   ${shown(madeOf(one, key))}`,
       `  second  ${shown(madeOf(other, key))}`,
       ...explain(other.outside, isFold ? 'fold' : 'handler'),
@@ -121,20 +121,22 @@ function deny(
   const which = played.repeated.map((index) => titleOf(events, index)).join(', ')
   const when =
     death.after === 'call'
-      ? `The process died after it had called ${expected.calls[death.number - 1]} (call ${death.number} of ${expected.calls.length}), before the answer was there;`
-      : 'The process died before what it had done was written down;'
+      ? `The process died after the call of ${expected.calls[death.number - 1]} (call ${death.number} of ${expected.calls.length}), before its answer;`
+      : 'The process died before its work was recorded;'
   claim.fail(
     [
       which === ''
-        ? `${expected.name} does not survive a restart: ${key} came out differently.`
-        : `${expected.name} is not idempotent: ${which} was handled twice, and ${key} came out differently.`,
+        ? `${expected.name} does not survive a restart: the result for ${key} differs.`
+        : `${expected.name} is not idempotent: ${which} was handled twice, and the result for ${key} differs.`,
       `  once   ${shown(before)}`,
       `  twice  ${shown(after)}`,
       `  ${firstDifference(before, after) ?? 'They are not equal'}.`,
-      `${when} the next one did again what was not noted.`,
+      `${when} the next process repeated the work that was not recorded.`,
       ...(which === ''
-        ? ['What it knows must be in the rows or with others: what is only in memory is gone.']
-        : ['Hand ctx.idempotencyKey on to whoever is called: it is the same each time. Or do what can be done twice.']),
+        ? ['Keep state in the rows or in a service: memory is lost.']
+        : [
+            'Pass ctx.idempotencyKey to the called service: it is the same for each attempt. Or make the effect repeatable.',
+          ]),
       ...drawn,
       ...explain(played.outside, 'handler'),
     ],

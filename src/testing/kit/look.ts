@@ -5,7 +5,7 @@ import type { Store } from '../../store.ts'
 
 const pageOf = 1_000
 
-/** All rows of a projection, in order of their keys. */
+/** All rows of a projection, in order of key. */
 export async function rowsOf<Row, Columns>(
   store: Store,
   projection: Projection<Row, Columns>,
@@ -14,7 +14,7 @@ export async function rowsOf<Row, Columns>(
   let after: string | undefined
   do {
     const page = await read(store, projection).list({ limit: pageOf, ...(after !== undefined && { after }) })
-    // A key may be called __proto__.
+    // A key may be __proto__.
     for (const { key, data } of page.rows)
       Object.defineProperty(rows, key, { value: data, enumerable: true, writable: true, configurable: true })
     after = page.next
@@ -22,7 +22,7 @@ export async function rowsOf<Row, Columns>(
   return rows
 }
 
-/** The letters of some subscriptions, whatever became of them, in order. */
+/** The letters of some subscriptions, with any status, in order. */
 export async function lettersOf(store: Store, subscriptions: readonly string[]): Promise<DeadLetter[]> {
   const all: DeadLetter[] = []
   for (const subscription of subscriptions) {
@@ -42,7 +42,7 @@ export async function heldLetters(store: Store, subscriptions: readonly string[]
   return (await lettersOf(store, subscriptions)).filter(({ endedAt }) => endedAt === undefined)
 }
 
-/** When the lanes that will be tried again are, by their name. */
+/** The due times of lanes, by name. */
 export async function dueLanes(store: Store, subscription: string): Promise<Map<string, number>> {
   const due = new Map<string, number>()
   for (const { partition } of await store.subscriptions.partitions(subscription)) {

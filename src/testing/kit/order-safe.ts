@@ -10,19 +10,19 @@ import { mostOf, seedOf } from './seed.ts'
 import type { Subject, World } from './world.ts'
 
 export interface OrderSafeOptions<D> {
-  /** What is outside of a handler. A projection needs none: its rows are what is seen. */
+  /** The environment of a handler. A projection needs none: its rows are compared. */
   readonly world?: () => World<D>
-  /** How many orders are tried at the most; if there are more, so many are drawn. 50 unless you say otherwise. */
+  /** The maximum number of orders; if there are more, a random sample. Default: 50. */
   readonly most?: number
-  /** What they are drawn by, and by which answers from outside are late. HOLDFAST_SEED, or 1, unless you say otherwise. */
+  /** The seed of the sample and of late answers. Default: HOLDFAST_SEED, or 1. */
   readonly seed?: number
 }
 
 const leastPlays = 10
 
 /**
- * The events of one key come in order; those of different keys come in any. This plays them in every order that there can be, or in many, with
- * the answers from outside coming late here and there; each key must come to the same.
+ * The events of one key come in order; those of different keys come in any order. This function runs the events in every possible
+ * order, or in a sample, with some late answers from outside. The result of each key must be the same.
  */
 export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
   subject: Subject<C, D>,
@@ -42,7 +42,7 @@ export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
     come: 'at once',
   }
   checkEvents(all, 'expectOrderSafe')
-  // One for all runs, so that the globals are exchanged only once.
+  // One for all runs, so that globals are replaced only once.
   using during = new DisposableStack()
   during.use(new OutsideWatch())
   const expected = await twice(claim, given)
@@ -51,7 +51,7 @@ export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
 
   const keys = all.map(({ key }) => key)
   const orders = [...(countOrders(keys, most) > most ? someOrders(keys, most, seed) : allOrders(keys))]
-  // Where there are few orders, there are still many ways to be late.
+  // If there are few orders, there are still many ways to delay answers.
   const plays = given.world ? Math.max(orders.length, Math.min(leastPlays, most)) : orders.length
   for (let i = 0; i < plays; i++) {
     const order = orders[i % orders.length] as readonly number[]
@@ -59,7 +59,7 @@ export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
     if (!isSame(expected, await inOrder(order, lateSeed))) await narrow(order, lateSeed)
   }
 
-  /** Looks for two orders that differ in one exchange of neighbours, on the way from the order given to one that is different. */
+  /** Finds two orders that differ in one exchange of neighbours, between the given order and a failing one. */
   async function narrow(order: readonly number[], lateSeed: number): Promise<never> {
     const path = pathBetween(
       all.map((_, i) => i),
@@ -71,7 +71,7 @@ export async function expectOrderSafe<C extends EventCatalog, D = undefined>(
       if (!isSame(expected, played)) return deny(claim, all, before, { order: next, played }, seed)
       before = { order: next, played }
     }
-    throw new Error('the last of the path is the order that is different')
+    throw new Error('the last order of the path is the failing one')
   }
 }
 
@@ -90,14 +90,14 @@ function deny(claim: Claim, events: readonly TestEvent[], one: InOrder, other: I
   claim.fail(
     [
       isLate
-        ? `${one.played.name} depends on when others answer: ${key} came out differently.`
-        : `${one.played.name} depends on the order of different keys: ${key} came out differently when ${right} came before ${left}.`,
+        ? `${one.played.name} depends on when services answer: the result for ${key} differs.`
+        : `${one.played.name} depends on the order of different keys: the result for ${key} differs when ${right} comes before ${left}.`,
       `  in the order  ${names(one.order).join(', ')}`,
-      `  it is         ${shown(before)}`,
+      `  the result is ${shown(before)}`,
       `  in the order  ${names(other.order).join(', ')}${isLate ? ' (with late answers)' : ''}`,
-      `  it is         ${shown(after)}`,
+      `  the result is ${shown(after)}`,
       `  ${firstDifference(before, after) ?? 'They are not equal'}.`,
-      'Only the events of one key come in order: let the outcome of a key depend on nothing but its own events.',
+      'Only the events of one key come in order: the result of a key must depend only on its own events.',
       `HOLDFAST_SEED=${seed} tries the same orders again.`,
       ...explain(other.played.outside, 'handler'),
     ],

@@ -1,6 +1,6 @@
 import { randomBy } from './seed.ts'
 
-/** How many ways there are to interleave the events of several keys, each in its own order; no more than `most` are counted. */
+/** The number of ways to interleave the events of several keys, each in its own order; counted up to `most`. */
 export function countOrders(keys: readonly string[], most: number): number {
   const sizes = new Map<string, number>()
   let count = 1
@@ -9,14 +9,14 @@ export function countOrders(keys: readonly string[], most: number): number {
     const size = (sizes.get(key) ?? 0) + 1
     sizes.set(key, size)
     placed++
-    // Of all places among those so far, the newest of its key has one more than it shares with its own.
+    // The multinomial coefficient, one event at a time.
     count = (count * placed) / size
     if (count > most) return most + 1
   }
   return Math.round(count)
 }
 
-/** All of them, as lists of indices, the given order first. */
+/** All orders, as lists of indices, the given order first. */
 export function* allOrders(keys: readonly string[]): Generator<readonly number[]> {
   const queues = queuesOf(keys)
   yield* extend([])
@@ -26,7 +26,7 @@ export function* allOrders(keys: readonly string[]): Generator<readonly number[]
       yield order
       return
     }
-    // By the event that is first in the order given, so that this order comes first.
+    // Sorted by the given order, so that this order comes first.
     const next = [...queues.values()].filter((queue) => queue.length > 0).toSorted((a, b) => (a[0] ?? 0) - (b[0] ?? 0))
     for (const queue of next) {
       const index = queue.shift() as number
@@ -36,7 +36,7 @@ export function* allOrders(keys: readonly string[]): Generator<readonly number[]
   }
 }
 
-/** So many of them, the given one first, by chance. */
+/** A random sample, the given order first. */
 export function* someOrders(keys: readonly string[], count: number, seed: number): Generator<readonly number[]> {
   const random = randomBy(seed)
   yield keys.map((_, i) => i)
@@ -44,7 +44,7 @@ export function* someOrders(keys: readonly string[], count: number, seed: number
     const queues = queuesOf(keys)
     yield keys.map(() => {
       const open = [...queues.values()].filter((queue) => queue.length > 0)
-      // By how much is left of each, so that all interleavings are equally likely.
+      // Weighted by the remaining events of each key, so that all interleavings are equally likely.
       let place = random.below(open.reduce((sum, queue) => sum + queue.length, 0))
       const queue = open.find((one) => (place -= one.length) < 0) as number[]
       return queue.shift() as number
@@ -52,7 +52,7 @@ export function* someOrders(keys: readonly string[], count: number, seed: number
   }
 }
 
-/** From one order to another by exchanging neighbours, one exchange at a time; both ends are in it. */
+/** The orders from one to another, each an exchange of neighbours; both ends are included. */
 export function pathBetween(from: readonly number[], to: readonly number[]): (readonly number[])[] {
   const rank = new Map(to.map((index, place) => [index, place]))
   const path = [from]

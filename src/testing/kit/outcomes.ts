@@ -9,33 +9,33 @@ import { dueLanes, lettersOf } from './look.ts'
 import type { TestProcess } from './process.ts'
 
 /**
- *     done      handled, and that is in the store
- *     retrying  failed, and will be tried again
- *     waiting   for a breaker that is open
- *     parked    failed, and needs a person
- *     queued    behind another event of its key
- *     skipped   passed over, because its policy says so or because it is a duplicate
- *     ignored   the handler is not about this type of event
- *     pending   not yet tried, or still under way
+ *     done      handled and recorded
+ *     retrying  failed, and will be retried
+ *     waiting   its breaker is open
+ *     parked    failed, and needs an operator
+ *     queued    after another event of its key
+ *     skipped   skipped by its policy, or a duplicate
+ *     ignored   the handler has no function for this event type
+ *     pending   not tried yet, or still running
  */
 export type OutcomeName = 'done' | 'retrying' | 'waiting' | 'parked' | 'queued' | 'skipped' | 'ignored' | 'pending'
 
-/** What became of an event, as far as a handler is concerned. */
+/** The outcome of an event for a handler. */
 export interface Outcome {
   readonly outcome: OutcomeName
-  /** How often it was tried. */
+  /** The number of attempts. */
   readonly attempts: number
-  /** Of one that is tried again: in how many milliseconds. */
+  /** For a retry: the delay in milliseconds. */
   readonly in?: number
   readonly class?: FailureClass
   readonly error?: { readonly type: string; readonly code: string | null; readonly message: string }
   /** Equal for failures that look like the same bug. */
   readonly fingerprint?: string
-  /** Why it was passed over. */
+  /** Why it was skipped. */
   readonly reason?: string
 }
 
-/** Its name, or as much of it as the test is about. */
+/** Its name, or the fields that the test is about. */
 export type ExpectedOutcome =
   | OutcomeName
   | {

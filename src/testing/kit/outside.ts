@@ -5,16 +5,16 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { originOf } from '../../dead-letter/stack.ts'
 
-/** A call by which code learns something that is not in its arguments, or does something to the outside. */
+/** A call that reads something that is not in the arguments, or has an effect outside. */
 export interface OutsideCall {
-  /** Such as `Date.now`. */
+  /** For example `Date.now`. */
   readonly call: string
-  /** The line of the user's that called, such as `orders.test.ts:31`; undefined if none of theirs is on the stack. */
+  /** The line of user code that made the call, such as `orders.test.ts:31`; undefined if there is none on the stack. */
   readonly place: string | undefined
 }
 
 type Kind = 'time' | 'chance' | 'wait' | 'reach'
-/** Whose code it is that was watched. */
+/** The kind of code that is watched. */
 export type Who = 'fold' | 'decision' | 'handler'
 
 const current = new AsyncLocalStorage<OutsideWatch>()
@@ -22,10 +22,10 @@ let open = 0
 let restore: (() => void) | undefined
 
 /**
- * Sees what runs inside of `run` call the clock, chance, timers and the network, and lets it. The globals are exchanged while any
- * watch is open, and are as they were when the last one is closed; code that runs in no watch passes through them unseen.
+ * Records calls of the clock, randomness, timers and the network by code inside `run`, and executes them. Globals are replaced
+ * while any watch is open, and restored when the last one closes; code outside a watch is not recorded.
  *
- * It does not see what somebody took before it was opened (`const { now } = Date`), and what a schema or an upcast does.
+ * Not recorded: functions that were saved before (`const { now } = Date`), and calls of schemas and upcasts.
  */
 export class OutsideWatch implements Disposable {
   readonly calls: OutsideCall[] = []
@@ -48,11 +48,11 @@ export class OutsideWatch implements Disposable {
   }
 }
 
-/** What a watch saw of what, and what to do about it. */
+/** Describes the recorded calls, and what to do about them. */
 export function explain(calls: readonly OutsideCall[], who: Who): string[] {
   const fetching = new Set(calls.filter(({ call }) => call === 'fetch').map(({ place }) => place))
   const told = calls.filter(({ call, place }) => call !== connection || !fetching.has(place))
-  const lines = new Set(told.map(({ call, place }) => `${place ?? 'Something'} calls ${call}.`))
+  const lines = new Set(told.map(({ call, place }) => `${place ?? 'Unknown code'} calls ${call}.`))
   const hints = new Set(told.map(({ call }) => hintOf[kinds.get(call) ?? 'reach'][who]))
   return [...lines, ...hints]
 }
@@ -72,7 +72,7 @@ const kinds = new Map<string, Kind>([
   ['process.hrtime.bigint', 'time'],
 ])
 
-/** What Node's own modules have: of each, what to see and what that is. An import of it sees the exchange, too. */
+/** Functions of Node's modules to replace. Imports see the replacement, too. */
 const builtins: readonly { readonly module: string; readonly kind: Kind; readonly names: readonly string[] }[] = [
   {
     module: 'crypto',
@@ -94,7 +94,7 @@ function builtin(module: string): Record<string, unknown> {
   return createRequire(import.meta.url)(`node:${module}`) as Record<string, unknown>
 }
 
-/** All that touches a file by its name. What is already open is mostly a log, and tells nobody anything. */
+/** All functions that open a file by name. Writing to an open file is usually logging, and is ignored. */
 function filesOf(module: string): readonly string[] {
   const opened = /^(?:_|close|f[a-z]*$|f[a-z]*Sync$|read$|readSync$|readv|write$|writeSync$|writev|unwatchFile$)/
   return Object.keys(builtin(module)).filter(
@@ -107,18 +107,18 @@ for (const { module, kind, names } of builtins) for (const name of names) kinds.
 const connection = 'a connection of node:net'
 const fromEvent = {
   time: 'Take the time from the event: event.time is when it happened.',
-  chance: 'Take it from the event: event.id is different for each, or put what was drawn into its data.',
+  chance: 'Take it from the event: event.id is unique, or put the random value into its data.',
 }
-const before = 'Ask before the command is executed, and let the decision be made with the answer.'
+const before = 'Read it before the command is executed, and use the value in the decision.'
 const handedIn =
-  'Let it be among what the handler is given (dependencies, or outside.reach(…) in a simulation): then a test can stand for it.'
+  'Make it a dependency of the handler (dependencies, or outside.reach(…) in a simulation), so that a test can replace it.'
 
 const hintOf: Record<Kind, Record<Who, string>> = {
   time: { fold: fromEvent.time, decision: before, handler: fromEvent.time },
   chance: { fold: fromEvent.chance, decision: before, handler: fromEvent.chance },
-  wait: { fold: 'Nothing is waited for here: do it in a handler.', decision: before, handler: handedIn },
+  wait: { fold: 'Do not wait here: do it in a handler.', decision: before, handler: handedIn },
   reach: {
-    fold: 'Others are asked in a handler, and what they say is put into an event.',
+    fold: 'Call services in a handler, and put the answer into an event.',
     decision: before,
     handler: handedIn,
   },
@@ -134,9 +134,9 @@ function notice(call: string, caller: (...args: never[]) => unknown): void {
   Error.stackTraceLimit = stackTraceLimit
   const frames = here.stack.split('\n').filter((line) => line.trim().startsWith('at '))
   const [first = ''] = frames
-  // The engine itself, on the way from the user's code to the user's code.
+  // The engine itself, between two frames of user code.
   if (originOf(first) === 'holdfast') return
-  // What Node does for a call that was seen itself, such as fetch.
+  // Made by Node for a call that is recorded itself, such as fetch.
   if (kinds.has(call) && /\bnode:/.test(first)) return
   const own = frames.find((frame) => originOf(frame) === undefined)
   watch.calls.push({ call, place: own === undefined ? undefined : placeOf(own) })
@@ -151,7 +151,7 @@ function placeOf(frame: string): string | undefined {
   return `${path}:${line}`
 }
 
-/** Gives what puts everything back. */
+/** Returns a function that restores everything. */
 function exchange(): () => void {
   const undo = [
     ...[Date, performance].map((owner) =>
@@ -177,7 +177,7 @@ function exchange(): () => void {
   }
 }
 
-/** Where the member lives: `crypto.randomUUID` is one of its prototype. */
+/** The object that has the member: `crypto.randomUUID` is on a prototype. */
 function exchangeMember(object: object, name: string, call: string): () => void {
   let owner: object | null = object
   while (owner && !Object.hasOwn(owner, name)) owner = Object.getPrototypeOf(owner) as object | null
@@ -193,7 +193,7 @@ function exchangeMember(object: object, name: string, call: string): () => void 
   return put(owner, name, found, seen)
 }
 
-/** Only that which asks for the time of day: the rest of `Date` is a calendar. */
+/** Only calls that read the current time: the rest of `Date` is a calendar. */
 function exchangeDate(): () => void {
   const found = Object.getOwnPropertyDescriptor(globalThis, 'Date') as PropertyDescriptor
   const seen = new Proxy(Date, {
@@ -212,7 +212,7 @@ function exchangeDate(): () => void {
 function put(owner: object, name: string, found: PropertyDescriptor, value: unknown): () => void {
   Object.defineProperty(owner, name, { ...found, value })
   return () => {
-    // Whoever has put something else there since then, such as fake timers, will put it back themselves.
+    // If other code, such as fake timers, has replaced it since, that code will restore it.
     if (Reflect.get(owner, name) === value) Object.defineProperty(owner, name, found)
   }
 }

@@ -16,43 +16,43 @@ import { createKitStore } from './store.ts'
 import { watchedHandler, watchedProjection } from './watched.ts'
 import { reached, type Subject, type World } from './world.ts'
 
-/** Where the first process dies: after a call to the outside had its effect, or before the n-th of its commits. Both begin at 1. */
+/** Where the first process dies: after a call to the outside had its effect, or before its n-th commit. Both start at 1. */
 export type Death = { readonly after: 'call' | 'commits'; readonly number: number }
 
 export interface Play<D> {
   readonly subject: Subject<EventCatalog, D>
   readonly events: readonly TestEvent[]
   readonly world: (() => World<D>) | undefined
-  /** How the events come: each when the one before it is done with, or all before the first is begun. */
+  /** How the events arrive: each after the previous one is done, or all before the first one starts. */
   readonly come: 'one by one' | 'at once'
   readonly death?: Death
-  /** Lets answers from outside come late, each by so many turns as this seed says. */
+  /** Delays answers from outside by a random number of turns, from this seed. */
   readonly lateSeed?: number
 }
 
-/** What one run came to. */
+/** The result of one run. */
 export interface Played {
   readonly name: string
-  /** By key: its row, or what can be observed of it. */
+  /** By key: its row, or its observed effects. */
   readonly seen: Readonly<Record<string, unknown>>
   /** By lane: why it is held. */
   readonly held: Readonly<Record<string, string>>
   /** The calls to the outside, in order. */
   readonly calls: readonly string[]
-  /** The commits before which a death makes somebody do something again. */
+  /** The commits before which a death causes repeated work. */
   readonly commits: readonly number[]
-  /** The events, by their index, that the process had handled when it died, and the next one handled again. */
+  /** The indices of events that were handled when the process died, and were handled again by the next one. */
   readonly repeated: readonly number[]
   readonly outside: readonly OutsideCall[]
-  /** How many events went through, or for a fold how many rows there are. */
+  /** The number of applied events; for a fold, the number of rows. */
   readonly applied: number
 }
 
 const leaseMs = 10_000
-// A policy may try for ever; what is compared is how far it came by then.
+// A policy may retry forever; the state after this many retries is compared.
 const mostRetries = 50
 
-/** Runs a consumer over some events, from the beginning to where nothing is left to be done, with one death on the way at the most. */
+/** Runs a consumer over events until nothing is left to do, with at most one death. */
 export async function play<D>(options: Play<D>): Promise<Played> {
   const { subject, events, come, death } = options
   const runtime = createVirtualRuntime()
@@ -82,7 +82,7 @@ export async function play<D>(options: Play<D>): Promise<Played> {
       ...runtime,
       timers: mortality.timers(runtime.timers),
       store: mortality.guard(told(store, committing)),
-      // As one, whatever the store would cut it into: the order of the events is what is played with.
+      // One partition in any store: the order of the events is what is tested.
       subscriptions: [defineSubscription(consumer, { partitions: 1 })],
       lease: leaseMs,
     })
@@ -92,11 +92,11 @@ export async function play<D>(options: Play<D>): Promise<Played> {
   const first = begin(true)
   let last = first
   const isOver = () => last.mortality.isDead
-  /** If the process dies over it, another one does it. */
+  /** If the process dies, another one continues. */
   const settle = async (how: (process: TestProcess) => Promise<void>) => {
     await how(last.process)
     if (!isOver()) return
-    // Nobody gave its partitions back.
+    // Its partitions were not released.
     await runtime.advance(leaseMs + 1_000)
     last = begin(false)
     await how(last.process)
@@ -124,12 +124,12 @@ export async function play<D>(options: Play<D>): Promise<Played> {
   }
 }
 
-/** Whether two runs came to the same. */
+/** Whether two runs have the same result. */
 export function isSame(one: Played, other: Played): boolean {
   return isDeepStrictEqual(one.seen, other.seen) && isDeepStrictEqual(one.held, other.held)
 }
 
-/** The first key of which two runs made something else. */
+/** The first key with different results. */
 export function differingKey(one: Played, other: Played): string | undefined {
   const keys = (part: 'seen' | 'held') =>
     [...new Set([...Object.keys(one[part]), ...Object.keys(other[part])])].find(
@@ -138,14 +138,14 @@ export function differingKey(one: Played, other: Played): string | undefined {
   return keys('seen') ?? keys('held')
 }
 
-/** What a run made of a key, with why it is held. */
+/** The result of a key, with why it is held. */
 export function madeOf({ seen, held }: Played, key: string): unknown {
   return Object.hasOwn(held, key) ? { is: seen[key], held: held[key] } : seen[key]
 }
 
 function madeHandler(made: unknown): Handler {
   if ((made as Partial<Handler> | null | undefined)?.kind === 'handler') return made as Handler
-  throw new HoldfastError('OPTION_INVALID', 'What should make a handler of its dependencies made something else.', {
+  throw new HoldfastError('OPTION_INVALID', 'The function that should create a handler returned something else.', {
     hint: 'Give a function such as (mailer) => defineHandler(…).',
   })
 }
@@ -154,7 +154,7 @@ function watched(consumer: Projection | Handler, watch: OutsideWatch): Projectio
   return consumer.kind === 'fold' ? watchedProjection(consumer, watch) : watchedHandler(consumer, watch)
 }
 
-/** The same store, which asks before each commit whether it may be; if not, nobody will ever hear of it. */
+/** The same store; each commit first asks whether it may be made. If not, its answer never arrives. */
 function told(store: Store, committing: () => boolean): Store {
   const { subscriptions } = store
   const commit: typeof subscriptions.commit = (...args) =>
@@ -162,7 +162,7 @@ function told(store: Store, committing: () => boolean): Store {
   return { ...store, subscriptions: { ...subscriptions, commit } }
 }
 
-/** Until nothing is left that time could bring further. */
+/** Until time alone changes nothing any more. */
 async function finish(
   process: TestProcess,
   store: Store,
@@ -189,8 +189,8 @@ async function observe<D>(
 ): Promise<Record<string, unknown>> {
   if (consumer.kind === 'fold') return rowsOf(store, consumer)
   if (typeof (world as Partial<World<D>> | undefined)?.observe !== 'function')
-    throw new HoldfastError('OPTION_INVALID', 'The world has no observe.', {
-      hint: 'Give world: () => ({ dependencies, observe }), where observe(key) tells what the key has come to.',
+    throw new HoldfastError('OPTION_INVALID', 'The world has no observe function.', {
+      hint: 'Give world: () => ({ dependencies, observe }), where observe(key) returns the effects for the key.',
     })
   const keys = new Set(events.map(({ key }) => key))
   const seen: [string, unknown][] = []
@@ -200,9 +200,9 @@ async function observe<D>(
       // The next world may use the same objects.
       seen.push([key, structuredClone(observed)])
     } catch (cause) {
-      const message = `What observe gave for ${key} can't be kept for a comparison.`
+      const message = `The result of observe for ${key} can't be cloned.`
       throw new HoldfastError('OPTION_INVALID', message, {
-        hint: 'Give plain values: texts, numbers, lists, objects.',
+        hint: 'Return plain values: strings, numbers, arrays, objects.',
         cause,
       })
     }

@@ -4,30 +4,30 @@ import { HoldfastError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 import { realMs, turn } from '../turn.ts'
 
-/** An engine in virtual time, with what it is at. */
+/** An engine in virtual time, with the state of its work. */
 export interface TestProcess {
   readonly engine: Engine
-  /** How often a handler was begun with the event at a position, in this process. */
+  /** How often this process started the handler for the event at a position. */
   readonly attempts: ReadonlyMap<number, number>
-  /** Handled, but not yet in the store. */
+  /** Handled, but not yet recorded. */
   readonly unwritten: ReadonlySet<number>
-  /** In the store. */
+  /** Recorded. */
   readonly written: ReadonlySet<number>
-  /** Passed over, with the reason. */
+  /** Skipped, with the reason. */
   readonly skipped: ReadonlyMap<number, string>
   start(): Promise<void>
   /**
-   * Resolves when everything has its outcome, or when only time can bring that about: what stands still waits for its next try. `isOver`
-   * ends it sooner.
+   * Resolves when everything has its outcome, or when only time changes something: a stopped partition waits for its next
+   * attempt. `isOver` ends it sooner.
    */
   settle(isOver?: () => boolean): Promise<void>
-  /** Without letting time go on, unless something hangs. */
+  /** Without advancing time, unless something hangs. */
   stop(advance: (ms: number) => Promise<void>): Promise<void>
 }
 
 export const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
-// Nobody else is on the store, and whoever appends or asks for something says so: a day of virtual time should not be a day of looking.
+// No other process uses the store, and appends and requests wake the engine: a day of virtual time must not be a day of polling.
 const calm = { poll: '10m', lease: '30m', beat: '10m' } as const
 
 export function createProcess(options: EngineOptions & Runtime): TestProcess {
@@ -76,7 +76,7 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
     const ending = new AbortController()
     const draining = watchEnd(engine.drain({ signal: ending.signal }))
     const patience = new Patience()
-    // Whoever is dead answers nothing any more: nothing of it is awaited without asking whether it is over.
+    // A dead process never answers: nothing is awaited without checking `isOver`.
     while (!draining.end && !isOver()) {
       const before = activity
       await turns()
@@ -93,7 +93,7 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
     if (end?.error !== undefined && !isOver() && !isPaused(end.error)) throw end.error
   }
 
-  /** Whether none of the subscriptions does anything until its time comes. */
+  /** Whether all subscriptions wait for a time. */
   async function isStanding(): Promise<boolean> {
     const { subscriptions } = await engine.status()
     const states = subscriptions.map(({ state }) => state.state)
@@ -107,7 +107,7 @@ export function createProcess(options: EngineOptions & Runtime): TestProcess {
   }
 }
 
-/** A promise that can be looked at. It may never end, and nobody need be waiting when it does. */
+/** A promise whose end can be polled. It may never end, and may reject while nothing awaits it. */
 function watchEnd<T>(promise: Promise<T>): { readonly end?: { readonly value?: T; readonly error?: unknown } } {
   const watched: { end?: { readonly value?: T; readonly error?: unknown } } = {}
   promise.then(
@@ -125,11 +125,11 @@ function isPaused(error: unknown): boolean {
   return error instanceof HoldfastError && error.code === 'SUBSCRIPTION_PAUSED'
 }
 
-// Both must be over: a machine that stood still for a while has taken no turns.
+// Both must be exceeded: a machine that was suspended has made no turns.
 const patientMs = 3_000
 const patientRounds = 1_000
 
-/** Ends what would otherwise end when the test runner gives up, without a word about why. It decides nothing else. */
+/** Ends a test that would otherwise run into the timeout of the test runner without an explanation. */
 class Patience {
   #since = realMs()
   #rounds = 0
@@ -146,16 +146,12 @@ class Patience {
 
 function hanging(running: readonly Traced[]): HoldfastError {
   const names = running.map(({ subscription, key, eventType }) => `${subscription} at ${key} ${eventType}`)
-  return new HoldfastError(
-    'ENGINE_STATE',
-    `Nothing goes on: ${names.join(', ')} waits for something that does not come.`,
-    {
-      hint: 'Let what it calls answer; or let time go on until its timeout, with .after(…) of given or advance(…) of createTestEngine.',
-    },
-  )
+  return new HoldfastError('ENGINE_STATE', `No progress: ${names.join(', ')} waits for something that never comes.`, {
+    hint: 'Make the called service answer, or advance time beyond its timeout, with .after(…) of given or advance(…) of createTestEngine.',
+  })
 }
 
-/** Enough turns of the loop for what is ready to come to its next wait. */
+/** Enough turns of the event loop for ready work to reach its next wait. */
 export async function turns(count = 20): Promise<void> {
   for (let i = 0; i < count; i++) await turn()
 }

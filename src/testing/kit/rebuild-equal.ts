@@ -2,8 +2,7 @@ import { HoldfastError } from '../../errors.ts'
 import { diffJson } from '../../event/diff.ts'
 import type { EventCatalog } from '../../event/catalog.ts'
 import type { Projection } from '../../projection/projection.ts'
-import { rebuild } from '../../rebuild/rebuild.ts'
-import { switchRebuild } from '../../rebuild/switch.ts'
+import { createOperator } from '../../operator/operator.ts'
 import { createVirtualRuntime } from '../virtual.ts'
 import { Claim, firstDifference, shown } from './claim.ts'
 import { appendAll, checkEvents, titleOf, type TestEvent } from './events.ts'
@@ -13,13 +12,13 @@ import { createProcess, silent } from './process.ts'
 import { createKitStore } from './store.ts'
 import { watchedProjection } from './watched.ts'
 
-/** What a projection came to: its rows, and which lanes are held. */
+/** The result of a projection: its rows and held lanes. */
 interface Made {
   readonly rows: Record<string, unknown>
   readonly held: Record<string, string>
 }
 
-/** How a run goes: so many events at a time, and after which of them there is a new process. */
+/** A way to run: the page size, and the events after which a new process starts. */
 interface Way {
   readonly title: string
   readonly page: number
@@ -27,9 +26,9 @@ interface Way {
 }
 
 /**
- * Rows are kept for years and added to; then somebody rebuilds them. This folds the events as they come, one, two and all at a time, with a
- * restart after each; and rebuilds them beside a live one, to which the second half comes meanwhile. It must come to what one fold from the
- * beginning does.
+ * Rows are updated for years and then rebuilt. This function folds the events one, two and all at a time, with a restart after
+ * each; and rebuilds them beside a live version, to which the second half of the events is appended at the same time. The result
+ * must equal one fold from the beginning.
  */
 export async function expectRebuildEqual<Row, Columns, C extends EventCatalog>(
   projection: Projection<Row, Columns, C>,
@@ -37,13 +36,9 @@ export async function expectRebuildEqual<Row, Columns, C extends EventCatalog>(
 ): Promise<void> {
   const claim = new Claim('expectRebuildEqual')
   if ((projection as Partial<Projection> | undefined)?.kind !== 'fold')
-    throw new HoldfastError(
-      'OPTION_INVALID',
-      'expectRebuildEqual can be asked of a fold: of what defineProjection makes with initial.',
-      {
-        hint: 'Handlers are not rebuilt. For SQL of your own, use createTestEngine with a store that runs it.',
-      },
-    )
+    throw new HoldfastError('OPTION_INVALID', 'expectRebuildEqual needs a fold: the result of defineProjection.', {
+      hint: 'Handlers are not rebuilt. For SQL of your own, use createTestEngine with a store that runs it.',
+    })
   checkEvents(events, 'expectRebuildEqual')
   using watch = new OutsideWatch()
   const subject: Projection = watchedProjection(projection, watch)
@@ -54,7 +49,7 @@ export async function expectRebuildEqual<Row, Columns, C extends EventCatalog>(
     claim.fail([`The fold of ${subject.name} depends on more than its events.`, ...explain(watch.calls, 'fold')])
   if (Object.keys(expected.rows).length === 0)
     claim.fail([
-      `The ${all.length} events make no row of ${subject.name}, so there is nothing to find out.`,
+      `The ${all.length} events create no row of ${subject.name}, so there is nothing to test.`,
       ...Object.entries(expected.held).map(([lane, why]) => `  ${lane} is held: ${why}`),
     ])
   const everywhere = all.map((_, i) => i)
@@ -73,7 +68,7 @@ function pageTitle(page: number, size: number): string {
   return page === 1 ? 'one at a time' : page === size ? 'all at a time' : `${page} at a time`
 }
 
-/** Everything is there before it begins. */
+/** All events exist before it starts. */
 async function fold(projection: Projection, events: readonly TestEvent[], { page }: Way): Promise<Made> {
   const runtime = createVirtualRuntime()
   await using store = await createKitStore(runtime.clock)
@@ -84,7 +79,7 @@ async function fold(projection: Projection, events: readonly TestEvent[], { page
   return await made(store, projection)
 }
 
-/** Page by page, as they would come in the course of a year. */
+/** Page by page, as events arrive over time. */
 async function trickle(
   projection: Projection,
   events: readonly TestEvent[],
@@ -107,7 +102,7 @@ async function trickle(
   return await made(store, projection)
 }
 
-/** The next version of the same code, built while the live one goes on. */
+/** The next version of the same code, built while the live one runs. */
 async function beside(projection: Projection, events: readonly TestEvent[]): Promise<Made> {
   const runtime = createVirtualRuntime()
   await using store = await createKitStore(runtime.clock)
@@ -117,15 +112,18 @@ async function beside(projection: Projection, events: readonly TestEvent[]): Pro
   const live = createProcess({ ...runtime, store, subscriptions: [projection] })
   await live.settle()
   let isBuilt = false
-  const options = { ...runtime, store, logger: silent }
-  const building = rebuild(next, { ...options, follow: true, page: { events: 1 } }).finally(() => (isBuilt = true))
+  const operator = createOperator({ ...runtime, store, subscriptions: [next], by: 'test' })
+  const options = { reason: 'to compare', logger: silent }
+  const building = operator
+    .rebuild(next.name, { ...options, follow: true, page: { events: 1 } })
+    .finally(() => (isBuilt = true))
   for (const event of events.slice(half)) {
     await runtime.advance(250)
     await appendAll(store, runtime, [projection], [event])
   }
   await live.settle()
-  const switching = switchRebuild(next, { ...options, wait: '1h' })
-  // Whoever fails first says so below.
+  const switching = operator.switchRebuild(next.name, { ...options, wait: '1h' })
+  // The first failure is thrown below.
   building.catch(() => undefined)
   switching.catch(() => undefined)
   while (!isBuilt) await runtime.advance(250)
@@ -148,10 +146,10 @@ function compare(claim: Claim, name: string, expected: Made, actual: Made, title
     if (diffJson(expected[part], actual[part]).length === 0) continue
     claim.fail(
       [
-        `The ${part === 'rows' ? 'rows' : 'held lanes'} of ${name} depend on how they are made: ${firstDifference(expected[part], actual[part])}.`,
+        `The ${part === 'rows' ? 'rows' : 'held lanes'} of ${name} depend on how they are built: ${firstDifference(expected[part], actual[part])}.`,
         `  one fold from the beginning  ${shown(expected[part])}`,
         `  ${title}  ${shown(actual[part])}`,
-        'A row may depend on nothing but the row before it and the event: what a fold keeps elsewhere is not there the next time.',
+        'A row may depend only on the previous row and the event: state that a fold keeps elsewhere is lost.',
       ],
       { expected: expected[part], actual: actual[part] },
     )

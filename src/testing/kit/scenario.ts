@@ -8,7 +8,7 @@ import { appendAll, checkList, type PlacedEvent, type TestEvent } from './events
 import { createProcess, type TestProcess, turns } from './process.ts'
 import { createKitStore } from './store.ts'
 
-/** What happens after what was given. */
+/** What happens after the given events. */
 export type Step =
   | { readonly step: 'when'; readonly events: readonly TestEvent[] }
   | { readonly step: 'after'; readonly ms: number }
@@ -16,7 +16,7 @@ export type Step =
 export interface Scene {
   readonly store: Store
   readonly process: TestProcess
-  /** What was given, and what came then. */
+  /** The given events, and the later ones. */
   readonly given: readonly PlacedEvent[]
   readonly when: readonly PlacedEvent[]
   readonly now: number
@@ -31,7 +31,7 @@ export function afterStep(duration: Duration): Step {
   return { step: 'after', ms: toMs(duration, 'The time of after') }
 }
 
-/** Plays it, and shows what came of it while it is still there. */
+/** Runs the scenario and returns its result before the store is closed. */
 export async function playScenario<T>(
   consumer: Projection | Handler,
   past: readonly TestEvent[],
@@ -40,7 +40,7 @@ export async function playScenario<T>(
 ): Promise<T> {
   const runtime = createVirtualRuntime()
   await using store = await createKitStore(runtime.clock)
-  // As one, whatever the store would cut it into: what happens is then in the order of the events.
+  // One partition in any store, so that the order of events is the order of outcomes.
   const subscription = defineSubscription(consumer, { partitions: 1 })
   const process = createProcess({ ...runtime, store, subscriptions: [subscription] })
   const when: PlacedEvent[] = []
@@ -52,7 +52,7 @@ export async function playScenario<T>(
     for (const step of steps) {
       if (step.step === 'when') {
         when.push(...(await appendAll(store, runtime, [consumer], step.events)))
-        // Not until all is settled: something may hang until its time is up.
+        // Not until everything is settled: a call may hang until its timeout.
         await turns()
       } else await runtime.advance(step.ms)
     }

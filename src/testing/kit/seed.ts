@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors.ts'
 import { createRandom } from '../virtual.ts'
 
-/** The seed that was given under a name, or that of the environment. */
+/** The given seed, or that of the environment. */
 export function seedOf(given: number | undefined, name = 'The seed'): number {
   const { HOLDFAST_SEED: told } = process.env
   const seed = given ?? Number(told ?? 1)
@@ -10,19 +10,19 @@ export function seedOf(given: number | undefined, name = 'The seed'): number {
   throw new HoldfastError('OPTION_INVALID', what, { hint: 'Give a whole number from 0.' })
 }
 
-/** How many are tried at the most. With none of them, nothing could be found. */
+/** The maximum number of runs. It must be at least 1. */
 export function mostOf(given: number | undefined, otherwise: number): number {
   const most = given ?? otherwise
   if (Number.isSafeInteger(most) && most >= 1) return most
   throw new HoldfastError('OPTION_INVALID', `most is ${String(given)}.`, { hint: 'Give a whole number from 1.' })
 }
 
-/** Seeds are small numbers, and the first that are drawn by two of them would be alike. */
+/** Seeds are small numbers, and the first random numbers of similar seeds would be similar. */
 export function randomBy(seed: number): ReturnType<typeof createRandom> {
   return createRandom(Math.imul(seed + 1, 0x9e3779b1) >>> 0)
 }
 
-/** All of them, or so many that the seed draws; in their order. */
+/** All items, or a random sample, in order. */
 export function draw<T>(items: readonly T[], most: number, seed: number): readonly T[] {
   if (items.length <= most) return items
   const random = randomBy(seed)

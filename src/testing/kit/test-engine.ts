@@ -17,33 +17,33 @@ import { createKitStore } from './store.ts'
 export interface TestEngineOptions<S extends readonly (Consumer | Subscription)[]>
   extends Pick<EngineOptions, 'page' | 'cacheBytes' | 'logger' | 'retention'> {
   readonly subscriptions: S
-  /** Where to keep everything, if it is not to be in a store of its own: make it with this clock. It is closed with the engine. */
+  /** Creates the store with the given clock. Default: a new in-memory store. It is closed with the engine. */
   readonly store?: (runtime: Runtime) => Store | Promise<Store>
-  /** When it begins, in milliseconds since 1970. The first of January 2026 unless you say otherwise. */
+  /** The start time, in milliseconds since 1970. Default: 2026-01-01. */
   readonly now?: number
-  /** For everything that is left to chance, such as the jitter of retries. 1 unless you say otherwise. */
+  /** The seed of all randomness, such as the jitter of retries. Default: 1. */
   readonly seed?: number
 }
 
-/** A whole app in a test: the real engine, on a store of its own, in a time that goes on only when it is told to. */
+/** A whole app in a test: the real engine, on its own store, in virtual time. */
 export interface TestEngine<C> extends AsyncDisposable {
   readonly store: Store
   readonly runtime: VirtualRuntime
-  /** The one that runs now; `fix` makes another. */
+  /** The running engine; `fix` replaces it. */
   readonly engine: Engine
-  /** Each is checked by its catalog, like any append. */
+  /** Each event is checked by its catalog, like any append. */
   append(events: readonly TestEvent<C>[]): Promise<readonly PlacedEvent[]>
-  /** Lets it work until everything has its outcome, or until only time can bring that about. */
+  /** Runs until everything has its outcome, or until only time changes something. */
   settle(): Promise<void>
-  /** Lets time go on, and everything that becomes due meanwhile be done. */
+  /** Advances time, and runs everything that becomes due. */
   advance(duration: Duration): Promise<void>
   /** All rows of a projection, by key. */
   rows<Row, Columns>(projection: Projection<Row, Columns>): Promise<Record<string, Row>>
-  /** What is held, by one subscription or by all. */
+  /** The held letters of one subscription or of all. */
   letters(subscription?: string): Promise<readonly DeadLetter[]>
   /**
-   * Deploys new code: what is given takes the place of that which has its name, and what that had parked is let go. Without anything given it is
-   * a restart.
+   * Deploys new code: each given subscription replaces the one with its name, and parked lanes of the replaced ones are redriven.
+   * Without arguments it is a restart.
    */
   fix(...subscriptions: readonly (Consumer | Subscription)[]): Promise<void>
 }
@@ -56,7 +56,7 @@ export async function createTestEngine<const S extends readonly (Consumer | Subs
   checkOptions(options, 'createTestEngine', optionNames)
   const { subscriptions: declared, store: open, now, seed, ...engineOptions } = options
   if (!Array.isArray(declared))
-    throw new HoldfastError('OPTION_INVALID', 'createTestEngine needs a list of subscriptions.')
+    throw new HoldfastError('OPTION_INVALID', 'createTestEngine needs an array of subscriptions.')
   const runtime = createVirtualRuntime({ ...(now !== undefined && { now }), ...(seed !== undefined && { seed }) })
   const store = await (open ? open({ ...runtime }) : createKitStore(runtime.clock))
   let subscriptions: readonly (Consumer | Subscription)[] = declared
@@ -98,7 +98,7 @@ export async function createTestEngine<const S extends readonly (Consumer | Subs
         'SUBSCRIPTION_UNKNOWN',
         `This engine has no subscription ${JSON.stringify(name)} to fix.`,
         {
-          hint: `It has ${names.join(', ') || 'none'}.`,
+          hint: `Subscriptions: ${names.join(', ') || 'none'}.`,
         },
       )
     }

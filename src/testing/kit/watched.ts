@@ -2,7 +2,7 @@ import type { Handler } from '../../handler/handler.ts'
 import type { Projection } from '../../projection/projection.ts'
 import type { OutsideWatch } from './outside.ts'
 
-/** The same consumer, whose functions run under a watch. */
+/** The same consumer, whose functions are watched. */
 export function watchedProjection<P extends Projection>(projection: P, watch: OutsideWatch): P {
   const { initial, keyOf, reducers } = projection
   return {

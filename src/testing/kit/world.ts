@@ -4,50 +4,53 @@ import type { Projection } from '../../projection/projection.ts'
 import type { Mortality } from '../mortal.ts'
 
 /**
- * What is outside of a handler: whom it calls, and what can be seen of that afterwards. It is made anew for each run, so that runs can be
- * compared.
+ * The environment of a handler: the services that it calls, and what can be observed of them afterwards. Created for each run, so
+ * that runs can be compared.
  */
 export interface World<D> {
   /**
-   * Given to the function that makes the handler. Each call of theirs is a place where the process may die: after it had its effect, before the
-   * handler hears of it.
+   * Passed to the function that creates the handler. The process may die at each call: after the effect, before the handler gets
+   * the answer.
    */
   readonly dependencies?: D
-  /** What a key has come to, out there: values that can be cloned. */
+  /** The effects for a key: values that can be cloned. */
   observe(key: string): unknown
 }
 
-/** A consumer, or what makes one of what it calls. */
+/** A consumer, or a function that creates one from its dependencies. */
 export type Subject<C extends EventCatalog, D> =
   | Projection<unknown, unknown, C>
   | Handler<C>
   | ((dependencies: D) => Handler<C>)
 
-/** A call to the outside, as it is named in messages: `send`, or `mail.send`. */
+/** Called with the name of a call to the outside: `send`, or `mail.send`. */
 export type Called = (name: string) => void
 
-/** The process died meanwhile. Nobody hears of this; it only keeps code that goes on from doing so. */
+/** The process died. This error is not reported; it stops code that would otherwise continue. */
 class DeadError extends Error {
   override readonly name = 'DeadError'
 }
 
 export interface CallOptions {
   readonly mortality: Mortality
-  /** Told when a call had its effect. */
+  /** Called when a call had its effect. */
   readonly called: Called
-  /** Waited for before an answer is heard. */
+  /** Awaited before an answer is delivered. */
   readonly late: () => Promise<void> | undefined
 }
 
-/** The same dependencies, seen from a process that can die: the calls of one that is dead have no effect any more. */
+/** The same dependencies, called from a process that can die: calls of a dead process have no effect. */
 export function reached<D>(dependencies: D, options: CallOptions): D {
   return standIn(dependencies, (work, name) => callable(work, options, name))
 }
 
-/** What is called in place of a function of the dependencies. */
+/** Called instead of a function of the dependencies. */
 type Instead = (work: (...args: unknown[]) => unknown, name: string) => (...args: unknown[]) => unknown
 
-/** The same dependencies, of which each function is another one: also those of what is in them, and where they are one themselves. */
+/**
+ * The same dependencies with every function replaced, also those of nested objects, and the dependencies themselves if they are a
+ * function.
+ */
 export function standIn<D>(dependencies: D, instead: Instead, path = ''): D {
   if ((typeof dependencies !== 'object' && typeof dependencies !== 'function') || dependencies === null)
     return dependencies
@@ -59,7 +62,7 @@ export function standIn<D>(dependencies: D, instead: Instead, path = ''): D {
     const isCall = typeof value === 'function' && name !== 'constructor' && !Object.hasOwn(Object.prototype, name)
     return isCall ? instead((...args) => Reflect.apply(value, target, args) as unknown, join(path, name)) : value
   }
-  // A proxy has to show what is frozen as it is; so it stands for something that isn't.
+  // A proxy must show frozen properties unchanged; so its target is another object.
   const shadow: object = typeof target === 'function' ? () => undefined : {}
   return new Proxy(shadow, {
     get: (_, name) => memberOf(name),
@@ -71,7 +74,7 @@ export function standIn<D>(dependencies: D, instead: Instead, path = ''): D {
       const own = Object.getOwnPropertyDescriptor(target, name)
       return own && { value: memberOf(name), enumerable: own.enumerable ?? false, configurable: true, writable: true }
     },
-    // Only called where the target is a function itself.
+    // Only called if the target is a function.
     apply: (_, self, args: unknown[]) => {
       const work = target as (...all: unknown[]) => unknown
       return instead((...all) => Reflect.apply(work, self, all), join(path, work.name))(...args)
@@ -79,7 +82,7 @@ export function standIn<D>(dependencies: D, instead: Instead, path = ''): D {
   }) as D
 }
 
-/** Plain objects and instances of the user's own classes; a Map or a Date has insides that no proxy can stand for. */
+/** Plain objects and instances of user classes; a Map or a Date has internal slots that a proxy can't replace. */
 function isOwn(value: object): boolean {
   return Object.prototype.toString.call(value) === '[object Object]'
 }
@@ -90,7 +93,7 @@ function callable(work: (...args: unknown[]) => unknown, { mortality, called, la
     const answer = work(...args)
     if (!(answer instanceof Promise)) {
       called(name)
-      if (mortality.isDead) throw new DeadError(`The process died after it had called ${name}.`)
+      if (mortality.isDead) throw new DeadError(`The process died after the call of ${name}.`)
       return answer
     }
     const told = async () => {

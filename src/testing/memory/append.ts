@@ -14,10 +14,10 @@ export interface AppendRequest {
   readonly deed?: Deed | undefined
 }
 
-/** Held alone by whoever appends the first events: then nobody else appends. */
+/** Held exclusively while the first events are appended. */
 const appendLock = 'append'
 
-/** With the deed of whoever does it by hand. */
+/** With the audit entry of a manual append. */
 export function append(server: Server, tx: Tx, request: AppendRequest): Step<AppendOutcome> {
   const alone = server.holderOf(appendLock)
   if (alone && alone !== tx) return new Blocked(alone, () => append(server, tx, request))
@@ -28,7 +28,7 @@ export function append(server: Server, tx: Tx, request: AppendRequest): Step<App
   })
 }
 
-/** False, and nothing done, where the log is not empty. */
+/** False, and nothing is done, if the log is not empty. */
 export function appendFirst(server: Server, tx: Tx, events: readonly KeyedEvent[], deed: Deed): Step<boolean> {
   const other = server.lock(tx, [appendLock]) ?? server.holders().find((holder) => holder !== tx)
   if (other) return new Blocked(other, () => appendFirst(server, tx, events, deed))
@@ -41,15 +41,15 @@ export function appendFirst(server: Server, tx: Tx, events: readonly KeyedEvent[
 }
 
 /**
- * Puts events into a transaction as the real adapter's statements do, position by position: one that is in anybody's way has drawn
- * its position before it finds out, and whoever waits for another has drawn it before it waits. A single event is tried by a statement of
- * its own first, and then again by the one that finds out what was in its way.
+ * Adds events to a transaction like the statements of the real adapter, position by position: an event that conflicts has drawn
+ * its position before it is refused, and an event that waits has drawn it before it waits. A single event is first tried by its
+ * own statement, and then by the one that finds the reason.
  */
 function appendEvents(server: Server, tx: Tx, request: AppendRequest): Step<AppendOutcome> {
   const { key, events, expected } = request
   const wanted = expected === 'any' ? undefined : expected === 'new' ? 0 : expected
   const isSingle = events.length === 1
-  // Before anything is drawn: who sees a higher position finds whoever may still fill a lower one.
+  // Before a position is drawn: a reader that sees a higher position finds every transaction that may still fill a lower one.
   tx.isAppending = true
   return isSingle ? after(tryFirst(), (first) => (first ? appended(first) : lookUp())) : lookUp()
 
@@ -66,14 +66,14 @@ function appendEvents(server: Server, tx: Tx, request: AppendRequest): Step<Appe
     return after(tryFirst(), (first) => (first ? after(addRest(first), appended) : lookUp()))
   }
 
-  /** Undefined when something stands in its way. */
+  /** Undefined if it conflicts. */
   function tryFirst(): Step<Entry | undefined> {
     const version = versionOf(server, tx, key)
     if (wanted !== undefined && wanted !== version) return undefined
     return insert(entryOf(server, key, events[0] as NewEvent, version + 1), true)
   }
 
-  /** Whoever wants one of the following versions waits for the first one, so nobody else can have them. */
+  /** Transactions that need one of the following versions wait for the first one, so these are free. */
   function addRest(first: Entry): Step<Entry> {
     let last: Step<Entry> = first
     for (const [i, event] of events.entries()) {
@@ -108,7 +108,7 @@ function entryOf(server: Server, key: string, event: NewEvent, version: number):
   }
 }
 
-/** What was committed, and what the transaction itself has. */
+/** The committed event, or the one of this transaction. */
 function find({ state }: Server, tx: Tx, id: string): Entry | undefined {
   return state.byId.get(id) ?? tx.events.find(({ record }) => record.id === id)
 }
@@ -118,7 +118,7 @@ function versionOf({ state }: Server, tx: Tx, key: string): number {
   return own?.record.version ?? state.byKey.get(key)?.at(-1)?.record.version ?? 0
 }
 
-/** The same events in the same order are the same append; anything in between is a mistake that must be seen. */
+/** The same events in the same order are a repeated append; a partial match is an error. */
 function findKnown(server: Server, tx: Tx, { key, events }: AppendRequest): AppendOutcome | undefined {
   let reached = versionOf(server, tx, key)
   let position = 0
@@ -139,9 +139,9 @@ function findKnown(server: Server, tx: Tx, { key, events }: AppendRequest): Appe
   if (count === 0) return undefined
   const id = events[0]?.id ?? ''
   if (count < events.length)
-    return { outcome: 'id-conflict', id, why: 'some events of this append are in the log already, and others are not' }
+    return { outcome: 'id-conflict', id, why: 'some events of this append are already in the log, and others are not' }
   if (isScattered) {
-    const why = 'the events of this append are in the log already, but not one after the other'
+    const why = 'the events of this append are already in the log, but not next to each other'
     return { outcome: 'id-conflict', id, why }
   }
   return { outcome: 'repeated', version: reached, position }

@@ -7,12 +7,12 @@ import { listRows } from './rows.ts'
 import type { Server } from './server.ts'
 import { compareText, type RowTable, type State, type Subscribed } from './state.ts'
 
-/** Everything that was there in a moment, in the order that `ArchivePart` says. */
+/** The content at one moment, in the order of `ArchivePart`. */
 export async function* archive(server: Server, state: State): AsyncGenerator<ArchivePart> {
   const subscriptions = [...state.subscriptions].toSorted(([a], [b]) => compareText(a, b))
   for (const [name, subscribed] of subscriptions) {
     const { kind, table, version, epochs, generationOf, retiredAt, partitions } = subscribed
-    // Those on which nobody works, although their rows may still name one that died.
+    // Partitions without a live owner, even if their rows still name a dead one.
     const states = partitions.map((row) => ({ ...toState(row), ...(isFree(server, row) && { owner: undefined }) }))
     const archived = { name, kind, table, partitions: states, version, epochs, generationOf, retiredAt }
     yield { part: 'subscription', subscription: archived }

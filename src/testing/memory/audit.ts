@@ -7,11 +7,12 @@ export function memoryAudit(connection: Connection): AuditStore {
   const { server } = connection
   return {
     record: (deed) => connection.transact('audit.record', (tx) => writeDeed(server, tx, deed)),
+    has: (act) => connection.query('audit.has', () => server.state.audit.some((entry) => entry.act === act)),
     list: (after, limit) => connection.query('audit.list', () => server.state.audit.slice(after, after + limit)),
   }
 }
 
-/** Within the transaction that does what it says, and as the last of it: the others wait for it from here on. */
+/** Inside the transaction of the act, as its last statement: other acts wait from here on. */
 export function writeDeed(server: Server, tx: Tx, deed: Deed | undefined): Step<void> {
   if (!deed) return undefined
   checkDeed(deed)

@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts'
 import { compareText, type State } from './state.ts'
 import { after, Blocked, type Step, type Tx } from './transaction.ts'
 
-/** Its time is that of the server, which is the same for all processes. */
+/** Uses the time of the server, which is the same for all processes. */
 export function memoryBreakers(connection: Connection): BreakerStore {
   const { server } = connection
   const isCurrent = (name: string, revision: number) => (server.state.breakers.get(name)?.revision ?? 0) === revision
@@ -42,7 +42,7 @@ export function memoryBreakers(connection: Connection): BreakerStore {
   }
 }
 
-/** In order of their names. */
+/** In order of name. */
 export function breakersOf({ breakers }: State): readonly BreakerRecord[] {
   return [...breakers.values()].toSorted((a, b) => compareText(a.name, b.name))
 }

@@ -19,7 +19,7 @@ export function partitionOf({ subscriptions }: State, { subscription, partition 
   return subscriptions.get(subscription)?.partitions[partition]
 }
 
-/** A pause comes first: who is paused need not know whose turn it will be. */
+/** A pause takes precedence over a lost lease. */
 export function barredBy(
   row: Partition | undefined,
   { epoch, owner }: Lease,
@@ -33,7 +33,7 @@ function fencedBy(row: Partition | undefined): CommitOutcome {
   return { outcome: 'fenced', epoch: row?.epoch, owner: row?.owner || undefined }
 }
 
-/** The one rule, in one statement: everything, or nothing and why. */
+/** Outcomes and checkpoint in one statement: everything, or nothing and the reason. */
 export function commit(server: Server, session: Session, page: Commit): Step<CommitOutcome> {
   const writes = writesOf(page)
   const outcome = judge(server.state, page, writes)
@@ -44,7 +44,7 @@ export function commit(server: Server, session: Session, page: Commit): Step<Com
   return outcome
 }
 
-/** The same in a transaction that has the partition: it is written when that commits. */
+/** The same in a transaction that locks the partition: it is written when that commits. */
 export function commitIn(server: Server, tx: Tx, page: Commit): CommitOutcome {
   const writes = writesOf(page)
   const outcome = judge(server.state, page, writes)
@@ -52,11 +52,11 @@ export function commitIn(server: Server, tx: Tx, page: Commit): CommitOutcome {
   return outcome
 }
 
-/** What would become of it. Throws what is no outcome. */
+/** The outcome of the commit. Throws if it is an error. */
 function judge(state: State, page: Commit, writes: Writes): CommitOutcome {
   const { lease, from, commits, evenPaused } = page
   const row = partitionOf(state, lease)
-  // The table went elsewhere with a switch, or was dropped: that is found out before anything else is.
+  // The table was moved by a switch or dropped: this is detected first.
   const flaw = page.table && page.rows.length > 0 ? flawOf(state, page.table) : undefined
   const why = barredBy(row, lease, evenPaused)
   if (why) return why
@@ -80,8 +80,8 @@ function flawOf({ tables }: State, { name, columns }: TableSpec): ServerError | 
 }
 
 /**
- * Row by row, as they are written. One that is there at the same version or beyond is passed over, and so breaks no rule; in the end it
- * is missed.
+ * Row by row, as they are written. A row that exists with the same or a higher version is skipped, so it violates no constraint;
+ * at the end it is missing.
  */
 function judgeRows(state: State, { name, columns }: TableSpec, rows: readonly RowWrite[]): CommitOutcome | undefined {
   const table = state.tables.get(name) as RowTable
@@ -101,15 +101,15 @@ function judgeRows(state: State, { name, columns }: TableSpec, rows: readonly Ro
     written.set(row.key, row)
   }
   if (!older) return undefined
-  // The owner's rows are always newer than what is there; if not, somebody else has written them.
+  // The owner's rows are always newer than the stored ones; otherwise another process has written them.
   throw new HoldfastError(
     'INTERNAL',
-    `The row ${JSON.stringify(older.key)} of ${name} is at version ${older.version} or beyond already.`,
-    { hint: 'Only Holdfast may write this table. Nothing of this page was written.' },
+    `The row ${JSON.stringify(older.key)} of ${name} is already at version ${older.version} or later.`,
+    { hint: 'Only Holdfast may write to this table. Nothing of this page was written.' },
   )
 }
 
-/** Whether another row has this value, as they are by now. */
+/** Whether another row has this value at this point. */
 function isTaken(
   { rows }: RowTable,
   written: ReadonlyMap<string, RowWrite>,
@@ -156,7 +156,8 @@ function write({ state, clock }: Server, session: Session, page: Commit, writes:
   for (const { redrive, lane, letters, state: next } of writes.redriven) {
     const kept = findKept(state, redrive)?.[1]
     if (!kept) continue
-    // Also of one that was left meanwhile: it was under way. But it is not open again, since another redrive may have the lane.
+    // Includes a lane that was left in the meantime, because it was running. It is not open again, since another redrive may have
+    // the lane.
     kept.lanes = kept.lanes.map((one) => {
       if (one.lane !== lane) return one
       const isLeft = one.state === 'left' && next === 'running'
@@ -177,7 +178,7 @@ export function putRow({ tables }: State, { name, columns }: TableSpec, row: Row
   tables.get(name)?.rows.set(key, { key, version, position, json, values })
 }
 
-/** What is not said is not kept. */
+/** Undefined fields are not stored. */
 export function laneOf(lane: string, partition: number, hold: Lane['hold'], done: number | undefined): Lane {
   if (!hold) return { lane, partition, done, hold }
   const { status, since, head, headPosition, dueAt, tries = 0, breaker, redrive } = hold
@@ -200,7 +201,7 @@ export function laneOf(lane: string, partition: number, hold: Lane['hold'], done
   }
 }
 
-/** One that is over and begun again at once is not over. */
+/** A trial that ends and starts again in one commit is not over. */
 function trialsAfter(trials: readonly Trial[], { trials: [begun], ended, acquitted }: Writes): readonly Trial[] {
   if (!begun && ended.length + acquitted.length === 0) return trials
   const isBegun = (one: Trial) => one.position === begun?.position && one.instance === begun.instance

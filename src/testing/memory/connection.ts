@@ -5,25 +5,25 @@ import type { Link } from '../link.ts'
 import type { Hint, Server } from './server.ts'
 import { after, type Savepoint, ServerError, type Session, type Step, type Tx } from './transaction.ts'
 
-/** As the real adapter has them. */
+/** The same as in the real adapter. */
 const lockTimeoutMs = 5_000
 const busyTries = 6
 
 const name = 'the store in memory'
 
-/** A transaction that was begun with a statement, what that gave, and whether there is anything to commit. */
+/** A transaction that was begun with a statement, the result of the statement, and whether there is anything to commit. */
 export interface Opened<T> {
   readonly tx: Tx
   readonly value: T
   readonly isOpen: boolean
 }
 
-/** One process's way to the server. Whatever it asks goes over the link, and all it knows is what came back. */
+/** The connection of one process to the server. Every request goes over the link, and the process only knows the answers. */
 export class Connection {
   readonly server: Server
   readonly timers: Timers
   readonly clock: Clock
-  /** The sessions that this process has had: what was written under an old one is still its own. */
+  /** The sessions that this process has had: rows of an old session are still its own. */
   readonly numbers = new Set<number>()
   readonly #link: Link
   readonly #closing = new AbortController()
@@ -38,12 +38,12 @@ export class Connection {
     this.#link = link
   }
 
-  /** Aborted when it is closed. */
+  /** Aborted on close. */
   get signal(): AbortSignal {
     return this.#closing.signal
   }
 
-  /** A statement by itself. It may run again from the start. */
+  /** A single statement. It may run again from the start. */
   query<T>(what: string, statement: (session: Session) => Step<T>, about?: readonly unknown[]): Promise<T> {
     const effect = () => {
       const session = this.#present()
@@ -53,8 +53,8 @@ export class Connection {
   }
 
   /**
-   * All of it or nothing, in two requests: what `work` finds stays so until the second. It may run again from the start. `about` is told of
-   * the second.
+   * All or nothing, in two requests: what `work` reads stays valid until the second. It may run again from the start. `about`
+   * belongs to the second.
    */
   async transact<T>(what: string, work: (tx: Tx) => Step<T>, about?: (value: T) => readonly unknown[]): Promise<T> {
     return this.retry(async () => {
@@ -64,7 +64,7 @@ export class Connection {
     })
   }
 
-  /** Begins a transaction. One that `work` has taken back itself is over, and one that it failed in too. */
+  /** Begins a transaction. If `work` rolls back or fails, the transaction is over. */
   open<T>(what: string, work: (tx: Tx) => Step<T>, isOwn = false): Promise<Opened<T>> {
     return this.#call(what, () => {
       const session = this.#present()
@@ -83,7 +83,7 @@ export class Connection {
     })
   }
 
-  /** A statement of a transaction that is open. */
+  /** A statement in an open transaction. */
   within<T>(tx: Tx, what: string, statement: () => Step<T>): Promise<T> {
     const patience = tx.idleMs === Number.POSITIVE_INFINITY ? noPatience : this.#patience
     return this.#call(what, () => this.server.run(tx.session, tx, statement, patience))
@@ -97,23 +97,23 @@ export class Connection {
     try {
       await this.#call(what, () => this.server.commit(tx), about)
     } catch (error) {
-      // If it did not get there, others would wait for it until the server finds out.
+      // If the request did not arrive, other transactions would wait until the server notices.
       await this.rollback(tx)
       throw error
     }
     if (tx.events.length > 0) this.wake('append')
   }
 
-  /** Never throws: if the server can't be told, it finds out. */
+  /** Never throws: if the server can't be reached, it notices itself. */
   async rollback(tx: Tx): Promise<void> {
     try {
       await this.#call('rollback', () => this.server.rollback(tx))
     } catch {
-      // The connection is gone, and the transaction goes with it.
+      // The connection is gone, and its transaction with it.
     }
   }
 
-  /** Tells what errors mean; tries again what can be. */
+  /** Converts errors and retries. */
   async retry<T>(work: () => Promise<T>): Promise<T> {
     for (let tries = 1; ; tries++) {
       try {
@@ -126,7 +126,7 @@ export class Connection {
     }
   }
 
-  /** What an error means to whoever called the store. What comes neither from the server nor from the way to it is a mistake of ours. */
+  /** The error for the caller of the store. An error that comes neither from the server nor from the link is a bug of ours. */
   told(error: unknown): unknown {
     return error instanceof HoldfastError || troubleOf(error) === undefined ? error : storeError(error, name)
   }
@@ -141,20 +141,20 @@ export class Connection {
     return () => void this.#wakers[kind].delete(wake)
   }
 
-  /** Wakes those who listen in this process. */
+  /** Wakes the listeners of this process. */
   wake(kind: Hint): void {
-    // On their own, so that one who throws can't spoil the work of whoever wakes them.
+    // In their own microtask, so that an error of a listener does not affect the caller.
     for (const callback of this.#wakers[kind]) queueMicrotask(callback)
   }
 
-  /** Those in this process are told at once; the others by the server, which was told in the statement. */
+  /** Listeners of this process are woken at once; other processes by the server, which was notified in the statement. */
   async telling<T>(kind: Hint, work: Promise<T>): Promise<T> {
     const result = await work
     this.wake(kind)
     return result
   }
 
-  /** The server has lost it, or it the server. */
+  /** The connection was lost. */
   disconnect(): void {
     if (this.#session) this.server.close(this.#session)
   }
@@ -168,7 +168,7 @@ export class Connection {
     void this.timers.sleep(lockTimeoutMs, this.signal).then(giveUp)
   }
 
-  /** At the server: the session of this process, a new one after the process has heard that the last was lost. */
+  /** On the server: the session of this process; a new one after the process noticed that the last was lost. */
   #present(): Session {
     if (this.#session && !this.#session.isOpen) {
       this.#session = undefined

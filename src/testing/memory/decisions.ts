@@ -3,7 +3,7 @@ import type { Decision } from '../../rebuild/rebuild-store.ts'
 import { lettersOf, revisionOf } from './letters.ts'
 import type { Letter, State } from './state.ts'
 
-/** A person left it out, or it was seen to elsewhere; or that is still to be done here, because it was said of the version before. */
+/** An operator discarded or resolved it; or this is still to be done here, because the decision was made in the previous version. */
 export function isLeftOut({ status, endedAt, endedBy, endedReason }: Letter): boolean {
   if (endedAt === undefined) return endedBy !== undefined
   return status === 'discarded' || (status === 'resolved' && endedReason !== undefined)
@@ -21,7 +21,7 @@ export function decisionsOf(
     const { position } = letter.event
     if (letter.partition !== partition || position <= after || position > through) return []
     const revision: Revision | undefined = revisionOf(subscribed, letter)
-    // One that was revised and then discarded is not applied at all.
+    // An event that was edited and then discarded is not applied.
     if (isLeftOut(letter)) {
       const ending = { by: letter.endedBy ?? '', reason: letter.endedReason ?? '' }
       return [{ decision: 'discarded', position, ending }]
@@ -31,8 +31,8 @@ export function decisionsOf(
 }
 
 /**
- * What the generation holds can still be decided; what it has passed without a letter, or with other data, can't. Also what it has passed
- * with a revision that was taken back later.
+ * An event that the generation holds can still be decided; one that it has passed without a letter, or with other data, can't.
+ * This includes events that it passed with a revision that was undone later.
  */
 export function straysOf(state: State, subscription: string, generation: string): readonly number[] {
   const live = state.subscriptions.get(subscription)

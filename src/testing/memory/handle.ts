@@ -5,12 +5,12 @@ import type { Server } from './server.ts'
 import type { UserRow } from './state.ts'
 import { Blocked, ServerError, type Step, type Tx } from './transaction.ts'
 
-/** Tables of the user's own, in a transaction: rows by their keys. A table is there when something is in it. */
+/** The user's tables in a transaction: rows by key. A table exists when it has rows. */
 export interface MemoryHandle {
   get(table: string, key: string): Promise<UserRow | undefined>
-  /** All rows of a table, in order of their keys. */
+  /** All rows of a table, in order of key. */
   all(table: string): Promise<readonly (readonly [key: string, row: UserRow])[]>
-  /** Throws, as a database does, when the key is there already. */
+  /** Throws, like a database, if the key exists. */
   insert(table: string, key: string, row: UserRow): Promise<void>
   put(table: string, key: string, row: UserRow): Promise<void>
   delete(table: string, key: string): Promise<void>
@@ -18,18 +18,18 @@ export interface MemoryHandle {
 
 const openHandles = new WeakMap<object, Handle>()
 
-/** What the store makes of a handle that it is given back. */
+/** Finds the transaction of a handle. */
 export function openHandle(handle: unknown, server: Server): Handle {
   const open = typeof handle === 'object' && handle !== null ? openHandles.get(handle) : undefined
   if (open?.isOf(server)) return open
-  throw new HoldfastError('TRANSACTION_INVALID', 'tx is no open transaction of this store.', {
-    hint: 'Give the handle that the transaction gave to you, while it lasts.',
+  throw new HoldfastError('TRANSACTION_INVALID', 'tx is not an open transaction of this store.', {
+    hint: 'Pass the handle that the transaction gave you, while it is open.',
   })
 }
 
-/** A transaction as the user's code gets it, and what became of the statements in it. */
+/** A transaction for user code, with the state of its statements. */
 export class Handle {
-  /** What the user's code gets. */
+  /** What user code gets. */
   readonly tables: MemoryHandle
   readonly #connection: Connection
   readonly #tx: Tx
@@ -51,12 +51,12 @@ export class Handle {
     openHandles.set(this.tables, this)
   }
 
-  /** The first error since the last statement that worked. */
+  /** The first error since the last successful statement. */
   get failure(): unknown {
     return this.#failure
   }
 
-  /** The first error that was the store's doing, whatever the user's code made of it. */
+  /** The first error of the store, even if user code caught it. */
   get trouble(): unknown {
     return this.#trouble
   }
@@ -68,12 +68,12 @@ export class Handle {
   run<T>(what: string, statement: (tx: Tx) => Step<T>): Promise<T> {
     const running = this.#run(what, statement)
     this.#pending.add(running)
-    // Who doesn't wait for it hears of it all the same, when the event is done.
+    // If user code does not await it, the error is reported when the event is done.
     running.catch(() => undefined).finally(() => this.#pending.delete(running))
     return running
   }
 
-  /** Waits for what was begun and not waited for. */
+  /** Waits for statements that were not awaited. */
   async settle(): Promise<void> {
     while (this.#pending.size > 0) await Promise.allSettled(this.#pending)
   }
@@ -83,7 +83,7 @@ export class Handle {
     this.#trouble = undefined
   }
 
-  /** What failed was taken back. */
+  /** The failed part was rolled back. */
   recover(): void {
     this.#failure = undefined
   }
@@ -94,8 +94,8 @@ export class Handle {
 
   async #run<T>(what: string, statement: (tx: Tx) => Step<T>): Promise<T> {
     if (this.#isOver) {
-      throw new HoldfastError('TRANSACTION_BROKEN', 'A statement came after its transaction was over.', {
-        hint: 'Wait for every statement.',
+      throw new HoldfastError('TRANSACTION_BROKEN', 'A statement was sent after its transaction ended.', {
+        hint: 'Await every statement.',
       })
     }
     try {

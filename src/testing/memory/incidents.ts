@@ -5,10 +5,10 @@ import { compareText, type Letter, type State } from './state.ts'
 
 const mostSamples = 3
 
-/** What is there, and what was purged. */
+/** Existing and purged letters. */
 export function incidentsOf(
   state: State,
-  { subscription, fingerprint, limit }: Parameters<LetterStore['incidents']>[0],
+  { subscription, fingerprint, open = false, limit }: Parameters<LetterStore['incidents']>[0],
 ): readonly Incident[] {
   const failed = lettersOf(state, subscription).filter(({ failure }) => failure !== undefined)
   const ofFingerprint = Map.groupBy(failed, ({ failure }) => failure?.fingerprint ?? '')
@@ -16,6 +16,7 @@ export function incidentsOf(
   return [...new Set([...ofFingerprint.keys(), ...purged.keys()])]
     .filter((one) => fingerprint === undefined || one === fingerprint)
     .map((one) => incidentOf(state, subscription, one, ofFingerprint.get(one) ?? []))
+    .filter(({ held }) => held > 0 || !open)
     .toSorted((a, b) => b.lastSeen - a.lastSeen || compareText(a.fingerprint, b.fingerprint))
     .slice(0, limit)
 }
@@ -47,7 +48,7 @@ function incidentOf(state: State, subscription: string, fingerprint: string, let
   }
 }
 
-/** When it was tried last. */
+/** The time of the last attempt. */
 export function seenAt({ attempts, heldAt }: Letter): number {
   return attempts.at(-1)?.at ?? heldAt
 }

@@ -3,13 +3,13 @@ import { hasText } from '../../dead-letter/searchable.ts'
 import { isStorable } from '../../postgres/rows.ts'
 import type { Letter } from './state.ts'
 
-/** Whether all conditions hold for a letter. */
+/** Whether a letter matches all conditions. */
 export function matches(letter: Letter, filter: LetterFilter): boolean {
   const { lane, partition, position, status, type, fingerprint, since, until, text } = filter
   const { event, failure, heldAt } = letter
   const isSame = <T>(wanted: T | undefined, actual: T | undefined) => wanted === undefined || wanted === actual
   return (
-    // Such a text can't be in a database.
+    // Such a text can't be stored in a database.
     [lane, type, fingerprint, text].every((one) => one === undefined || isStorable(one)) &&
     isSame(lane, letter.logged ? event.key : letter.lane) &&
     isSame(partition, letter.partition) &&

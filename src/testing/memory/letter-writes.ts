@@ -4,7 +4,7 @@ import type { Writes } from '../../postgres/commit-parts.ts'
 import type { Letter, Partition, Subscribed } from './state.ts'
 import { ServerError } from './transaction.ts'
 
-/** A letter has its place to itself, and one that is held and not in the log its sequence in its lane as well. */
+/** A position has one letter, and a held letter that is not in the log has a unique sequence in its lane. */
 export function checkInserts(
   { partitions, revisions }: Subscribed,
   { partition, letters }: Partition,
@@ -41,7 +41,7 @@ function foreignNames(letter: Letter): string[] {
 export function writeLetters(row: Partition, held: readonly NewLetter[], writes: Writes, at: number): void {
   if (writes.queued.length > 0) {
     const queued = new Set(writes.queued)
-    // What only queues has not been tried.
+    // A queued letter has not been tried.
     for (const letter of held)
       if (queued.has(letter.event.position)) putLetter(row, letterOf(row, letter, 'queued', [], at))
   }
@@ -91,7 +91,7 @@ function letterOf(
   }
 }
 
-/** In JSON, as it is kept elsewhere too: so it is a copy, and what JSON leaves out is left out. */
+/** As JSON, like in the other stores: a copy, without what JSON leaves out. */
 function attemptsOf(text: string | null): Attempt[] {
   return text === null ? [] : (JSON.parse(text) as Attempt[])
 }

@@ -13,9 +13,9 @@ import { incidentsOf } from './incidents.ts'
 import { matches } from './letter-filter.ts'
 import { compareText, type Lane, type Letter, type Read, type State, type Subscribed } from './state.ts'
 
-type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'purge'
+type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'listPurgeable' | 'purge'
 
-/** For the store, and for a moment of it. */
+/** For the store and for a snapshot of it. */
 export function memoryLetters(read: Read) {
   return {
     heldLanes: (subscription, partition) =>
@@ -89,7 +89,7 @@ export function whole({ subscriptions }: State, subscription: string, letter: Le
   return { subscription, ...letter, event: { ...event, body }, revision }
 }
 
-/** The newest that was not taken back. */
+/** The latest one that was not undone. */
 export function revisionOf(
   subscribed: Subscribed | undefined,
   { event, partition }: Pick<Letter, 'event' | 'partition'>,
@@ -101,14 +101,14 @@ export function revisionOf(
 
 type Held = Lane & { readonly hold: HeldLane }
 
-/** Those held longest first. */
+/** Longest held first. */
 function heldLanesOf({ subscriptions }: State, subscription: string): readonly Held[] {
   return [...(subscriptions.get(subscription)?.lanes.values() ?? [])]
     .filter((lane): lane is Held => lane.hold !== undefined)
     .toSorted((a, b) => a.hold.since - b.hold.since || compareText(a.lane, b.lane))
 }
 
-/** The letters of a lane in their order: those that are not in the log, and those of the key in the log. */
+/** The letters of a lane in order: those that are not in the log, and those of the key in the log. */
 function laneLetters(
   { partitions, lanes }: Subscribed,
   held: readonly Letter[],
@@ -116,7 +116,7 @@ function laneLetters(
 ): Generator<Letter, void, unknown> {
   const bySequence = (a: Letter, b: Letter) => a.sequence - b.sequence || a.event.position - b.event.position
   const { hold, partition = 0 } = lanes.get(lane) ?? {}
-  // As the databases do it: from the head on, where that is in the log. Other sequences are no versions.
+  // Like the databases: from the head on, if it is in the log. Sequences of other sources are not versions.
   const head = hold && partitions[partition]?.letters.get(hold.headPosition)
   const from = head?.logged ? (hold?.head ?? 0) : 0
   const foreign = held.filter((letter) => !letter.logged && letter.lane === lane)
@@ -124,6 +124,19 @@ function laneLetters(
     ({ logged: isLogged, event }) => isLogged && event.key === lane && (event.version ?? 0) >= from,
   )
   return mergeLetters(foreign.toSorted(bySequence), logged.toSorted(bySequence), ({ event }) => event.position)
+}
+
+/** The number of letters of a lane up to a position, and the last position among them. */
+export function extentOf(
+  state: State,
+  subscription: string,
+  lane: string,
+  through: number,
+): { letters: number; until: number } {
+  const subscribed = state.subscriptions.get(subscription)
+  const letters = subscribed ? laneLetters(subscribed, heldOf(state, subscription), lane) : []
+  const positions = Array.from(letters, ({ event }) => event.position).filter((position) => position <= through)
+  return { letters: positions.length, until: Math.max(0, ...positions) }
 }
 
 function queuesOf(
@@ -138,7 +151,7 @@ function queuesOf(
   const queues: LetterQueue[] = []
   let { events, bytes } = limits
   for (const lane of names) {
-    // What there was no room for is nobody's queue yet.
+    // Events that did not fit are not part of a queue yet.
     if (events <= 0 || bytes <= 0) break
     const letters: DeadLetter[] = []
     let next: LetterQueue['next']
@@ -185,7 +198,7 @@ function statsOf(state: State, subscription: string): LetterStats {
   const subscribed = state.subscriptions.get(subscription)
   const counts: Partial<Record<Letter['status'], number>> = { ...byStatus }
   const ended = lettersOf(state, subscription).filter(({ endedAt }) => endedAt !== undefined)
-  // A status that both have is one of an ended letter that was changed after its end.
+  // A status that both have is of an ended letter that was changed after its end.
   for (const status of new Set(ended.map((letter) => letter.status)))
     counts[status] = ended.filter((letter) => letter.status === status).length
   const byClass: Partial<Record<FailureClass, number>> = {}

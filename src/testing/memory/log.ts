@@ -13,13 +13,13 @@ import { after, type Tx } from './transaction.ts'
 
 const mostTries = 6
 
-/** The horizon is the real one, of `postgres/`: only what it looks at is simulated. */
+/** The horizon is the real one of `postgres/`: only the data that it reads is simulated. */
 export function memoryLog(connection: Connection): LogStore {
   const { server, timers, clock, signal } = connection
   const time = { sleep: (ms: number, end: AbortSignal) => timers.sleep(ms, end), mono: () => clock.mono() }
   const watch = createWatch(look, time, signal)
   const horizon = new Horizon(begin, watch, () => connection.wake('append'))
-  /** The last append of each key that is under way: the next one waits for it, so that they keep their order. */
+  /** The last running append of each key: the next one waits for it, so that they keep their order. */
   const underWay = new Map<string, Promise<unknown>>()
   connection.onLost(() => horizon.forget())
 
@@ -36,6 +36,8 @@ export function memoryLog(connection: Connection): LogStore {
     readAll,
     readKey: (key, afterVersion, limits) =>
       connection.query('log.readKey', () => keyPage(server.state, key, afterVersion, limits)),
+    find: (id) =>
+      connection.query('log.find', () => server.state.events.find(({ record }) => record.id === id)?.record),
     head: async () => (await read(0, { events: 0, bytes: 0 }, whole)).era.settled,
     end: () => connection.query('log.end', () => topOf(server.state)),
     lag: (position, share = whole) => connection.query('log.lag', () => lagOf(server.state, position, share)),
@@ -57,8 +59,8 @@ export function memoryLog(connection: Connection): LogStore {
   }
 
   /**
-   * In a transaction of its own, in two steps: positions are drawn in the first, and visible with the second. What was lost on the way is
-   * tried again, as the real adapter does; the ids make that harmless.
+   * In its own transaction, in two steps: positions are drawn in the first, and visible after the second. A lost call is retried,
+   * as in the real adapter; the ids make this safe.
    */
   async function appendAlone(request: AppendRequest): Promise<AppendOutcome> {
     let wasLost = false
@@ -66,14 +68,14 @@ export function memoryLog(connection: Connection): LogStore {
       try {
         const { tx, value, isOpen } = await connection.open('log.append', (own) => begun(own, request))
         if (isOpen) await connection.commit(tx, 'log.commit')
-        // It was the one that was cut off that appended it.
+        // The interrupted call appended it.
         return value.outcome === 'repeated' && wasLost ? { ...value, outcome: 'appended' } : value
       } catch (cause) {
         const error = connection.told(cause)
         const code = error instanceof StoreError ? error.code : undefined
         const isLost = code === 'STORE_UNAVAILABLE'
         wasLost ||= isLost
-        // An id that somebody else wrote at the same moment: the next try sees it.
+        // Another process wrote the same id at the same time: the next try sees it.
         const mayPass = isLost || code === 'STORE_BUSY' || sqlStateOf(cause) === '23505'
         if (!mayPass || tries === mostTries) throw error
         await timers.sleep(isLost ? 25 * 2 ** tries : 2, signal)
@@ -88,7 +90,7 @@ export function memoryLog(connection: Connection): LogStore {
     })
   }
 
-  /** What the server throws there is the user's: it has aborted their transaction. */
+  /** Errors of the server are thrown unchanged: they have aborted the user's transaction. */
   async function appendWithin(handle: unknown, request: AppendRequest): Promise<AppendOutcome> {
     return openHandle(handle, server).run('log.append', (tx) => append(server, tx, request))
   }
@@ -96,14 +98,14 @@ export function memoryLog(connection: Connection): LogStore {
   async function readAll(from: number, limits: PageLimits, share: Share = whole): Promise<LogPage> {
     for (;;) {
       const { era, events, isCut, upTo } = await read(from, limits, share)
-      // What was missing turned out to be settled: whatever filled it belongs here too.
+      // The gap turned out to be settled: the events that filled it are added.
       if (!isCut && upTo < era.settled) continue
       const through = isCut ? (events.at(-1)?.position ?? upTo) : Math.max(from, upTo)
       return { events, through, isEnd: through >= era.settled }
     }
   }
 
-  /** Events up to what is settled, and what there is beyond: the end of the log in one round trip, or two at a gap. */
+  /** Events up to the settled position, and what is visible beyond: the end of the log in one round trip, or two at a gap. */
   async function read(from: number, limits: PageLimits, share: Share): Promise<Page & { era: Era; upTo: number }> {
     for (;;) {
       const era = await horizon.now()
@@ -122,7 +124,7 @@ export function memoryLog(connection: Connection): LogStore {
     }
   }
 
-  /** Asked for after the snapshot, as a statement does it: whoever commits in between is in neither of the two. */
+  /** Read after the snapshot, like a statement: a transaction that commits in between is in neither of the two. */
   async function holders(): Promise<{ readonly server: string; readonly holders: ReadonlySet<Holder> }> {
     return connection.query('log.holders', () => ({
       server: server.era,
@@ -141,7 +143,7 @@ export function memoryLog(connection: Connection): LogStore {
     return { ...seen, ...asked, isReplica: false }
   }
 
-  /** See `readBeginning` of the real one. */
+  /** See `readBeginning` of the real adapter. */
   async function begin(): Promise<Beginning> {
     return connection.query('log.begin', () => {
       let settled = 0

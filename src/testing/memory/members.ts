@@ -32,7 +32,7 @@ export function leave({ state }: Server, ours: ReadonlySet<number>, owner: strin
   return hasLeft
 }
 
-/** Writes only where less than two thirds of the time is left; whoever writes also sweeps. */
+/** Writes only if less than two thirds of the time is left; the writer also deletes expired rows. */
 function enter(
   server: Server,
   { members }: Subscribed,
@@ -73,7 +73,7 @@ function viewOf(
   const self = own === version ? [{ owner, presence: session.number }] : []
   const owned = partitions.filter((row) => !isFree(server, row))
   const everybody = [...others, ...self].toSorted((a, b) => compareText(a.owner, b.owner) || a.presence - b.presence)
-  // The name is enough, unless another process has it too.
+  // The name is enough, unless another process has the same name.
   const owns = (member: Owned, row: Owned) => {
     if (row.owner !== member.owner) return false
     const hasNamesake = others.some((other) => other !== member && other.owner === member.owner)

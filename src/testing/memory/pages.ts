@@ -5,7 +5,7 @@ import type { Entry, State } from './state.ts'
 
 export interface Page {
   readonly events: readonly RecordedEvent[]
-  /** There may be more in the range that was asked for. */
+  /** There may be more in the requested range. */
   readonly isCut: boolean
 }
 
@@ -21,7 +21,7 @@ function indexAfter(events: readonly Entry[], position: number): number {
   return low
 }
 
-/** Events above a position and up to another, as many as fit, and the first however large it is. */
+/** Events above a position and up to another, as many as fit, at least one. */
 export function pageOf({ events }: State, after: number, upTo: number, limits: PageLimits, share: Share): Page {
   const page: RecordedEvent[] = []
   let bytes = 0
@@ -37,7 +37,7 @@ export function pageOf({ events }: State, after: number, upTo: number, limits: P
   return { events: page, isCut: false }
 }
 
-/** All that are there, whatever may still appear between them. */
+/** All visible events, including those after a gap. */
 export function momentPage(state: State, after: number, limits: PageLimits, share: Share): LogPage {
   const top = topOf(state)
   if (top <= after) return { events: [], through: after }
@@ -45,7 +45,7 @@ export function momentPage(state: State, after: number, limits: PageLimits, shar
   return { events, through: isCut ? (events.at(-1)?.position ?? top) : top }
 }
 
-/** As far as positions follow each other without a gap on one. */
+/** The last position that follows a given one without a gap. */
 export function solidOf({ events }: State, settled: number): number {
   let solid = settled
   for (let i = indexAfter(events, settled); events[i]?.record.position === solid + 1; i++) solid++
@@ -83,7 +83,7 @@ export function lagOf({ events }: State, after: number, share: Share): Lag {
   return { events: count, since }
 }
 
-/** Events of a key behind a version, as many as fit. */
+/** Events of a key after a version, as many as fit. */
 export function keyPage(
   { byKey }: State,
   key: string,
@@ -92,7 +92,7 @@ export function keyPage(
 ): readonly RecordedEvent[] {
   const page: RecordedEvent[] = []
   let bytes = 0
-  // Versions are 1, 2, 3, …, with none left out.
+  // Versions are 1, 2, 3, … without gaps.
   for (const entry of (byKey.get(key) ?? []).slice(Math.max(0, afterVersion))) {
     bytes += entry.bytes
     if (page.length > 0 && (bytes > limits.bytes || page.length === limits.events)) break

@@ -26,7 +26,7 @@ export function newCheckpoint(start: number, commits: number): Partition['checkp
   return { start, position: start, ...none, counts: noCounts(), commits }
 }
 
-/** Nobody has it, and whoever had it is fenced. */
+/** Removes the owner, who is fenced. */
 export function free(row: Partition, epoch: number): void {
   row.epoch = epoch
   row.owner = undefined
@@ -53,6 +53,6 @@ export function subscribedOf({ subscriptions }: State, name: string): Subscribed
 
 export function unknownSubscription(name: string): HoldfastError {
   return new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store has no subscription ${JSON.stringify(name)}.`, {
-    hint: 'Start it once.',
+    hint: 'Start it once to create it.',
   })
 }

@@ -7,10 +7,10 @@ import { Handle } from './handle.ts'
 import type { Server } from './server.ts'
 import { Blocked, type Step, type Tx } from './transaction.ts'
 
-/** `thrown` is the event's own. */
+/** `thrown` is an error of the event. */
 type Result<T> = { readonly done: T } | { readonly thrown: unknown }
 
-/** Runs the user's statements and commits their outcome, in one transaction. What is the store's doing is tried again, from the start. */
+/** Runs the user's statements and commits their outcome, in one transaction. Errors of the store are retried from the start. */
 export async function perform(
   connection: Connection,
   lease: Lease,
@@ -29,7 +29,7 @@ export async function perform(
   return valueOf(result)
 }
 
-/** Runs the user's statements, tells what they changed, and takes it back. */
+/** Runs the user's statements, returns their changes, and rolls back. */
 export async function rehearse(
   connection: Connection,
   work: (tx: Transaction) => Promise<void>,
@@ -48,7 +48,7 @@ function valueOf<T>(result: Result<T>): T {
   return result.done
 }
 
-/** Whoever owns the partition has it until the end of the transaction. */
+/** The transaction locks the partition of the owner until its end. */
 function begin(server: Server, tx: Tx, lease: Lease): Step<CommitOutcome | undefined> {
   const other = server.lock(tx, [partitionLock(lease.subscription, lease.partition)])
   if (other) return new Blocked(other, () => begin(server, tx, lease))
@@ -95,7 +95,7 @@ class Performing implements Transaction {
       return { done }
     } catch (error) {
       this.#handle.close()
-      // Where there is a cause that can be tried again at once, it is.
+      // A cause that can be retried is thrown instead.
       if (error instanceof StoreError) throw troubleOf(error.cause) === 'again' ? error.cause : error
       return { thrown: error }
     }
@@ -125,7 +125,7 @@ class Performing implements Transaction {
     await this.#own(() => this.#connection.within(this.#tx, 'sql.release', () => undefined))
   }
 
-  /** A statement of ours about savepoints can only fail with the connection or with the transaction. */
+  /** A savepoint statement can only fail with the connection or with the transaction. */
   async #own<T>(statement: () => Promise<T>, cause?: unknown): Promise<T> {
     try {
       return await statement()
@@ -135,24 +135,24 @@ class Performing implements Transaction {
     }
   }
 
-  /** What the user's code swallowed is brought up again. */
+  /** Whether the transaction is open and not failed. Rethrows errors that user code swallowed. */
   async #check(): Promise<void> {
     await this.#handle.settle()
     const { failure } = this.#handle
     if (failure !== undefined) throw this.#faultOf(failure)
   }
 
-  /** What is the store's doing, as a `StoreError`; everything else as it was thrown. */
+  /** An error of the store as a `StoreError`; everything else unchanged. */
   #faultOf(thrown: unknown): unknown {
     if (thrown instanceof HoldfastError) return thrown
     const { failure, trouble } = this.#handle
     if (trouble !== undefined) return this.#connection.told(trouble)
-    // "Current transaction is aborted" says nothing; what came before it does.
+    // "Current transaction is aborted" is not useful; the earlier error is.
     return sqlStateOf(thrown) === '25P02' ? (failure ?? thrown) : thrown
   }
 }
 
-/** The rows of users that a transaction has changed, as they were and as they are. */
+/** The user's rows that a transaction has changed, before and after. */
 function changesOf({ state }: Server, tx: Tx): readonly RowChange[] {
   return [...tx.tables].flatMap(([table, rows]) =>
     [...rows].flatMap(([key, now]) => {

@@ -1,4 +1,4 @@
-import type { LetterStore } from '../../dead-letter/letter-store.ts'
+import type { LetterPlace, LetterStore } from '../../dead-letter/letter-store.ts'
 import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { seenAt } from './incidents.ts'
@@ -6,15 +6,23 @@ import { lettersOf } from './letters.ts'
 import type { Letter, State, Subscribed } from './state.ts'
 import { after } from './transaction.ts'
 
-export function memoryPurge(connection: Connection): Pick<LetterStore, 'purgeable' | 'purge'> {
+export function memoryPurge(connection: Connection): Pick<LetterStore, 'purgeable' | 'listPurgeable' | 'purge'> {
   const { server } = connection
   return {
     purgeable: (subscription, endedBefore) =>
       connection.query('letters.purgeable', () => purgeable(server.state, subscription, endedBefore).length),
+    listPurgeable: (subscription, endedBefore, last = { position: 0, partition: 0 }, limit) =>
+      connection.query('letters.listPurgeable', () =>
+        purgeable(server.state, subscription, endedBefore)
+          .map(({ partition, event: { position } }) => ({ partition, position }))
+          .filter((place) => order(place, last) > 0)
+          .toSorted(order)
+          .slice(0, limit),
+      ),
     purge: (subscription, endedBefore, most, deed) =>
       connection.transact('letters.purge', (tx) => {
         const over = purgeable(server.state, subscription, endedBefore)
-        // Those that another process is just purging are left to it.
+        // Letters that another process is purging are skipped.
         const free = over.filter(({ event, partition }) => {
           return server.holderOf(`letter ${event.position}/${partition} ${subscription}`) === undefined
         })
@@ -34,7 +42,7 @@ export function memoryPurge(connection: Connection): Pick<LetterStore, 'purgeabl
   }
 }
 
-/** What the engine itself resolved, as it came. */
+/** Letters that the engine resolved without an edit. */
 function purgeable(state: State, subscription: string, endedBefore: number): readonly Letter[] {
   const revisions = state.subscriptions.get(subscription)?.revisions
   return lettersOf(state, subscription).filter(
@@ -45,6 +53,10 @@ function purgeable(state: State, subscription: string, endedBefore: number): rea
       endedReason === undefined &&
       !revisions?.has(`${event.position}/${partition}`),
   )
+}
+
+function order(a: LetterPlace, b: LetterPlace): number {
+  return a.position - b.position || a.partition - b.partition
 }
 
 function remove(state: State, subscription: string, gone: readonly Letter[]): void {

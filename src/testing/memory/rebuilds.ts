@@ -50,7 +50,7 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
         }),
       ),
     switch: async (request) => {
-      // What it is called by is only known when it has happened.
+      // Its name is only known afterwards.
       const outcome = await owning(
         'rebuilds.switch',
         (tx) => switchTo(tx, request),
@@ -66,7 +66,7 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
       ),
   }
 
-  /** One after the other, also with those that make subscriptions. */
+  /** One operation at a time, also with the creation of subscriptions. */
   function owning<T>(what: string, work: (tx: Tx) => Step<T>, about?: (value: T) => readonly unknown[]): Promise<T> {
     const alone = (tx: Tx): Step<T> => {
       const other = server.lock(tx, ['migration'])
@@ -85,7 +85,8 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
     const known = server.state.subscriptions.get(name)
     if (known) {
       refuseOther(request, name, known)
-      return { outcome: 'begun', isNew: false, generation: toGeneration(name, known) }
+      const found: BeginOutcome = { outcome: 'begun', isNew: false, generation: toGeneration(name, known) }
+      return after(writeDeed(server, tx, withCounts(deed, { isNew: false })), () => found)
     }
     if (table && server.state.tables.has(table.name)) makeTable(server.state, table)
     const partitions = live.partitions.map(({ partition, checkpoint }) =>
@@ -97,10 +98,10 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
       state.subscriptions.set(name, made)
     })
     const begun: BeginOutcome = { outcome: 'begun', isNew: true, generation: toGeneration(name, made) }
-    return after(writeDeed(server, tx, deed), () => begun)
+    return after(writeDeed(server, tx, withCounts(deed, { isNew: true })), () => begun)
   }
 
-  /** See the real one for the order of its locks. */
+  /** See the real adapter for the order of its locks. */
   function switchTo(tx: Tx, request: SwitchRequest): Step<() => SwitchOutcome> {
     const { subscription, version, at, strays, deed } = request
     const live = liveOf(server.state, subscription)
@@ -126,7 +127,7 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
     })
   }
 
-  function drop(tx: Tx, subscription: string, version: number, deed: Deed | undefined): Step<DropOutcome> {
+  function drop(tx: Tx, subscription: string, version: number, deed: Deed): Step<DropOutcome> {
     if (liveOf(server.state, subscription).version === version) return 'live'
     const name = generationName(subscription, version)
     const found = server.state.subscriptions.get(name)
@@ -172,7 +173,7 @@ function toGeneration(name: string, subscribed: Subscribed): Generation {
 function refuseOther({ kind, table }: BeginRequest, name: string, known: Subscribed): void {
   const columns = columnsText(known.table)
   if (kind === known.kind && columnsText(table) === columns) return
-  throw new HoldfastError('PROJECTION_CHANGED', `${name} was begun with other columns: ${columns}.`, {
-    hint: 'Drop that version and begin it anew, or raise the version.',
+  throw new HoldfastError('PROJECTION_CHANGED', `${name} was started with other columns: ${columns}.`, {
+    hint: 'Drop that version and rebuild it, or raise the version.',
   })
 }

@@ -10,7 +10,7 @@ export function findKept({ subscriptions }: State, id: string): readonly [string
   return undefined
 }
 
-/** Whether a redrive has something for the owner of a partition to do, if only to end it. */
+/** Whether a redrive has work for the owner of a partition, even if it only has to be ended. */
 export function isRedriven({ redrives }: Subscribed, partition: number): boolean {
   return redrives.some((kept) => kept.redrive.status === 'running' && (pendingOf(kept, partition) || isStageOver(kept)))
 }
@@ -24,7 +24,7 @@ function pendingOf({ redrive, lanes }: KeptRedrive, partition: number | undefine
   )
 }
 
-/** All lanes that may be begun have their end. */
+/** All lanes that may start have ended. */
 function isStageOver(kept: KeptRedrive): boolean {
   return !pendingOf(kept, undefined) && !kept.lanes.some(({ state }) => state === 'running')
 }
@@ -36,12 +36,12 @@ function stageOf(kept: KeptRedrive): Stage {
   return { lanes, admitted, stages, maxFailures, failed, deferred, isOver: isStageOver(kept) }
 }
 
-/** Running ones that go on to another stage, or end. */
+/** Running redrives that enter another stage, or end. */
 export function overIn({ redrives }: Subscribed): readonly KeptRedrive[] {
   return redrives.filter((kept) => kept.redrive.status === 'running' && nextStage(stageOf(kept)).next !== 'wait')
 }
 
-/** Begins the next stage of one, or ends it. */
+/** Starts the next stage of a redrive, or ends it. */
 export function advance(kept: KeptRedrive, now: number): void {
   const next = nextStage(stageOf(kept))
   if (next.next === 'end') end(kept, next.status, next.reason, now)
@@ -58,7 +58,7 @@ export function end(
   kept.lanes = kept.lanes.map((one) => (one.state === 'pending' ? { ...one, state: 'left' } : one))
 }
 
-/** What is under way with lanes that go elsewhere, or are no more. */
+/** Ends running redrives of lanes that are renamed or deleted. */
 export function endRedrives(subscribed: Subscribed, reason: string, now: number): void {
   for (const kept of subscribed.redrives) {
     if (kept.redrive.status === 'running') end(kept, 'cancelled', reason, now)

@@ -6,7 +6,7 @@ import { type FrozenSet, freeze, type SelectedHead, selectedOf } from '../../red
 import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { matches } from './letter-filter.ts'
-import { revisionOf } from './letters.ts'
+import { extentOf, revisionOf } from './letters.ts'
 import { subscribedOf } from './partitions.ts'
 import { advance, end, findKept, overIn } from './redrive-stages.ts'
 import type { KeptRedrive, Lane, State, Subscribed } from './state.ts'
@@ -17,7 +17,7 @@ export function memoryRedrives(connection: Connection): RedriveStore {
   return {
     select: ({ subscription, ...selection }) =>
       connection.query('redrives.select', () =>
-        selectedOf(headsOf(subscribedOf(server.state, subscription), selection)),
+        selectedOf(headsOf(server.state, subscribedOf(server.state, subscription), { subscription, ...selection })),
       ),
     newest: (subscription) =>
       connection.query(
@@ -120,12 +120,12 @@ export function memoryRedrives(connection: Connection): RedriveStore {
     })
   }
 
-  /** One at a time: whoever comes second sees what the first one froze. */
+  /** One at a time: the second request sees what the first one froze. */
   function ask(tx: Tx, request: RedriveRequest): Step<AskOutcome> {
     const subscribed = subscribedOf(server.state, request.subscription)
     const other = server.lock(tx, ['redrive'])
     if (other) return new Blocked(other, () => ask(tx, request))
-    const set = freeze(headsOf(subscribed, request), request)
+    const set = freeze(headsOf(server.state, subscribed, request), request)
     if (set.outcome !== 'frozen') return refuse(tx, set)
     const { by, act, subscription, reason, at, id } = request
     const kept = keptOf(server.nextRedrive(), set, request)
@@ -133,7 +133,7 @@ export function memoryRedrives(connection: Connection): RedriveStore {
       subscribed.redrives.push(kept)
       server.tell('release', tx.session)
     })
-    const details = { redrive: id, lanes: set.lanes.length }
+    const details = { redrive: id, ...set.details }
     const asked: AskOutcome = { outcome: 'asked', redrive: toRedrive(subscription, kept), busy: set.busy }
     return after(writeDeed(server, tx, { by, act, target: subscription, reason, at, details }), () => asked)
   }
@@ -144,10 +144,17 @@ export function memoryRedrives(connection: Connection): RedriveStore {
   }
 }
 
-/** The heads of the lanes that are meant, in the order in which they are taken. */
+/** The heads of the selected lanes, in order. */
 function headsOf(
+  state: State,
   subscribed: Subscribed,
-  { act, filter, after: known }: Pick<RedriveRequest, 'act' | 'filter' | 'after'>,
+  {
+    subscription,
+    act,
+    filter,
+    after: known,
+    through,
+  }: Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after' | 'through'>,
 ): readonly SelectedHead[] {
   const { lane, ...rest } = filter
   const hasConditions = Object.values(rest).some((value) => value !== undefined)
@@ -166,7 +173,10 @@ function headsOf(
     }),
   )
   return heads
-    .map((one) => headOf(subscribed, one, busy.has(one.lane)))
+    .map((one) => ({
+      ...headOf(subscribed, one, busy.has(one.lane)),
+      ...(through !== undefined && extentOf(state, subscription, one.lane, through)),
+    }))
     .toSorted((a, b) => a.position - b.position || a.partition - b.partition)
 }
 
@@ -197,20 +207,22 @@ function keptOf(number: number, { lanes, spread, admitted }: FrozenSet, request:
       status: 'running',
       endedAt: undefined,
       endedReason: undefined,
+      isWhole: request.through !== undefined,
     },
-    lanes: lanes.map(({ lane, partition, position }, i) => ({
+    lanes: lanes.map(({ lane, partition, position, until }, i) => ({
       redrive: id,
       ordinal: i + 1,
       partition,
       lane,
       position,
+      until,
       state: 'pending',
       letters: 0,
     })),
   }
 }
 
-/** One redrive after the other; the limit is for each. */
+/** One redrive after another; the limit is for each. */
 function dueOf({ subscriptions }: State, subscription: string, partition: number, limit: number): RedriveTask[] {
   const redrives = subscriptions.get(subscription)?.redrives ?? []
   return redrives.flatMap(({ redrive, lanes }) => {
@@ -219,14 +231,14 @@ function dueOf({ subscriptions }: State, subscription: string, partition: number
     return lanes
       .filter((one) => one.partition === partition && one.state === 'pending' && one.ordinal <= admitted)
       .slice(0, limit)
-      .map(({ lane, position }) => {
+      .map(({ lane, position, until }) => {
         const share = rate === undefined ? undefined : rate / spread
-        return { redrive: id, lane, position, act, by, reason, rate: share }
+        return { redrive: id, lane, position, until, act, by, reason, rate: share }
       })
   })
 }
 
-/** What was under way when it was cancelled still has to tell its end. */
+/** A lane that was running when the redrive was cancelled must still record its end. */
 function oldIn({ redrives }: Subscribed, endedBefore: number): readonly KeptRedrive[] {
   return redrives.filter(({ redrive, lanes }) => {
     const hasEnded = redrive.status !== 'running' && (redrive.endedAt ?? endedBefore) < endedBefore

@@ -5,7 +5,7 @@ import type { Registered, SubscriptionSpec } from '../../subscription/subscripti
 import { newPartition } from './partitions.ts'
 import type { Partition, State, Subscribed } from './state.ts'
 
-/** Makes the subscription and its table, or checks that they fit what is there. */
+/** Creates the subscription and its table, or checks that the existing ones match. */
 export function register(state: State, spec: SubscriptionSpec): Registered {
   const { name, table, start, partitions = partitionsOfNew, version = 1 } = spec
   const known = state.subscriptions.get(name)
@@ -15,7 +15,7 @@ export function register(state: State, spec: SubscriptionSpec): Registered {
   }
   if (start === 'existing') {
     throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
-      hint: "Check its name; to make it, start it once with from: 'beginning'.",
+      hint: "Check its name; to create it, start it once with from: 'beginning'.",
     })
   }
   if (table) makeTable(state, table)
@@ -43,14 +43,14 @@ export function newSubscribed(
   }
 }
 
-/** In order of name: to declare columns in another order is no change. */
+/** In order of name: a different order of declaration is not a change. */
 export function keptTable(table: TableSpec | undefined): TableSpec | undefined {
   return table && { name: table.name, columns: JSON.parse(columnsText(table)) as TableSpec['columns'] }
 }
 
 export function makeTable({ tables }: State, { name, columns }: TableSpec): void {
   if (tables.has(name)) {
-    const message = `The store in memory has a ${name} already, which is not of this projection.`
+    const message = `The store in memory already has a table ${name}, which does not belong to this projection.`
     throw new HoldfastError('PROJECTION_TABLE_TAKEN', message, { hint: 'Give the projection another name.' })
   }
   tables.set(name, { columns: columns.map((column) => column.name), rows: new Map(), unique: new Set() })

@@ -11,12 +11,12 @@ import type { State } from './state.ts'
 import { lockPartitions } from './subscriptions.ts'
 import { after, type Tx } from './transaction.ts'
 
-/** Puts a subscription back to where it began, all of it or nothing; the epoch fences whoever works on it. */
+/** Resets a subscription to its start, all or nothing; the epoch fences current owners. */
 export async function reset(
   connection: Connection,
   subscription: string,
   empty: ((handle: unknown) => unknown) | undefined,
-  deed: Deed | undefined,
+  deed: Deed,
 ): Promise<ResetReport> {
   const { server } = connection
   const prepare = (tx: Tx) =>
@@ -68,18 +68,18 @@ function beginAnew(server: Server, state: State, subscription: string, keepsRows
     row.letters.clear()
     row.held.clear()
   }
-  endRedrives(subscribed, 'the subscription began anew', server.clock.now())
+  endRedrives(subscribed, 'the subscription was reset', server.clock.now())
   subscribed.lanes.clear()
   subscribed.revisions.clear()
   subscribed.incidents.clear()
   subscribed.inbox.clear()
   if (!keepsRows && subscribed.table) state.tables.get(subscribed.table.name)?.rows.clear()
-  // They follow decisions about letters that are no more. What was live once is kept.
+  // They follow decisions about letters that are deleted. Versions that were live are kept.
   for (const [name, { generationOf, retiredAt }] of state.subscriptions)
     if (generationOf === subscription && retiredAt === undefined) removeGeneration(state, name)
 }
 
-/** Whoever works on it finds no partition any more. */
+/** Its owners find no partition any more. */
 export function removeGeneration({ subscriptions, tables }: State, name: string): void {
   const gone = subscriptions.get(name)
   if (!gone) return

@@ -9,7 +9,7 @@ import { makeTable, newSubscribed } from './registration.ts'
 import type { Server } from './server.ts'
 import { emptyState, type Entry, type Partition, type State } from './state.ts'
 
-/** Fills an empty store from an archive, as a whole or not at all. */
+/** Fills an empty store from an archive, all or nothing. */
 export async function restore(connection: Connection, parts: AsyncIterable<ArchivePart>): Promise<void> {
   const { server } = connection
   await connection.query('restore.begin', () => refuseUsed(server.state))
@@ -24,7 +24,7 @@ export async function restore(connection: Connection, parts: AsyncIterable<Archi
 
 function refuseUsed({ events, subscriptions, breakers, audit }: State): void {
   if (events.length + subscriptions.size + breakers.size + audit.length === 0) return
-  throw new HoldfastError('STORE_NOT_EMPTY', 'The store in memory has something in it already.', {
+  throw new HoldfastError('STORE_NOT_EMPTY', 'The store in memory already has data.', {
     hint: 'Copy into a new one. Nothing was changed.',
   })
 }

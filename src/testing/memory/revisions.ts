@@ -36,7 +36,7 @@ export function memoryRevisions(connection: Connection): Pick<LetterStore, 'revi
       }),
   }
 
-  /** A letter that is in nobody's hands stays so until the transaction is over. */
+  /** A letter that is not being tried stays so until the transaction ends. */
   function change(
     what: string,
     about: readonly [LetterName, string?],
@@ -65,7 +65,7 @@ export function memoryRevisions(connection: Connection): Pick<LetterStore, 'revi
       if (number === 0) return { outcome: 'unrevised' }
       tx.writes.push(() => {
         subscribed.revisions.set(place, all)
-        // The owner may have the letter at hand as it was: its commit is refused then. A handler has none in its hands.
+        // The owner may still have the old letter in memory: its commit is then refused. A handler has none in memory.
         const row = subscribed.partitions[found.partition] as Partition
         const { checkpoint } = row
         if (subscribed.kind !== 'handler') row.checkpoint = { ...checkpoint, commits: checkpoint.commits + 1 }
@@ -81,7 +81,7 @@ function findLetter(state: State, { subscription, position, partition }: LetterN
   )
 }
 
-/** About to be tried: it has a redrive, or is neither parked nor waiting for a breaker. */
+/** About to be tried: it is in a redrive, or is neither parked nor waiting for a breaker. */
 function isBusy({ lanes, redrives }: Subscribed, lane: string): boolean {
   const hold = lanes.get(lane)?.hold
   if (hold?.status !== 'parked' && hold?.breaker === undefined) return true

@@ -33,7 +33,7 @@ function tableOf({ tables }: State, { name }: TableSpec): RowTable {
   const table = tables.get(name)
   if (table) return table
   throw new HoldfastError('SUBSCRIPTION_UNKNOWN', `The store in memory has no table ${name} yet.`, {
-    hint: 'An engine makes it when it is started with the projection for the first time.',
+    hint: 'An engine creates it when it starts with the projection for the first time.',
   })
 }
 
@@ -42,7 +42,7 @@ export function missingColumn({ columns }: RowTable, asked: readonly string[]): 
   return missing === undefined ? undefined : new ServerError('42703', `column "${missing}" does not exist`)
 }
 
-/** By a column and then by the key. NULL comes before everything else. */
+/** Ordered by a column and then by key. NULL sorts first. */
 export function listRows({ rows }: RowTable, table: TableSpec, query: RowQuery): ListedRow[] {
   const { where, orderBy, after, limit } = query
   const sign = orderBy.direction === 'asc' ? 1 : -1
@@ -64,7 +64,7 @@ export function listRows({ rows }: RowTable, table: TableSpec, query: RowQuery):
     }))
 }
 
-/** What can't be compared with a column is refused as the real one does. */
+/** A value that can't be compared with a column is refused, as in the real adapter. */
 function checkValues(table: TableSpec, { where, orderBy, after }: RowQuery): void {
   const check = (column: string, value: ColumnValue) => {
     const type = table.columns.find(({ name }) => name === column)?.type ?? 'text'

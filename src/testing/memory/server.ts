@@ -3,21 +3,21 @@ import type { Entry, State } from './state.ts'
 import { copyOf, emptyState } from './state.ts'
 import { Blocked, type Savepoint, ServerError, type Session, type Step, Tx } from './transaction.ts'
 
-/** As long as the real adapter lets its transactions do nothing. */
+/** The idle timeout of transactions in the real adapter. */
 const idleMs = 10_000
-/** PostgreSQL writes the sequence ahead of what it gives out; after a crash it goes on from there. */
+/** PostgreSQL logs the sequence ahead of its values; after a crash it continues from there. */
 const logAhead = 32
 
 export type Hint = 'append' | 'release'
 
-/** Who listens on the server: gets what others tell. */
+/** A listener on the server: receives notifications of other processes. */
 export type Listen = (kind: Hint) => void
 
 /**
- * What lasts, and what is under way with it: sessions, open transactions and their locks. Every method has its effect at once and as a
- * whole; only a statement that needs what another transaction holds waits, until that one ends. A transaction that did nothing for too long is
- * ended before the next statement begins, never within one: those who waited for it go on then, and a statement that had begun to look
- * would go by what was there before them.
+ * The persistent state, and what uses it: sessions, open transactions and their locks. Every method has its effect at once and
+ * completely; only a statement that needs a lock of another transaction waits until that one ends. A transaction that is idle for
+ * too long is ended before the next statement begins, never during one: otherwise the waiting transactions would continue, and
+ * the running statement would use the state from before them.
  */
 export class Server {
   readonly clock: Clock
@@ -29,7 +29,7 @@ export class Server {
   #transactions = 0
   #redrives = 0
   readonly #open = new Map<number, Session>()
-  /** Transactions that are not over. */
+  /** Open transactions. */
   readonly #begun = new Set<Tx>()
   readonly #locks = new Map<string, Tx>()
   readonly #ears = new Map<Session, Listen>()
@@ -38,7 +38,7 @@ export class Server {
     this.clock = clock
   }
 
-  /** Another one is the same server after a crash. */
+  /** A different value means the same server after a crash. */
   get era(): string {
     return String(this.#era)
   }
@@ -69,7 +69,7 @@ export class Server {
     this.#era++
   }
 
-  /** Whether the process behind a number is certainly dead. */
+  /** Whether the process with a number is certainly dead. */
   isGone(presence: number | undefined): boolean {
     return presence !== undefined && !this.#open.has(presence)
   }
@@ -78,13 +78,13 @@ export class Server {
     for (const [session, listen] of this.#ears) if (session !== by) listen(kind)
   }
 
-  /** The next position, which is lost if nobody ever commits it. */
+  /** The next position, which is lost if it is never committed. */
   draw(): number {
     if (++this.#drawn > this.#logged) this.#logged = this.#drawn + logAhead
     return this.#drawn
   }
 
-  /** All positions up to this one are taken. */
+  /** All positions up to this one are used. */
   drawUpTo(position: number): void {
     this.#drawn = Math.max(this.#drawn, position)
     this.#logged = Math.max(this.#logged, this.#drawn)
@@ -94,7 +94,7 @@ export class Server {
     return ++this.#redrives
   }
 
-  /** `isPatient`: it is not ended for doing nothing, which is what a user's own connection may do. */
+  /** `isPatient`: it has no idle timeout, like a user's own connection. */
   begin(session: Session, isPatient = false): Tx {
     const tx = new Tx(session, ++this.#transactions, this.clock.now(), isPatient ? Number.POSITIVE_INFINITY : idleMs)
     session.transactions.add(tx)
@@ -102,13 +102,13 @@ export class Server {
     return tx
   }
 
-  /** Refuses a statement of a transaction that is no more. */
+  /** Refuses a statement of an ended transaction. */
   #enter(tx: Tx): void {
     this.#endIdle()
     if (tx.isOver) throw new ServerError('25P03', 'terminating connection due to idle-in-transaction timeout')
   }
 
-  /** Takes all of these for a transaction, or none of them; gives whoever has one. */
+  /** Takes all of these locks for a transaction, or none; returns a transaction that holds one. */
   lock(tx: Tx, names: readonly string[]): Tx | undefined {
     for (const name of names) {
       const holder = this.holderOf(name)
@@ -121,7 +121,7 @@ export class Server {
     return undefined
   }
 
-  /** A statement by itself needs nobody to have it, for a moment. */
+  /** A single statement needs the lock to be free, for a moment. */
   holderOf(name: string): Tx | undefined {
     return this.#locks.get(name)
   }
@@ -141,7 +141,7 @@ export class Server {
 
   commit(tx: Tx): void {
     this.#enter(tx)
-    // A COMMIT of one that has failed rolls it back.
+    // A COMMIT of a failed transaction rolls it back.
     if (tx.failure !== undefined) {
       this.rollback(tx)
       throw new ServerError('40001', 'the transaction was rolled back')
@@ -164,14 +164,14 @@ export class Server {
     if (!tx.isOver) this.#end(tx)
   }
 
-  /** Who may still fill a position that was drawn: all that hold the append lock. */
+  /** The transactions that may still fill a drawn position: all holders of the append lock. */
   holders(): readonly Tx[] {
     return [...this.#begun].filter((tx) => tx.isAppending)
   }
 
   /**
-   * Runs a statement, and lets it wait if it must. `tx`: the transaction it is in. `onWait` is called with what ends the wait, for who
-   * does not wait for ever.
+   * Runs a statement, and lets it wait if necessary. `tx`: its transaction. `onWait` is called with a function that ends the
+   * wait, for callers with a time limit.
    */
   run<T>(
     session: Session,
@@ -182,7 +182,7 @@ export class Server {
     const step = this.#begin(tx, statement)
     if (!(step instanceof Blocked)) return step
     const { promise, resolve, reject } = Promise.withResolvers<T>()
-    // A process that died waits no more, and nobody hears of it.
+    // A dead process does not wait any more, and its error is not reported.
     promise.catch(() => undefined)
     const end = (error: unknown) => {
       session.waiting.delete(end)
@@ -257,7 +257,7 @@ export class Server {
     this.#wake(tx)
   }
 
-  /** One after the other, as they came: the first may take what the next one waits for. */
+  /** In order of arrival: the first may take what the next one waits for. */
   #wake(tx: Tx): void {
     for (const resume of tx.waiters.splice(0)) resume()
   }

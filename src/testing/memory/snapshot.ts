@@ -8,7 +8,7 @@ import { statesOf } from './partitions.ts'
 import { memoryRows } from './rows.ts'
 import type { Read } from './state.ts'
 
-/** One moment, which the server keeps for as long as it is looked at. */
+/** One moment, which the server keeps while it is read. */
 export async function snapshot<T>(connection: Connection, look: (moment: StoreMoment) => Promise<T>): Promise<T> {
   const { server } = connection
   const state = await connection.query('snapshot', () => server.moment())

@@ -9,7 +9,7 @@ import type { ColumnValue, StoredRow, TableSpec } from '../../projection/row-sto
 import type { Checkpoint } from '../../subscription/checkpoint.ts'
 import type { Pause, Range, SubscriptionKind, Trial } from '../../subscription/subscription-store.ts'
 
-/** An event that is in the log, or about to be. */
+/** An event in the log, or about to be appended. */
 export interface Entry {
   readonly record: RecordedEvent & { readonly version: number; readonly body: string }
   readonly appendedAt: number
@@ -29,7 +29,7 @@ export interface Lane {
 export type KeptRevision = Revision & { readonly isTakenBack: boolean }
 
 export interface KeptRedrive {
-  /** In the order of asking, over all subscriptions. */
+  /** In order of request, over all subscriptions. */
   readonly number: number
   redrive: Omit<ArchivedRedrive, 'subscription'>
   lanes: ArchivedRedriveLane[]
@@ -47,7 +47,7 @@ export interface Partition {
   readonly partition: number
   epoch: number
   owner: string | undefined
-  /** The session of its owner. Undefined: nobody can tell whether that one lives, and only the lease counts. */
+  /** The session of its owner. Undefined: only the lease shows whether the owner is alive. */
   presence: number | undefined
   leaseUntil: number
   pause: Pause | undefined
@@ -55,13 +55,15 @@ export interface Partition {
   marks: readonly Range[]
   tried: number | undefined
   trials: readonly Trial[]
+  /** The epoch whose owner was told to stop. */
+  stopping?: number
   order: HandlerOrder | undefined
-  /** By position: all, and those that have no end. */
+  /** By position: all letters, and those without an end. */
   readonly letters: Map<number, Letter>
   readonly held: Map<number, Letter>
 }
 
-/** Everything that is kept by the name of a subscription. */
+/** Everything that is stored by subscription name. */
 export interface Subscribed {
   kind: SubscriptionKind
   table: TableSpec | undefined
@@ -87,13 +89,13 @@ export interface Row extends StoredRow {
 export interface RowTable {
   readonly columns: readonly string[]
   readonly rows: Map<string, Row>
-  /** Columns in which no two rows may be equal: a rule of the user's. */
+  /** Columns with a unique constraint of the user. */
   readonly unique: Set<string>
 }
 
 export type UserRow = Readonly<Record<string, unknown>>
 
-/** Everything that was committed. What is in a map is never changed, but replaced; so a copy of the maps is a moment. */
+/** The committed state. Values in a map are never changed, but replaced; so a copy of the maps is a snapshot. */
 export interface State {
   /** In order of position. */
   readonly events: Entry[]
@@ -102,13 +104,13 @@ export interface State {
   readonly byKey: Map<string, Entry[]>
   readonly subscriptions: Map<string, Subscribed>
   readonly tables: Map<string, RowTable>
-  /** Of the user's own. */
+  /** The user's own tables. */
   readonly userTables: Map<string, Map<string, UserRow>>
   readonly breakers: Map<string, BreakerRecord>
   readonly audit: AuditEntry[]
 }
 
-/** Reads what is committed, or a moment of it. `about` is told to whoever checks. */
+/** Reads the committed state, or a snapshot of it. `about` is passed to the checks. */
 export type Read = <T>(what: string, read: (state: State) => T, about?: readonly unknown[]) => Promise<T>
 
 export function emptyState(): State {
@@ -124,7 +126,7 @@ export function emptyState(): State {
   }
 }
 
-/** One moment of it, which stays as it is. */
+/** A snapshot, which does not change. */
 export function copyOf(state: State): State {
   return {
     events: [...state.events],
@@ -159,7 +161,7 @@ function mapped<V>(map: ReadonlyMap<string, V>, copy: (value: V) => V): Map<stri
   return new Map(Array.from(map, ([name, value]) => [name, copy(value)]))
 }
 
-/** As PostgreSQL compares text byte by byte: by code point, which UTF-16 is not. */
+/** Like PostgreSQL's byte order: by code point, which differs from UTF-16 order. */
 export function compareText(a: string, b: string): number {
   const length = Math.min(a.length, b.length)
   for (let i = 0; i < length; i++) {
@@ -169,7 +171,7 @@ export function compareText(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Halves of surrogate pairs stand for what comes after all the others. */
+/** Surrogates sort after all other units. */
 function weightOf(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

@@ -21,34 +21,35 @@ import { snapshot } from './snapshot.ts'
 import type { Read, UserRow } from './state.ts'
 import { memorySubscriptions } from './subscriptions.ts'
 
-/** A store that lasts as long as the program, for tests. */
+/** A store for tests that exists as long as the program. */
 export interface MemoryStore extends Store {
+  readonly dialect: 'memory'
   /**
-   * A transaction of your own, as you would have it in a database: what `work` does with the handle is there when it resolves, and never
-   * was when it throws. Give the handle to `log.append` as its `tx`.
+   * Your own transaction, as in a database: the changes of `work` are committed when it resolves, and rolled back when it throws.
+   * Pass the handle to `log.append` as `tx`.
    */
   transaction<T>(work: (handle: MemoryHandle) => Promise<T>): Promise<T>
-  /** A table of your own as it is now, by key: what was put there with the handles of transactions. */
+  /** The current content of your own table, by key: what was written with the handles of transactions. */
   table(name: string): ReadonlyMap<string, UserRow>
 }
 
 export interface ConnectOptions {
-  /** How the process reaches the server. Everything arrives, unless you say otherwise. */
+  /** How the process reaches the server. Default: without faults. */
   readonly link?: Link
   readonly timers?: Timers
-  /** The clock of the process; leases go by that of the server. */
+  /** The clock of the process; leases use the clock of the server. */
   readonly clock?: Clock
 }
 
-/** A database server in memory that behaves like PostgreSQL, for several processes. */
+/** An in-memory database server for several processes that behaves like PostgreSQL. */
 export interface MemoryServer {
-  /** What one process has of it. */
+  /** The store of one process. */
   connect(options?: ConnectOptions): MemoryStore
-  /** The server has noticed that a process is gone: its transactions are rolled back, and whoever waits for them goes on. */
+  /** The server notices that a process is gone: its transactions are rolled back, and waiting transactions continue. */
   disconnect(store: MemoryStore): void
-  /** It falls and comes up again: what was committed is there, and everything that was under way is not. */
+  /** Crashes and restarts: committed data stays, and running work is lost. */
   crash(): void
-  /** Lets no two rows in the table of a projection have the same value in a column, as a unique index of a user's would. */
+  /** Adds a unique constraint on a column of a projection's table, like a user's unique index. */
   addUnique(table: string, column: string): void
 }
 
@@ -72,7 +73,7 @@ export function createMemoryServer({ clock = systemRuntime.clock }: { readonly c
   }
 }
 
-/** A store in memory that behaves like PostgreSQL, with one process at it. */
+/** An in-memory store that behaves like PostgreSQL, for one process. */
 export function createMemoryStore(options: { readonly clock?: Clock; readonly timers?: Timers } = {}): MemoryStore {
   return createMemoryServer(options).connect(options)
 }
@@ -82,6 +83,7 @@ function storeOf(connection: Connection): MemoryStore {
   const read: Read = (what, look, about) => connection.query(what, () => look(server.state), about)
   const close = async () => connection.close()
   return {
+    dialect: 'memory',
     log: memoryLog(connection),
     subscriptions: memorySubscriptions(connection),
     letters: { ...memoryLetters(read), ...memoryRevisions(connection), ...memoryPurge(connection) },
@@ -100,7 +102,7 @@ function storeOf(connection: Connection): MemoryStore {
   }
 }
 
-/** As a user's own client does it: nothing is tried again, and what goes wrong there is theirs. */
+/** Like a user's own client: nothing is retried, and errors are thrown unchanged. */
 async function transaction<T>(connection: Connection, work: (handle: MemoryHandle) => Promise<T>): Promise<T> {
   const { tx } = await connection.open('sql.begin', () => undefined, true)
   const handle = new Handle(connection, tx)

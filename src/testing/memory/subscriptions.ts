@@ -20,7 +20,7 @@ import { reset } from './reset.ts'
 import type { Partition } from './state.ts'
 import { after, Blocked, type Session, type Step, type Tx } from './transaction.ts'
 
-/** Leases are measured by the clock of the server, which is the same for all processes. */
+/** Leases use the clock of the server, which is the same for all processes. */
 export function memorySubscriptions(connection: Connection): SubscriptionStore {
   const { server } = connection
   return {
@@ -77,10 +77,19 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
       }
       return connection.query('subscriptions.acquit', acquitted, [subscription, partition])
     },
+    announceStop: ({ subscription, partition, epoch }, instance, isSuspect) => {
+      const announced = () => {
+        const row = partitionOf(server.state, { subscription, partition })
+        if (!row) return
+        row.trials = row.trials.filter((trial) => trial.instance !== instance)
+        if (!isSuspect) row.stopping = epoch
+      }
+      return connection.query('subscriptions.announceStop', announced, [subscription, partition])
+    },
     onRelease: (wake) => connection.listen('release', wake),
   }
 
-  /** Who makes one waits for those who make or change others. */
+  /** The creation of a subscription waits for other creations and changes. */
   function registered(spec: SubscriptionSpec): Step<Registered> {
     const other = server.state.subscriptions.has(spec.name) ? undefined : server.holderOf('migration')
     if (other) return new Blocked(other, () => registered(spec))
@@ -109,7 +118,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     })
   }
 
-  /** A statement on the row of a partition, for which it waits if a transaction has it. */
+  /** A statement on the row of a partition; it waits for a transaction that locks it. */
   function ofRow<T>(subscription: string, partition: number, statement: (row: Partition | undefined) => T): Step<T> {
     const other = server.holderOf(partitionLock(subscription, partition))
     if (other) return new Blocked(other, () => ofRow(subscription, partition, statement))
@@ -119,7 +128,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
   async function claim(request: ClaimRequest): Promise<ClaimOutcome> {
     const taken = await connection.query('subscriptions.claim', (session) => take(session, request))
     if (taken.outcome !== 'claimed') return taken
-    // Asked for only now, as the real adapter does.
+    // Read only now, as in the real adapter.
     const { subscription, partition } = request
     const trials = await connection.query(
       'subscriptions.trials',
@@ -137,12 +146,12 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
       return { outcome: 'version', version: subscribed.version }
     if (order !== undefined && row.order !== undefined && row.order !== order)
       return { outcome: 'order', order: row.order }
-    // Our own claim whose answer we never heard is ours to repeat.
+    // Our own claim whose answer was lost can be repeated.
     const isTaken = !isFree(server, row) && !(row.owner === owner && row.presence === session.number)
     if (isTaken) return { outcome: 'owned', owner: row.owner as string }
     const other = server.holderOf(partitionLock(subscription, partition))
     if (other) return new Blocked(other, () => take(session, request))
-    const isInherited = row.owner !== undefined
+    const isInherited = row.owner !== undefined && row.stopping !== row.epoch
     row.epoch++
     row.owner = owner
     row.presence = session.number
@@ -151,12 +160,11 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     return { outcome: 'claimed', lease, state: toState(row), isInherited, now: server.clock.now() }
   }
 
-  function setPause(what: string, subscription: string, pause: Pause | undefined, deed: Deed | undefined) {
+  function setPause(what: string, subscription: string, pause: Pause | undefined, deed: Deed) {
     const write = () => {
       const kept = pause && { at: pause.at, reason: pause.reason }
       for (const row of subscribedOf(server.state, subscription).partitions) row.pause = kept
     }
-    if (!deed) return connection.query(what, () => afterAll(subscription, write))
     return connection.transact(what, (tx) =>
       after(lockPartitions(connection, tx, [subscription]), () => {
         const wasPaused = subscribedOf(server.state, subscription).partitions.some((row) => row.pause !== undefined)
@@ -166,7 +174,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     )
   }
 
-  /** When no transaction has one of its partitions. */
+  /** When no transaction locks one of its partitions. */
   function afterAll(subscription: string, write: () => void): Step<void> {
     for (const { partition } of subscribedOf(server.state, subscription).partitions) {
       const other = server.holderOf(partitionLock(subscription, partition))
@@ -176,7 +184,7 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
   }
 }
 
-/** All partitions of subscriptions that are there: whoever commits to one of them waits. */
+/** Locks all partitions of existing subscriptions: commits to them wait. */
 export function lockPartitions(connection: Connection, tx: Tx, subscriptions: readonly string[]): Step<void> {
   const { server } = connection
   const names = subscriptions.flatMap((name) =>

@@ -1,3 +1,4 @@
+import { joinAttempts, keepAttempts } from '../../dead-letter/attempts.ts'
 import { generationName, generationTableName } from '../../rebuild/generation.ts'
 import type { Gap } from '../../rebuild/rebuild-store.ts'
 import { isLeftOut } from './decisions.ts'
@@ -7,7 +8,7 @@ import { free } from './partitions.ts'
 import { endRedrives } from './redrive-stages.ts'
 import type { Partition, RowTable, State, Subscribed } from './state.ts'
 
-/** A checkpoint passes events of other partitions only now and then: what lies between may be none of its own. */
+/** A checkpoint skips events of other partitions only from time to time: the events between may belong to other partitions. */
 export function gapsOf(state: State, live: Subscribed, next: Subscribed): readonly Gap[] {
   return live.partitions.flatMap(({ partition, checkpoint }, i) => {
     const rebuilt = (next.partitions[i] as Partition).checkpoint.position
@@ -18,8 +19,8 @@ export function gapsOf(state: State, live: Subscribed, next: Subscribed): readon
 }
 
 /**
- * The generation that was live takes a name of its own, and the other takes the live one. Epochs grow over both, so no lease of before
- * fits anything after.
+ * The live generation gets a name of its own, and the other one takes the live name. The new epoch is higher than both, so no
+ * earlier lease is valid.
  */
 export function changePlaces(state: State, name: string, generation: string, at: number, now: number): void {
   const live = state.subscriptions.get(name) as Subscribed
@@ -31,13 +32,14 @@ export function changePlaces(state: State, name: string, generation: string, at:
     free(behind, epoch)
     const position = Math.max(behind.checkpoint.position, before.checkpoint.position)
     behind.checkpoint = { ...behind.checkpoint, position }
-    // A pause is of the name.
+    // A pause belongs to the name.
     behind.pause = before.pause
     before.pause = undefined
   }
-  for (const subscribed of [live, next]) endRedrives(subscribed, 'another version became the live one', now)
+  for (const subscribed of [live, next]) endRedrives(subscribed, 'another version became live', now)
   takeRevisions(live, next)
   takeEndings(live, next)
+  takeHistory(live, next)
   renameTables(state, live, next)
   const old = generationName(name, live.version)
   state.subscriptions.delete(generation)
@@ -49,7 +51,7 @@ export function changePlaces(state: State, name: string, generation: string, at:
   live.generationOf = name
   live.retiredAt = at
   live.epochs = 0
-  // Who attends does so by the name.
+  // Members belong to the name.
   const members = new Map(live.members)
   live.members.clear()
   for (const [key, member] of next.members) live.members.set(key, member)
@@ -57,7 +59,7 @@ export function changePlaces(state: State, name: string, generation: string, at:
   for (const [key, member] of members) next.members.set(key, member)
 }
 
-/** For what it holds, the newest word counts: all that was said about it in the live one. */
+/** For held events, the latest decision in the live version counts. */
 function takeRevisions(live: Subscribed, next: Subscribed): void {
   for (const row of next.partitions) {
     for (const position of row.held.keys()) {
@@ -70,7 +72,7 @@ function takeRevisions(live: Subscribed, next: Subscribed): void {
   }
 }
 
-/** What people left out is left out there too, when its turn comes; a lane that stands at it is due. */
+/** Events that were discarded in the live version are discarded here too, when their turn comes; a lane with such a head is due. */
 function takeEndings(live: Subscribed, next: Subscribed): void {
   for (const row of next.partitions) {
     for (const [position, letter] of row.held) {
@@ -85,6 +87,29 @@ function takeEndings(live: Subscribed, next: Subscribed): void {
       const { endedBy = '', endedReason } = known
       putLetter(row, { ...letter, endedBy, endedReason, status: isHead ? 'retrying' : letter.status })
     }
+  }
+}
+
+/** What both of them hold was held since the first of them did, and all attempts at it are told. */
+function takeHistory(live: Subscribed, next: Subscribed): void {
+  for (const row of next.partitions) {
+    for (const [position, letter] of row.held) {
+      const known = live.partitions[row.partition]?.held.get(position)
+      if (!known) continue
+      const attempts = joinAttempts(known.attempts, letter.attempts)
+      const both = known.attempts.length + letter.attempts.length - attempts.length
+      putLetter(row, {
+        ...letter,
+        heldAt: Math.min(known.heldAt, letter.heldAt),
+        attempts: keepAttempts(attempts),
+        attemptsTotal: known.attemptsTotal + letter.attemptsTotal - both,
+      })
+    }
+  }
+  for (const [name, lane] of next.lanes) {
+    const known = live.lanes.get(name)?.hold
+    if (lane.hold && known?.headPosition === lane.hold.headPosition)
+      next.lanes.set(name, { ...lane, hold: { ...lane.hold, since: Math.min(known.since, lane.hold.since) } })
   }
 }
 

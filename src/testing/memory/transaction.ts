@@ -1,6 +1,6 @@
 import type { Entry, State, UserRow } from './state.ts'
 
-/** What the server says in the words of PostgreSQL, so that the real adapter's reading of it holds here too. */
+/** An error of the server with the codes of PostgreSQL, so that the real adapter's classification applies. */
 export class ServerError extends Error {
   readonly code: string
   readonly severity = 'ERROR'
@@ -14,7 +14,7 @@ export class ServerError extends Error {
   }
 }
 
-/** A statement that waits for another transaction to end, and how it goes on then. */
+/** A statement that waits for another transaction, and its continuation. */
 export class Blocked<T> {
   readonly by: Tx
   readonly resume: () => Step<T>
@@ -31,12 +31,12 @@ export function after<A, B>(step: Step<A>, next: (value: A) => Step<B>): Step<B>
   return step instanceof Blocked ? new Blocked(step.by, () => after(step.resume(), next)) : next(step)
 }
 
-/** What a session has while it is open; the number is its process's presence. */
+/** The state of an open session; the number is the presence of its process. */
 export interface Session {
   readonly number: number
   isOpen: boolean
   readonly transactions: Set<Tx>
-  /** Ends the statements that wait for somebody. */
+  /** Ends the waiting statements. */
   readonly waiting: Set<(error: ServerError) => void>
 }
 
@@ -49,26 +49,26 @@ export interface Savepoint {
 }
 
 /**
- * An open transaction. What it writes is nobody's to see until it commits; then all of it is done at once, to what is there by then.
- * Its locks keep that as it was when the transaction looked.
+ * An open transaction. Its writes are invisible until it commits; then all of them are applied at once to the current state. Its
+ * locks guarantee that this is still the state that it read.
  */
 export class Tx {
   readonly session: Session
-  /** As `pg_locks` would name it: no other transaction ever has the same. */
+  /** Its unique name, as in `pg_locks`. */
   readonly holder: string
   readonly begunAt: number
-  /** How long it may do nothing before the server ends it. */
+  /** The idle timeout. */
   readonly idleMs: number
   readonly locks = new Set<string>()
   /** Events with their positions drawn. */
   readonly events: Entry[] = []
   readonly writes: ((state: State) => void)[] = []
-  /** What it has put into tables of the user's own; undefined for a row that it took away. */
+  /** Its writes to the user's tables; undefined for a deleted row. */
   tables = new Map<string, Map<string, UserRow | undefined>>()
   /** Holds the append lock: from before it draws its first position. */
   isAppending = false
   isOver = false
-  /** A statement that failed: until it is taken back to a savepoint, nothing else is possible. */
+  /** The error of a failed statement: until a rollback to a savepoint, no other statement is possible. */
   failure: unknown
   waitsFor: Tx | undefined
   idleSince: number
@@ -88,7 +88,7 @@ export class Tx {
     return { locks: locks.size, events: events.length, writes: writes.length, isAppending, tables }
   }
 
-  /** Gives the locks that it had not had then. Positions that were drawn since are lost. */
+  /** Returns the locks that were taken since then. Positions that were drawn since are lost. */
   rollbackTo({ locks, events, writes, isAppending, tables }: Savepoint): string[] {
     this.events.length = events
     this.writes.length = writes

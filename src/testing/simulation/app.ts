@@ -6,66 +6,63 @@ import type { Store } from '../../store.ts'
 import type { Consumer, Subscription } from '../../subscription/subscription.ts'
 import type { Chance } from './chance.ts'
 
-/** How the code of a simulated process reaches what is outside of it. */
+/** How the code of a simulated process reaches the outside. */
 export interface Outside {
   /** The name of the process. */
   readonly name: string
-  /** Milliseconds since the beginning, for what happens outside by itself. */
+  /** Milliseconds since the start, for services that change over time. */
   nowMs(): number
   /**
-   * Calls a service. The effect happens there, once for every request that arrives; the answer can get lost, and while the service is ill it
-   * refuses. Ended by the signal, as a request would be.
+   * Calls a service. The effect happens once for every request that arrives; the answer can be lost, and the service refuses
+   * while it is down. Aborted by the signal, like a real request.
    */
   call<T>(what: string, effect: () => T | Promise<T>, signal?: AbortSignal): Promise<T>
-  /** The same thing, whose methods are calls of a service, also those of what is in it. Each answers with a promise. */
+  /** The same object, whose methods, also those of nested objects, are calls of a service. Each returns a promise. */
   reach<D extends object>(dependency: D): D
-  /** Kills the process. It never resolves. */
+  /** Kills the process. Never resolves. */
   die(): Promise<never>
 }
 
-/** Puts something into the history of the run, for whoever judges it. */
+/** Adds an entry to the history of the run, for the checks. */
 export type Note = (kind: string, text: string, about?: unknown) => void
 
 export interface PlannedAppend {
   readonly atMs: number
   readonly key: string
-  /** Each with its id, so that it can be sent again when nobody knows whether it arrived. */
+  /** Each has an id, so that it can be sent again when its arrival is unknown. */
   readonly drafts: readonly (Draft & { readonly id: string })[]
 }
 
-/** A projection of which people build other versions. Which of them a process has is the app's to decide. */
+/** A projection of which operators build other versions. The app decides which version a process has. */
 export interface Rebuilt {
   readonly name: string
   code(version: number): Rebuildable
-  /** Whether people decide about events of the live version when the last one is built, long before it becomes the live one. */
+  /** Whether operators decide on events of the live version while the last one is built, long before it becomes live. */
   readonly isDebated?: boolean
-  /** Somebody reads it, at any time. */
+  /** Reads the projection, at any time. */
   look(store: Store): Promise<void>
 }
 
-/** What is simulated: subscriptions, and events for them. */
+/** What is simulated: subscriptions and their events. */
 export interface App {
   readonly events: EventCatalog
-  /** What a process runs. It is asked for every process, so that none shares memory with another. */
+  /** The subscriptions of a process. Called for each process, so that processes share no memory. */
   subscriptions(outside: Outside, note: Note): readonly (Consumer | Subscription)[]
   appends(chance: Chance, faultsMs: number): readonly PlannedAppend[]
   readonly rebuilt?: Rebuilt | undefined
-  /** What a person makes of the data of an event that is parked, as JSON. Where there is such a one, people do all that people can do. */
-  readonly mend?: ((event: RecordedEvent) => string) | undefined
+  /** Edits the data of a parked event, as JSON. If it is given, operators use all their acts. */
+  readonly edit?: ((event: RecordedEvent) => string) | undefined
   /** Whether operators also isolate and reset breakers, and act on lanes that wait for one. */
   readonly operatesBreakers?: boolean | undefined
-  /**
-   * Subscriptions that come to rest when nothing goes wrong any more, before the code is mended and without a process that begins anew. What is
-   * parked then stays parked.
-   */
+  /** Subscriptions that become idle when the faults stop, before the code is fixed and without a restart. Parked events stay parked. */
   readonly settles?: readonly string[] | undefined
-  /** What else is to come to an end, if there is something. */
+  /** Other unfinished work, if any. */
   left?(store: Store, subscriptions: readonly string[]): Promise<string | undefined>
-  /** The faults are over, and whatever was wrong with the code is mended: all processes begin anew. */
+  /** The faults are over, and the code is fixed: all processes restart. */
   heal?(): void
   /**
-   * Somebody looks after it, now that all is calm. `halted` are subscriptions that have stopped for good, and why. True when what was done
-   * about it needs processes that begin anew.
+   * Called when everything is calm. `halted` are subscriptions that have stopped for good, and why. Returns true if processes
+   * must restart.
    */
   tend?(store: Store, halted: ReadonlyMap<string, unknown>): Promise<boolean>
 }

@@ -8,20 +8,20 @@ import { linked } from './linked.ts'
 import type { Place } from './network.ts'
 import type { Process } from './process.ts'
 
-/** What lasts in a simulated world, and how processes reach it. */
+/** The persistent part of a simulated world, and how processes reach it. */
 export interface Backend {
   readonly place: Omit<Place, 'isUp'>
   connect(process: Process, link: Link): Store
-  /** Somebody who is told the truth, at once. */
+  /** A direct, reliable view of the store. */
   readonly witness: Store
-  /** The process is gone: what it had begun and not committed is undone. */
+  /** The process is gone: its uncommitted work is rolled back. */
   disconnect(process: Process): void
-  /** The server goes down and comes back: all that was begun and not committed is undone. */
+  /** The server crashes and restarts: all uncommitted work is rolled back. */
   crash(): void
   close(): Promise<void>
 }
 
-/** A file of SQLite that several processes share. It is the real thing; only the processes are simulated. */
+/** A SQLite file that several processes share. The file is real; only the processes are simulated. */
 export async function openSqlite({ clock }: Runtime): Promise<Backend> {
   const store = await createTemporaryStore({ clock })
   const name = 'the file'

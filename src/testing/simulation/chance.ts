@@ -1,14 +1,14 @@
 import { createRandom } from '../virtual.ts'
 
-/** Decisions from a seed. Each part of a run has its own, so that a change in one leaves the others as they were. */
+/** Random decisions from a seed. Each part of a run has its own stream, so that a change in one does not affect the others. */
 export interface Chance {
   u32(): number
   below(limit: number): number
-  /** Between 0 and `most`, the small ones more often. */
+  /** Between 0 and `most`, small numbers more often. */
   upTo(most: number): number
   /** True with this probability. */
   is(probability: number): boolean
-  /** A time until something that happens every so often on average. */
+  /** The time until an event with this average interval. */
   until(everyMs: number): number
   pick<T>(from: readonly T[]): T
 }
@@ -16,7 +16,7 @@ export interface Chance {
 export function createChance(seed: number, part: string): Chance {
   const random = createRandom(mix(seed, part))
   const unit = () => random.u32() / 2 ** 32
-  // The first numbers of neighbouring seeds are too much alike.
+  // The first numbers of neighbouring seeds are too similar.
   for (let i = 0; i < 4; i++) random.u32()
   return {
     ...random,
@@ -27,7 +27,7 @@ export function createChance(seed: number, part: string): Chance {
   }
 }
 
-/** FNV-1a over the name, with the seed in front. */
+/** FNV-1a over the seed and the name. */
 function mix(seed: number, part: string): number {
   let hash = (seed ^ 0x811c9dc5) >>> 0
   for (let i = 0; i < part.length; i++) hash = Math.imul(hash ^ part.charCodeAt(i), 0x01000193) >>> 0

@@ -3,18 +3,18 @@ import type { SwitchOutcome } from '../../rebuild/rebuild-store.ts'
 import type { Commit, CommitOutcome, ClaimOutcome, Lease } from '../../subscription/subscription-store.ts'
 import type { Happening, History } from './history.ts'
 
-/** One that went through, in its place among the others. */
+/** An accepted commit, with its index. */
 export interface Accepted {
   readonly commit: Commit
   readonly atMs: number
   readonly who: string
 }
 
-/** What a call did. */
+/** The effect of a call. */
 export interface StoreEffect {
   readonly what: string
   readonly about: readonly unknown[] | undefined
-  /** When it was called. What is slow on its way has its effect long after that. */
+  /** When it was called. A slow call has its effect much later. */
   readonly askedMs: number
   readonly value?: unknown
 }
@@ -32,14 +32,14 @@ export function effectsOf<Value>(
   return found
 }
 
-/** By itself, or at the end of a transaction that ran the user's statements. */
+/** Alone, or at the end of a transaction that ran user statements. */
 export function isAccepted(effect: StoreEffect): boolean {
   if (effect.what === 'subscriptions.commit')
     return (effect.value as CommitOutcome | undefined)?.outcome === 'committed'
   return effect.what === 'perform.commit' && !('error' in effect)
 }
 
-/** All outcomes that the store took, in the order in which it did. */
+/** All accepted outcomes, in order. */
 export function acceptedOf(history: History): Accepted[] {
   const accepted: Accepted[] = []
   for (const { kind, about, atMs, who } of history.happenings) {
@@ -49,13 +49,13 @@ export function acceptedOf(history: History): Accepted[] {
   return accepted
 }
 
-/** An act of a person that moves a subscription as a whole. */
+/** An act of an operator on a whole subscription. */
 export type Move =
   | { readonly move: 'switch'; readonly subscription: string; readonly from: number; readonly to: number }
   | { readonly move: 'drop'; readonly subscription: string; readonly version: number }
   | { readonly move: 'reset'; readonly subscription: string }
 
-/** What an effect moved: at the end of a transaction, or by itself where there is nothing between. */
+/** The act of an effect: at the end of a transaction, or directly if there is none. */
 export function moveOf(effect: StoreEffect): Move | undefined {
   const { about: [first, second, third] = [], value } = effect
   if ('error' in effect) return undefined
@@ -69,7 +69,7 @@ export function moveOf(effect: StoreEffect): Move | undefined {
     }
     case 'rebuilds.drop':
     case 'rebuilds.drop.commit': {
-      // By itself it has its deed there.
+      // A direct call has its audit entry there.
       const outcome = effect.what === 'rebuilds.drop' ? value : third
       return first !== undefined && outcome === 'dropped'
         ? { move: 'drop', subscription: first as string, version: second as number }
@@ -84,16 +84,16 @@ export function moveOf(effect: StoreEffect): Move | undefined {
 }
 
 /**
- * What must be true of the order in which outcomes reached the store, whatever they are about: checkpoints go on from where they were (I5),
- * nobody writes with an old epoch (I13), and a lane that is held is written only by whoever lets it go (I6). Only who begins anew goes back;
- * where two versions change places, the one that is live never does.
+ * Checks the order in which outcomes reached the store: checkpoints continue from where they were (I5), no process writes with an
+ * old epoch (I13), and a held lane is written only by the owner that releases it (I6). Checkpoints move back only by a reset; a
+ * switch never moves the live one back.
  */
 export function checkCommits(history: History): string[] {
   const problems: string[] = []
   const epochs = new Map<string, number>()
   const positions = new Map<string, number | 'start'>()
   const held = new Map<string, Set<string>>()
-  /** By partition and position, the lanes of letters that are held; only where every commit is told. */
+  /** By partition and position, the lanes of held letters; only if every commit is recorded. */
   const letters = new Map<string, Map<number, string>>()
   const untold = new Set<string>()
   const retired = new Set<string>()
@@ -102,7 +102,7 @@ export function checkCommits(history: History): string[] {
     const move = moveOf(about as StoreEffect)
     if (move) moved(move)
     if (what === 'subscriptions.claim') claimed(value as ClaimOutcome | undefined)
-    // In one call with the user's SQL, so nobody was told how far it goes.
+    // In one call with user SQL, so its position is not recorded.
     if (what === 'subscriptions.perform') {
       positions.delete(nameOf(asked[0] as Lease))
       untold.add(nameOf(asked[0] as Lease))
@@ -115,18 +115,18 @@ export function checkCommits(history: History): string[] {
     if (value?.outcome !== 'claimed') return
     const name = nameOf(value.lease)
     if (value.lease.epoch <= (epochs.get(name) ?? -1))
-      problems.push(`I13 ${name}: the epoch ${value.lease.epoch} was given twice`)
+      problems.push(`I13 ${name}: the epoch ${value.lease.epoch} was assigned twice`)
     epochs.set(name, value.lease.epoch)
     const { position, start } = value.state.checkpoint
     const reached = positions.get(name) === 'start' ? start : positions.get(name)
     if (reached !== undefined && position !== reached)
-      problems.push(`I5 ${name}: claimed at ${position}, and it is at ${reached}`)
+      problems.push(`I5 ${name}: claimed at ${position}, but it is at ${reached}`)
     positions.set(name, position)
   }
 
   function moved(move: Move): void {
     const { subscription } = move
-    // Of the one that is live, or of any version: whoever builds one may be there before all others.
+    // Of the live version, or of any: the builder of a version may exist before all others.
     const names = [...epochs.keys()].filter(
       (name) => /^[/~]/.test(name.slice(subscription.length)) && name.startsWith(subscription),
     )
@@ -136,7 +136,7 @@ export function checkCommits(history: History): string[] {
       if (move.move === 'switch') changePlaces(live, of(move.to), of(move.from))
       else if (move.move === 'drop') {
         leave(of(move.version), undefined)
-        // Who builds it once more builds another one.
+        // Building it again creates another one.
         retired.delete(of(move.version))
       } else {
         leave(live, 'start')
@@ -162,7 +162,7 @@ export function checkCommits(history: History): string[] {
     retired.delete(next)
   }
 
-  /** Nobody who had it may write any more. */
+  /** Previous owners may not write any more. */
   function leave(name: string, position: 'start' | undefined): void {
     epochs.set(name, Math.floor(epochs.get(name) ?? -1) + 0.5)
     held.delete(name)
@@ -176,9 +176,9 @@ export function checkCommits(history: History): string[] {
     const name = nameOf(lease)
     const at = positions.get(name)
     if (lease.epoch !== epochs.get(name))
-      problems.push(`I13 ${name}: ${where} wrote with the epoch ${lease.epoch}, and it is ${epochs.get(name)}`)
+      problems.push(`I13 ${name}: ${where} wrote with the epoch ${lease.epoch}, but it is ${epochs.get(name)}`)
     if ((typeof at === 'number' && from !== at) || to.position < from)
-      problems.push(`I5 ${name}: ${where} went from ${from} to ${to.position}, and it was at ${at}`)
+      problems.push(`I5 ${name}: ${where} went from ${from} to ${to.position}, but it was at ${at}`)
     positions.set(name, to.position)
     const lanesHeld = held.get(name) ?? new Set()
     held.set(name, lanesHeld)
@@ -198,7 +198,7 @@ export function checkCommits(history: History): string[] {
     if (!untold.has(name)) released(commit, where)
   }
 
-  /** A lane that flows has no letter left: later events would overtake it. */
+  /** A released lane has no letter left: later events would overtake it. */
   function released({ lease, lanes, held: added, letters: changes }: Commit, where: string): void {
     const name = nameOf(lease)
     const own = letters.get(name) ?? new Map<number, string>()
@@ -211,14 +211,14 @@ export function checkCommits(history: History): string[] {
     if (flowing.size === 0) return
     for (const [position, lane] of own) {
       if (flowing.has(lane))
-        problems.push(`I6 ${name}: ${where} released ${lane}, of which the letter at ${position} is held`)
+        problems.push(`I6 ${name}: ${where} released ${lane}, but its letter at ${position} is held`)
     }
   }
 }
 
 /**
- * What waited for a lock has its effect together with whatever let the lock go, and is told a little later. So among what happened at one moment
- * the epochs tell what was first.
+ * An effect that waited for a lock happens together with the release of the lock, and is recorded a little later. So the epochs
+ * define the order of effects at the same time.
  */
 export function inOrder(history: History, kinds: readonly string[]): Happening[] {
   const chosen = history.happenings.filter(({ kind }) => kinds.includes(kind))

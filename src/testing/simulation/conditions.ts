@@ -1,44 +1,47 @@
-/** What can go wrong in a simulated world, and how often. Chances are per call; times are virtual milliseconds; 0 is never. */
+/**
+ * The faults of a simulated world, and how often they happen. Probabilities are per call; times are virtual milliseconds; 0 is
+ * never.
+ */
 export interface Conditions {
-  /** How long a request or an answer is under way at the most. */
+  /** The maximum latency of a request or an answer. */
   readonly latencyMs: number
-  /** The chance that one of them takes up to `slowMs` instead. */
+  /** The probability that one of them takes up to `slowMs` instead. */
   readonly slow: number
   readonly slowMs: number
-  /** The chance that a request never arrives. */
+  /** The probability that a request never arrives. */
   readonly lostRequest: number
-  /** The chance that a request has its effect, and nobody hears of it. */
+  /** The probability that a request has its effect, but its answer is lost. */
   readonly lostAnswer: number
-  /** The chance that the store refuses a call for the moment, without an effect. */
+  /** The probability that the store refuses a call temporarily, without an effect. */
   readonly busy: number
-  /** The chance that what the store says unasked is lost. */
+  /** The probability that a notification of the store is lost. */
   readonly lostHint: number
-  /** How long a process lives between two kills, on average, and how long it is gone at the most. */
+  /** The average time between two kills of a process, and the maximum time until it is replaced. */
   readonly killEveryMs: number
   readonly goneMs: number
-  /** How long a process runs until it is stopped, on average, and for how long at the most. */
+  /** The average time until a process is stopped, and the maximum duration. */
   readonly pauseEveryMs: number
   readonly pauseMs: number
-  /** How long the store is there until it goes away, on average, and for how long at the most. */
+  /** The average time until the store is unavailable, and the maximum duration. */
   readonly outageEveryMs: number
   readonly outageMs: number
-  /** How long the server runs until it crashes and comes back, on average: open transactions are undone. */
+  /** The average time until the server crashes and restarts: open transactions are rolled back. */
   readonly crashEveryMs: number
-  /** How long the services that handlers call are well, on average, and how long they are ill at the most. */
+  /** The average time until the called services are down, and the maximum duration. */
   readonly illnessEveryMs: number
   readonly illnessMs: number
-  /** How often the wall clock of a process is set, on average, and how far off at the most. */
+  /** The average time until the wall clock of a process is set, and the maximum error. */
   readonly clockEveryMs: number
   readonly clockMs: number
-  /** How often a process is stopped as one should, and another one takes its place, on average. */
+  /** The average time until a process is stopped gracefully and replaced. */
   readonly deployEveryMs: number
-  /** How often a person pauses a subscription, or lets go or discards what is parked, on average. */
+  /** The average time until an operator pauses a subscription, or redrives or discards parked events. */
   readonly actEveryMs: number
 }
 
 export type FaultName = keyof Conditions
 
-/** Everything works, and takes a moment. */
+/** Without faults, with a small latency. */
 export const calm: Conditions = {
   latencyMs: 2,
   slow: 0,

@@ -1,7 +1,4 @@
-/**
- * What happened in a run, in order. `about` is for checks and can be anything; `text` is what a person reads in a trace, and what two runs of
- * one seed are compared by.
- */
+/** The events of a run, in order. `about` is for checks; `text` is for traces, and two runs of one seed are compared by it. */
 export interface Happening {
   readonly atMs: number
   readonly who: string
@@ -13,7 +10,7 @@ export interface Happening {
 export class History {
   readonly happenings: Happening[] = []
 
-  /** The same for two runs only if they were the same to the letter. Made when it is asked for, which most runs never are. */
+  /** Equal only for identical runs. Computed on demand. */
   get hash(): string {
     let hash = 0x811c9dc5
     for (const happening of this.happenings) {
@@ -32,13 +29,13 @@ export function lineOf({ atMs, who, kind, text }: Happening): string {
   return `${atMs.toFixed(3)} ${who} ${kind} ${text}`
 }
 
-/** Where two runs of one seed part, for a person; undefined if they don't. */
+/** Where two runs of one seed diverge; undefined if they don't. */
 export function divergence(one: History, other: History): string | undefined {
   const length = Math.max(one.happenings.length, other.happenings.length)
   for (let i = 0; i < length; i++) {
     const [a, b] = [one.happenings[i], other.happenings[i]]
     const [first, second] = [a && lineOf(a), b && lineOf(b)]
-    if (first !== second) return `step ${i + 1}: ${first ?? 'nothing more'}, and then ${second ?? 'nothing more'}`
+    if (first !== second) return `step ${i + 1}: ${first ?? 'the end'}, then ${second ?? 'the end'}`
   }
   return undefined
 }

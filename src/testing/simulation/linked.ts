@@ -4,15 +4,16 @@ import type { Link } from '../link.ts'
 const ports = ['log', 'subscriptions', 'letters', 'rows', 'inbox', 'breakers', 'redrives', 'rebuilds', 'audit'] as const
 
 /**
- * A store that is reached over a link, whole calls at a time: for one that runs in this process, where nothing can come between the
+ * A store that is reached over a link, by whole calls: for a store in this process, where nothing can happen between the
  * statements of a call.
  */
 export function linked(store: Store, link: Link): Store {
   const far = Object.fromEntries(ports.map((name) => [name, linkedPort(name, store[name], link)]))
   return {
+    dialect: store.dialect,
     ...(far as Pick<Store, (typeof ports)[number]>),
     snapshot: (read) => link.call('snapshot', () => store.snapshot(read)),
-    // Who is simulated comes and goes; the store stays.
+    // Simulated processes come and go; the store stays open.
     close: async () => undefined,
     [Symbol.asyncDispose]: async () => undefined,
   }

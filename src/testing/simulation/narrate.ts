@@ -22,7 +22,7 @@ const asTheyAre = new Set([
   'reset',
 ])
 
-/** What happened, for a person: who lived and died, what got lost, what was done outside, and what the store took. */
+/** A readable trace: starts and deaths of processes, lost messages, effects outside, and accepted commits. */
 export function narrate(history: History): string {
   const lines = history.happenings.flatMap((happening) => {
     const told = tell(happening)
@@ -30,7 +30,7 @@ export function narrate(history: History): string {
     const text = `  ${(happening.atMs / 1_000).toFixed(3).padStart(8)} s  ${happening.who}: ${told}`
     return [{ text, weight: weightOf(told) }]
   })
-  // What is left out first is what changed nothing, then what comes early. What was done outside is what the story is about.
+  // If the trace is too long, lines without an effect are left out first, then early ones. Effects outside are kept.
   let spare = lines.length - mostLines
   const left = new Set<number>()
   for (const weight of [0, 1, 2]) {
@@ -42,10 +42,10 @@ export function narrate(history: History): string {
     }
   }
   const kept = lines.filter((_, i) => !left.has(i)).map(({ text }) => text)
-  return (left.size === 0 ? kept : [...kept, `  (${left.size} more that say less)`]).join('\n')
+  return (left.size === 0 ? kept : [...kept, `  (${left.size} less relevant lines)`]).join('\n')
 }
 
-/** 2: it happened outside, or an event was held or let go. 0: nothing came of it. */
+/** 2: an effect outside, or an event was held or released. 0: no effect. */
 function weightOf(told: string): 0 | 1 | 2 {
   if (/^calls |^lost: outside|, holds |, lets /.test(told)) return 2
   return /^claims |^commits \S+ (\d+) → \1$|^redrive \S+ nothing$/.test(told) ? 0 : 1
@@ -66,7 +66,7 @@ function tell({ kind, text, about }: Happening): string | undefined {
   return effect.what.startsWith('outside.') ? `calls ${effect.what.slice('outside.'.length)}` : undefined
 }
 
-/** Who only looks around loses nothing that matters. */
+/** A lost read has no consequence. */
 function isIdle(text: string): boolean {
   return !/^(subscriptions\.commit|perform|outside|log\.append|log\.commit)/.test(text)
 }
@@ -75,5 +75,5 @@ function toldCommit({ lease, from, to, held, lanes }: Commit): string {
   const name = `${lease.subscription}/${lease.partition}`
   const holds = held.length > 0 ? `, holds ${held.map(({ event }) => event.id).join(', ')}` : ''
   const released = lanes.filter(({ hold }) => !hold).map(({ lane }) => lane)
-  return `commits ${name} ${from} → ${to.position}${holds}${released.length > 0 ? `, lets ${released.join(', ')} go` : ''}`
+  return `commits ${name} ${from} → ${to.position}${holds}${released.length > 0 ? `, releases ${released.join(', ')}` : ''}`
 }

@@ -5,7 +5,7 @@ import type { History } from './history.ts'
 import type { Process } from './process.ts'
 import type { Schedule } from './schedule.ts'
 
-/** A process dies at its nth call, before the call has its effect or after it. */
+/** A process dies at its n-th call, before or after its effect. */
 export interface CrashPoint {
   readonly call: number
   readonly when: 'before' | 'after'
@@ -20,27 +20,27 @@ export interface NetworkOptions {
   readonly kill: (process: Process) => void
 }
 
-/** What a link leads to. */
+/** The target of a link. */
 export interface Place {
   readonly name: string
   readonly isUp: () => boolean
-  /** In the process itself: nothing gets lost on the way, and what is dead does nothing any more. */
+  /** In the process itself: nothing is lost on the way, and a dead process does nothing. */
   readonly isLocal: boolean
   /** Its effects are real statements of a database: time stands still until they are done. */
   readonly isReal: boolean
   readonly unavailable: () => Error
-  /** It is there, and refuses. */
+  /** It is available, but refuses. */
   readonly busy: () => Error
 }
 
 const patienceMs = 5_000
 
-/** Between the processes and everything outside of them. Each call has two legs, and each of them can fail. */
+/** The network between the processes and everything outside. Each call has two directions, and each of them can fail. */
 export class Network {
   readonly #options: NetworkOptions
   readonly #crashPoints: ReadonlyMap<number, 'before' | 'after'>
   #calls = 0
-  /** Effects that were had and that nobody heard of, by what was called. */
+  /** Effects whose answer was lost, by name of the call. */
   readonly unheard = new Map<string, number>()
 
   constructor(options: NetworkOptions) {
@@ -48,7 +48,7 @@ export class Network {
     this.#crashPoints = new Map(options.crashPoints.map(({ call, when }) => [call, when]))
   }
 
-  /** How many calls there were. */
+  /** The number of calls. */
   get calls(): number {
     return this.#calls
   }
@@ -90,7 +90,7 @@ export class Network {
         arrive()
       })
 
-      // What takes no time is told when it happens: something that waited for it may follow from it at once.
+      // An instant effect is recorded when it happens: waiting work may follow at once.
       const arrive = () => {
         try {
           const value = place.isReal ? schedule.hold(effect) : effect()
@@ -139,7 +139,7 @@ export class Network {
   }
 }
 
-/** The outcome as a trace shows it. */
+/** The outcome for the trace. */
 function inShort(outcome: { readonly value: unknown } | { readonly error: unknown }): string {
   if ('error' in outcome)
     return `threw ${(outcome.error as { code?: string } | undefined)?.code ?? String(outcome.error)}`

@@ -5,14 +5,14 @@ import type { Place } from './network.ts'
 import type { Process } from './process.ts'
 import type { Schedule } from './schedule.ts'
 
-/** What handlers call. */
+/** The services that handlers call. */
 export function servicePlace(isUp: () => boolean): Place {
   return {
     name: 'the service',
     isLocal: false,
     isReal: false,
     isUp,
-    unavailable: () => Object.assign(new Error('The service can not be reached.'), { code: 'ECONNREFUSED' }),
+    unavailable: () => Object.assign(new Error('The service cannot be reached.'), { code: 'ECONNREFUSED' }),
     busy: () => Object.assign(new Error('The service is busy.'), { status: 503 }),
   }
 }
@@ -38,9 +38,9 @@ export function outsideOf(process: Process, schedule: Schedule, link: Link, kill
   }
 }
 
-/** For whoever only wants to know what an app has, and runs nothing of it. */
+/** For reading the definition of an app without running it. */
 export const nowhere: Outside = {
-  name: 'nobody',
+  name: 'none',
   nowMs: () => 0,
   call: () => new Promise(() => undefined),
   reach: (dependency) => dependency,
@@ -51,7 +51,7 @@ function orAborted<T>(call: Promise<T>, signal: AbortSignal | undefined): Promis
   if (!signal) return call
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason as Error)
-    // Nobody waits for its answer any more.
+    // Its answer is not awaited any more.
     call.catch(() => undefined)
     if (signal.aborted) return abort()
     signal.addEventListener('abort', abort, { once: true })

@@ -2,7 +2,7 @@ import { HoldfastError } from '../../errors.ts'
 import { createChance } from './chance.ts'
 import { type Conditions, calm } from './conditions.ts'
 
-/** Everything that a run is made from. The same plan is the same run, to the letter. */
+/** The complete input of a run. The same plan gives exactly the same run. */
 export interface Plan {
   readonly seed: number
   readonly store: StoreName
@@ -12,38 +12,38 @@ export interface Plan {
   readonly beatMs: number
   readonly pageEvents: number
   readonly faultsMs: number
-  /** How much of what is to be appended is. */
+  /** How much of the events is appended. */
   readonly appends: number
   readonly conditions: Conditions
 }
 
-/** One that behaves like a server with many connections, or one like a file that processes share. */
+/** A store like a server with many connections, or like a file that processes share. */
 export type StoreName = 'server' | 'file'
 
-/** What can be made to go wrong, each with the conditions that it is about. */
+/** The faults, each with its conditions. */
 export const faultConditions = {
-  /** A process is killed with -9, and another one takes its place. */
+  /** A process is killed with -9 and replaced. */
   kill: ['killEveryMs'],
-  /** A process stands still, also for longer than its lease, and goes on as if nothing had been. */
+  /** A process stands still, also for longer than its lease, and then continues. */
   pause: ['pauseEveryMs'],
   /** A call never arrives. */
   'lost-request': ['lostRequest'],
-  /** A call has its effect, and whoever made it does not hear of it. */
+  /** A call has its effect, but its answer is lost. */
   'lost-answer': ['lostAnswer'],
   busy: ['busy'],
   slow: ['slow'],
   'lost-hint': ['lostHint'],
-  /** The store is away for a while. */
+  /** The store is unavailable for a while. */
   outage: ['outageEveryMs'],
-  /** The server crashes: what was begun and not committed is undone. */
+  /** The server crashes: uncommitted work is rolled back. */
   crash: ['crashEveryMs'],
-  /** What handlers call is away for a while. */
+  /** The services that handlers call are unavailable for a while. */
   illness: ['illnessEveryMs'],
-  /** Somebody sets the wall clock of a process. */
+  /** The wall clock of a process is set. */
   clock: ['clockEveryMs'],
-  /** A process ends as it should, and another one takes its place. */
+  /** A process stops gracefully and is replaced. */
   deploy: ['deployEveryMs'],
-  /** A person pauses and resumes subscriptions, lets parked lanes go, and discards what is parked. */
+  /** An operator pauses and resumes subscriptions, and redrives and discards parked lanes. */
   act: ['actEveryMs'],
 } as const satisfies Record<string, readonly (keyof Conditions)[]>
 
@@ -53,18 +53,18 @@ export const allFaults = Object.keys(faultConditions) as readonly Fault[]
 export function checkFaults(faults: readonly string[]): asserts faults is readonly Fault[] {
   if (!Array.isArray(faults))
     throw new HoldfastError('OPTION_INVALID', `faults is ${JSON.stringify(faults)}.`, {
-      hint: `Give 'all', or a list of some: ${allFaults.join(', ')}.`,
+      hint: `Give 'all', or a list of: ${allFaults.join(', ')}.`,
     })
   const unknown = faults.find((name) => !Object.hasOwn(faultConditions, name))
   if (unknown === undefined) return
-  throw new HoldfastError('OPTION_INVALID', `${JSON.stringify(unknown)} is no fault.`, {
-    hint: `There are ${allFaults.join(', ')}.`,
+  throw new HoldfastError('OPTION_INVALID', `${JSON.stringify(unknown)} is not a fault.`, {
+    hint: `Faults: ${allFaults.join(', ')}.`,
   })
 }
 
 /**
- * What a seed means. Most faults are left out of most runs, so that those that are there come together in ways in which they would be
- * drowned by the rest.
+ * Draws a plan from a seed. Most faults are left out of most runs, so that the remaining ones combine in ways that all faults
+ * together would hide.
  */
 export function drawPlan(seed: number, stores: readonly StoreName[], faults: readonly Fault[]): Plan {
   const chance = createChance(seed, 'plan')
@@ -106,7 +106,7 @@ export function drawPlan(seed: number, stores: readonly StoreName[], faults: rea
   return allFaults.filter((fault) => !faults.includes(fault)).reduce(without, plan)
 }
 
-/** The faults that a plan has. */
+/** The faults of a plan. */
 export function faultsOf({ conditions }: Plan): readonly Fault[] {
   return allFaults.filter((fault) => faultConditions[fault].some((name) => conditions[name] > 0))
 }

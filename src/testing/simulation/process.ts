@@ -5,8 +5,8 @@ import type { Cancel, Schedule } from './schedule.ts'
 const beginning = Date.UTC(2026, 0, 1)
 
 /**
- * A process that exists only in virtual time. Killed with -9 it simply never hears of anything again: no timer fires, no answer comes. While
- * it is stopped everything waits for it.
+ * A process that exists only in virtual time. After a kill with -9, no timer fires and no answer arrives. While it is stopped,
+ * everything waits.
  */
 export class Process {
   readonly name: string
@@ -46,7 +46,7 @@ export class Process {
     this.#clockOffMs = offMs
   }
 
-  /** Something that reaches it after a time, if it lives then. */
+  /** Runs after a time, if the process is alive then. */
   later(ms: number, run: () => void): Cancel {
     return this.#schedule.in(ms, () => this.#reach(run))
   }

@@ -1,7 +1,5 @@
 import { HoldfastError } from '../../errors.ts'
-import { createOperator } from '../../operator/operator.ts'
-import { rebuild } from '../../rebuild/rebuild.ts'
-import { dropRebuild, switchRebuild } from '../../rebuild/switch.ts'
+import { createOperator, type Operator } from '../../operator/operator.ts'
 import type { Store } from '../../store.ts'
 import type { Rebuilt } from './app.ts'
 import type { Chance } from './chance.ts'
@@ -10,38 +8,38 @@ import type { Process } from './process.ts'
 export interface RebuilderParts {
   readonly rebuilt: Rebuilt
   readonly chance: Chance
-  /** A process of its own for everything that is done, and its end. */
+  /** Opens a separate process for each act, and closes it. */
   readonly open: (name: string) => { readonly process: Process; readonly store: Store }
   readonly end: (process: Process) => void
   readonly tell: (who: string, kind: string, text: string) => void
   readonly pageEvents: number
 }
 
-/** Who builds one more when everything has come right. */
+/** The process that builds one more version at the end. */
 export const lastBuilder = 'rebuilder-last'
-/** How long somebody builds before they are tired of it, or their process dies. */
+/** How long a build may run before it is abandoned, or its process dies. */
 const patienceMs = 6_000
-/** How long what somebody has begun may take when nothing goes wrong any more. Who died over it never comes to an end. */
+/** How long a running act may take when the faults have stopped. An act whose process died never ends. */
 const lastWordsMs = 12_000
 const mostDecisions = 3
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
-const why = { by: 'person', reason: 'to see what happens' }
+const reason = 'to see what happens'
 
-/** Somebody who builds versions of a projection beside the live one, switches to them and back, drops them, and begins anew. */
+/** An operator who builds versions of a projection beside the live one, switches to them and back, drops them, and resets. */
 export class Rebuilder {
   readonly #parts: RebuilderParts
-  /** Who is at it, or died over it. */
+  /** The processes of running and abandoned acts. */
   readonly #atWork = new Set<Process>()
   #acts = 0
   #newest = 1
-  /** A version that is built, and is to become the live one in the end. */
+  /** A version that is built and will become live at the end. */
   #prepared: number | undefined
 
   constructor(parts: RebuilderParts) {
     this.#parts = parts
   }
 
-  /** Of what it builds. */
+  /** The name of the projection. */
   get name(): string {
     return this.#parts.rebuilt.name
   }
@@ -56,7 +54,7 @@ export class Rebuilder {
     try {
       await this.#do(what, process, store)
     } catch (error) {
-      // What is refused, or can't be done at the moment, is tried some other time.
+      // A refused or failed act is tried again later.
       if (!(error instanceof HoldfastError)) throw error
     }
     this.#atWork.delete(process)
@@ -64,8 +62,8 @@ export class Rebuilder {
   }
 
   /**
-   * When all is calm: whatever people have decided, a version that is built from the first event on can become the live one. Gives why it
-   * could not. Not before a time at which nothing is on its way any more that somebody asked for while things went wrong.
+   * When everything is calm, a version that is built from the first event on must be able to become live, whatever operators
+   * decided. Returns why it could not. Waits until acts that were requested during the faults have arrived.
    */
   async conclude(notBeforeMs: number): Promise<string | undefined> {
     const { open, end, tell, rebuilt } = this.#parts
@@ -77,10 +75,10 @@ export class Rebuilder {
     const version = ++this.#newest
     tell(process.name, 'conclude', `${rebuilt.name} ${version}`)
     try {
-      const code = rebuilt.code(version)
-      const { end: ended } = await rebuild(code, this.#building(process, store))
+      const operator = this.#operator(version, process, store)
+      const { end: ended } = await operator.rebuild(rebuilt.name, this.#building(process))
       if (ended !== 'level') return `version ${version} of ${rebuilt.name} is ${ended}, and was to be built`
-      await switchRebuild(code, { store, version, logger: silent, wait: '30s', ...why, ...process.runtime })
+      await operator.switchRebuild(rebuilt.name, { version, logger: silent, wait: '30s', reason })
     } catch (error) {
       return this.#refusalOf(version, error)
     }
@@ -88,7 +86,7 @@ export class Rebuilder {
     return undefined
   }
 
-  /** When all is calm, and the code is not mended: builds one, about whose events people decide before it becomes the live one. */
+  /** When everything is calm and the code is not fixed: builds a version, on whose events operators decide before it becomes live. */
   async prepare(notBeforeMs: number, decide: () => Promise<void>): Promise<void> {
     const { open, end, tell, rebuilt } = this.#parts
     const { process, store } = open('rebuilder-early')
@@ -96,7 +94,8 @@ export class Rebuilder {
     const version = ++this.#newest
     tell(process.name, 'prepare', `${rebuilt.name} ${version}`)
     try {
-      const { end: ended } = await rebuild(rebuilt.code(version), this.#building(process, store))
+      const operator = this.#operator(version, process, store)
+      const { end: ended } = await operator.rebuild(rebuilt.name, this.#building(process))
       if (ended === 'level') this.#prepared = version
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error
@@ -108,13 +107,13 @@ export class Rebuilder {
     end(process)
   }
 
-  /** False when that can't be: it has passed what was decided after that. */
+  /** False if it is impossible: it has passed events that were decided later. */
   async #switchToPrepared(version: number, process: Process, store: Store): Promise<boolean | string> {
     const { rebuilt, end, tell } = this.#parts
     tell(process.name, 'conclude', `${rebuilt.name} ${version}`)
     try {
-      const options = { store, version, logger: silent, wait: '30s', ...why, ...process.runtime } as const
-      await switchRebuild(rebuilt.code(version), options)
+      const operator = this.#operator(version, process, store)
+      await operator.switchRebuild(rebuilt.name, { version, logger: silent, wait: '30s', reason })
     } catch (error) {
       if (error instanceof HoldfastError && error.code === 'REBUILD_STRAYS') return false
       return this.#refusalOf(version, error)
@@ -126,10 +125,10 @@ export class Rebuilder {
   #refusalOf(version: number, error: unknown): string {
     if (!(error instanceof HoldfastError)) throw error
     const { name } = this.#parts.rebuilt
-    return `version ${version} of ${name} could not become the live one: ${error.code} ${error.message}`
+    return `version ${version} of ${name} could not become live: ${error.code} ${error.message}`
   }
 
-  /** Until nobody is at it any more, and nothing is on its way that somebody asked for while things went wrong. */
+  /** Waits until no act is running, and acts that were requested during the faults have arrived. */
   async #quiet({ runtime: { clock, timers } }: Process, notBeforeMs: number): Promise<void> {
     const until = clock.mono() + lastWordsMs
     if (this.#acts > 0) await timers.sleep(Math.max(0, notBeforeMs - clock.mono()))
@@ -145,13 +144,11 @@ export class Rebuilder {
     const others = versions.filter(({ isLive }) => !isLive)
     if (what === 'reset') {
       if (!live) return
-      const subscriptions = [rebuilt.code(live.version)]
-      const operator = createOperator({ store, subscriptions, by: why.by, ...process.runtime })
-      return void (await operator.reset(rebuilt.name, why.reason))
+      return void (await this.#operator(live.version, process, store).reset(rebuilt.name, reason))
     }
     if (others.length === 0) return
     const { version } = chance.pick(others)
-    if (what === 'drop') return dropRebuild(rebuilt.name, { store, version, ...why, ...process.runtime })
+    if (what === 'drop') return this.#operator(version, process, store).dropRebuild(rebuilt.name, { version, reason })
     return this.#switch(version, process, store)
   }
 
@@ -163,20 +160,25 @@ export class Rebuilder {
     const dies = chance.is(0.3)
     const afterMs = chance.upTo(patienceMs)
     void process.later(afterMs, () => (dies ? end(process) : tired.abort()))
-    const building = { ...this.#building(process, store), signal: tired.signal }
-    const { end: ended } = await rebuild(rebuilt.code(version), building)
+    const building = { ...this.#building(process), signal: tired.signal }
+    const { end: ended } = await this.#operator(version, process, store).rebuild(rebuilt.name, building)
     if (ended === 'level' && chance.is(0.8)) await this.#switch(version, process, store)
   }
 
-  #building({ name, runtime }: Process, store: Store) {
+  /** One whose program has a version of the code. */
+  #operator(version: number, { runtime }: Process, store: Store): Operator {
+    return createOperator({ store, subscriptions: [this.#parts.rebuilt.code(version)], by: 'person', ...runtime })
+  }
+
+  #building({ name }: Process) {
     const page = { events: this.#parts.pageEvents }
-    return { store, load: 1, name, lease: '2s', page, logger: silent, ...why, ...runtime } as const
+    return { load: 1, name, lease: '2s', page, logger: silent, reason } as const
   }
 
   async #switch(version: number, process: Process, store: Store): Promise<void> {
     const { chance, rebuilt } = this.#parts
     const waits = chance.is(0.7) ? ({ wait: '3s' } as const) : {}
-    const options = { store, version, logger: silent, ...waits, ...why, ...process.runtime }
-    await switchRebuild(rebuilt.code(version), options)
+    const options = { version, logger: silent, ...waits, reason }
+    await this.#operator(version, process, store).switchRebuild(rebuilt.name, options)
   }
 }

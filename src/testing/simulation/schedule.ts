@@ -3,30 +3,30 @@ import { tick, turn } from '../turn.ts'
 
 interface Entry {
   readonly due: number
-  /** Among what is due at the same time, chance decides. */
+  /** Random order for items that are due at the same time. */
   readonly tie: number
   readonly run: () => void
   isCancelled: boolean
 }
 
-/** Whatever does so much without any time going by never stops: a process would take all of its core for it. */
+/** Work that makes so many steps without virtual time passing is an endless loop: a real process would use a whole core. */
 const mostStepsAtOnce = 10_000
 
-/** So that whatever has its own way to the outside is seen to, too: a timer of a test, a message of another process. */
+/** So that real I/O is served too: a timer of a test, a message of another process. */
 const stepsPerTurn = 100
 
-/** Takes back what was scheduled. */
+/** Cancels a scheduled item. */
 export type Cancel = () => void
 
 /**
- * Virtual time: a list of what happens when. One thing happens at a time, and then everything that follows from it at once, to the last
- * promise, before the next does. So the order of a run is decided by the seed and by nothing else.
+ * Virtual time: a list of what happens when. One item runs at a time, with all its consequences down to the last promise, before
+ * the next one. So only the seed determines the order of a run.
  */
 export class Schedule {
   readonly #random: Random
   readonly #heap: Entry[] = []
   #now = 0
-  /** Effects that have begun and are not over; time stands still for them. */
+  /** Running real effects; time stands still for them. */
   #pending = 0
   #steps = 0
   #stepsNow = 0
@@ -35,12 +35,12 @@ export class Schedule {
     this.#random = random
   }
 
-  /** Milliseconds since the beginning. */
+  /** Milliseconds since the start. */
   get now(): number {
     return this.#now
   }
 
-  /** How many things happened. */
+  /** The number of steps. */
   get steps(): number {
     return this.#steps
   }
@@ -53,7 +53,7 @@ export class Schedule {
     }
   }
 
-  /** Something real that takes no virtual time, such as a statement of a database in this process. */
+  /** Runs a real effect that takes no virtual time, such as a statement of a database in this process. */
   async hold<T>(effect: () => T | Promise<T>): Promise<T> {
     this.#pending++
     try {
@@ -63,10 +63,11 @@ export class Schedule {
     }
   }
 
-  /** Lets happen what is due, until a time, or until `isOver` says so, or until nothing is left. */
+  /** Runs due items until a time, until `isOver` returns true, or until nothing is left. */
   async run(until: number, isOver: () => boolean = () => false): Promise<void> {
     for (;;) {
-      // A tick comes when all promises that can be settled are; only something real has to wait for the loop, which costs more.
+      // A tick resolves when all promises that can be settled are settled; only real effects have to wait for the event loop,
+      // which costs more.
       await (this.#steps % stepsPerTurn === 0 ? turn() : tick())
       while (this.#pending > 0) await turn()
       if (isOver()) return
@@ -78,7 +79,7 @@ export class Schedule {
       }
       pop(this.#heap)
       this.#stepsNow = next.due > this.#now ? 0 : this.#stepsNow + 1
-      if (this.#stepsNow > mostStepsAtOnce) throw new Error(`Something spins at ${this.#now} ms.`)
+      if (this.#stepsNow > mostStepsAtOnce) throw new Error(`Endless loop at ${this.#now} ms.`)
       this.#now = Math.max(this.#now, next.due)
       this.#steps++
       next.run()

@@ -14,7 +14,7 @@ export function simpler(plan: Plan): Plan[] {
   ]
 }
 
-/** The simplest plan that still fails, as far as it can be found in so many runs. */
+/** The simplest plan that still fails, within a limited number of runs. */
 export async function shrink<P>(
   plan: P,
   simplerOf: (plan: P) => readonly P[],

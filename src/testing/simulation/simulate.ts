@@ -19,33 +19,33 @@ import { type Run, runSimulation } from './simulation.ts'
 import { Watches } from './watches.ts'
 
 export interface SimulateOptions {
-  /** How many worlds. 100 unless you say otherwise. */
+  /** The number of runs. Default: 100. */
   readonly seeds?: number
-  /** The first of them. HOLDFAST_SEED, or 1, unless you say otherwise. */
+  /** The first seed. Default: HOLDFAST_SEED, or 1. */
   readonly from?: number
-  /** What may go wrong: everything, unless you name some. */
+  /** The faults to inject. Default: 'all'. */
   readonly faults?: 'all' | readonly Fault[]
 }
 
 export interface SimulationReport {
   readonly seeds: number
-  /** How often processes were killed, in all of them. */
+  /** The number of killed processes, in all runs. */
   readonly kills: number
   readonly virtualSeconds: number
 }
 
 /**
- * Runs your subscriptions in the real engine, in simulated processes, against a simulated store, and lets everything go wrong that can: processes die
- * between any two calls, stand still and come back, calls are lost on the way there or on the way back, the store goes away. Then everything is
- * mended, and must come right: every event once, in order, or held; every row what its events make of it. What does not hold is an AssertionError
- * with the simplest run that shows it.
+ * Runs your subscriptions in the real engine, in simulated processes, against a simulated store, with injected faults: processes
+ * die between any two calls, stand still and continue, calls and answers are lost, the store is unavailable. Then the faults
+ * stop, and everything must recover: every event applied once, in order, or held; every row equal to a fold of its events. A
+ * violation is an AssertionError with the simplest run that shows it.
  */
 export async function simulate(make: () => SimulatedApp, options: SimulateOptions = {}): Promise<SimulationReport> {
   const claim = new Claim('simulate')
   checkOptions(options, 'simulate', ['seeds', 'from', 'faults'])
   if (typeof make !== 'function')
-    throw new HoldfastError('OPTION_INVALID', 'simulate needs a function that makes the app.', {
-      hint: 'Such as () => ({ subscriptions: (outside) => [...], events: [...] }).',
+    throw new HoldfastError('OPTION_INVALID', 'simulate needs a function that creates the app.', {
+      hint: 'For example () => ({ subscriptions: (outside) => [...], events: [...] }).',
     })
   const { seeds = 100, faults = 'all' } = options
   const from = seedOf(options.from, 'from')
@@ -63,7 +63,7 @@ export async function simulate(make: () => SimulatedApp, options: SimulateOption
     const plan = planOf(seed)
     const found = await runOnce(make, plan)
     const isFailed = found.violations.length > 0
-    // What can't be seen again can't be made simpler.
+    // A run that is not reproducible can't be simplified.
     if (seed === from || isFailed) await checkRepeats(claim, make, plan, found)
     if (isFailed) {
       const only = faults === 'all' ? '' : `, faults: [${chosen.map((fault) => `'${fault}'`).join(', ')}]`
@@ -76,11 +76,11 @@ export async function simulate(make: () => SimulatedApp, options: SimulateOption
 }
 
 interface Found {
-  /** What does not hold. */
+  /** The violated checks. */
   readonly violations: readonly string[]
-  /** What the check of the user's threw, if it did. */
+  /** The error of the user's check, if any. */
   readonly thrown: unknown
-  /** What is held in the end, and why. */
+  /** The events that are held at the end, and why. */
   readonly held: readonly string[]
   readonly run: Run
 }
@@ -105,23 +105,24 @@ async function judge(app: SimulatedApp, plan: Plan, run: Run): Promise<Pick<Foun
       .map(({ text }) => `A process could not start: ${text}`),
     ...checkCommits(history),
   ]
-  if (stuck !== undefined) return { violations: [`It did not come right: ${stuck}.`, ...violations], thrown: undefined }
+  if (stuck !== undefined) return { violations: [`It did not recover: ${stuck}.`, ...violations], thrown: undefined }
   const subscriptions = app.subscriptions(nowhere)
   const engine = createEngine({ store: witness, subscriptions, logger: silent })
   for (const subscription of subscriptions) {
     if (subscription.kind === 'subscription' && subscription.source) continue
     const { ok, differences } = await engine.verify(subscription.name)
     if (!ok)
-      violations.push(`${subscription.name} is not what its events make of it: ${JSON.stringify(differences[0])}`)
+      violations.push(`${subscription.name} differs from a fold of its events: ${JSON.stringify(differences[0])}`)
   }
   const events = app.events.slice(0, plan.appends)
-  // Whoever says nothing about it wants events to be applied, and not all of them to be held.
+  // Without a check, the user expects events to be applied, and not all of them to be held.
   if (!app.check && isCalm(plan)) violations.push(...(await idleOf(witness, subscriptions, events)))
   try {
     await app.check?.({
       events,
       rows: (projection) => rowsOf(witness, projection),
       letters: (subscription) => heldLetters(witness, [subscription]),
+      discarded: (subscription) => witness.letters.list({ subscription, status: 'discarded', limit: 10_000 }),
     })
   } catch (thrown) {
     return { violations: [...violations, thrown instanceof Error ? thrown.message : String(thrown)], thrown }
@@ -140,10 +141,10 @@ async function heldIn(app: SimulatedApp, { witness }: Run): Promise<string[]> {
     failure ? [`  ${subscription} holds ${lane} at ${event.type}: ${failure.errorType}: ${failure.message}`] : [],
   )
   const more = lines.length > mostHeld ? [`  and ${lines.length - mostHeld} more`] : []
-  return lines.length === 0 ? [] : ['Held in the end:', ...lines.slice(0, mostHeld), ...more]
+  return lines.length === 0 ? [] : ['Held at the end:', ...lines.slice(0, mostHeld), ...more]
 }
 
-/** Who holds everything that it is about. */
+/** Subscriptions that hold all of their events. */
 async function idleOf(
   store: Store,
   subscriptions: readonly (Consumer | Subscription)[],
@@ -160,7 +161,7 @@ async function idleOf(
   return idle
 }
 
-/** The same with nothing going wrong, and with as little going on as there can be. */
+/** The same plan without faults, and as small as possible. */
 function calmed(plan: Plan): Plan {
   return { ...faultsOf(plan).reduce(without, plan), processes: 1, pageEvents: 100 }
 }
@@ -169,7 +170,7 @@ function isCalm(plan: Plan): boolean {
   return faultsOf(plan).length === 0
 }
 
-/** What does not hold when nothing goes wrong has nothing to do with faults, and would be found in every run. */
+/** A violation without faults has nothing to do with faults, and would be found in every run. */
 async function checkCalm(claim: Claim, make: () => SimulatedApp, plan: Plan): Promise<void> {
   using watches = new Watches()
   const { violations, thrown, held, run } = await runOnce(make, calmed(plan), watches)
@@ -177,7 +178,7 @@ async function checkCalm(claim: Claim, make: () => SimulatedApp, plan: Plan): Pr
   if (violations.length === 0) return
   claim.fail(
     [
-      'It does not hold even when nothing goes wrong.',
+      'The check fails even without faults.',
       ...violations,
       '',
       `What happened, with ${plan.appends} ${plan.appends === 1 ? 'event' : 'events'}:`,
@@ -189,7 +190,7 @@ async function checkCalm(claim: Claim, make: () => SimulatedApp, plan: Plan): Pr
   )
 }
 
-/** The same seed twice must be the same run, or nothing that is found could be found again. */
+/** The same seed must give the same run, otherwise no failure could be reproduced. */
 async function checkRepeats(claim: Claim, make: () => SimulatedApp, plan: Plan, first: Found): Promise<void> {
   using watches = new Watches()
   const again = await runOnce(make, plan, watches)
@@ -198,22 +199,22 @@ async function checkRepeats(claim: Claim, make: () => SimulatedApp, plan: Plan, 
   if (where === undefined) return
   const { explained } = watches
   const unseen =
-    'What it depends on was not seen: something in memory that outlives a world, or a clock taken beforehand.'
+    'The cause was not detected: something in memory that outlives a world, or a clock that was saved before.'
   claim.fail([
-    `Two runs of seed ${plan.seed} are not the same.`,
+    `Two runs of seed ${plan.seed} differ.`,
     ...(explained.length > 0 ? explained : [unseen]),
-    `They part at ${where}.`,
+    `They diverge at ${where}.`,
   ])
 }
 
 function divergentEnd(first: readonly string[], second: readonly string[]): string | undefined {
-  const [one, other] = [first, second].map((violations) => violations.join('\n') || 'nothing was wrong')
-  return one === other ? undefined : `the end: ${one}, and then ${other}`
+  const [one, other] = [first, second].map((violations) => violations.join('\n') || 'no violation')
+  return one === other ? undefined : `the end: ${one}, then ${other}`
 }
 
 async function deny(claim: Claim, make: () => SimulatedApp, plan: Plan, again: string): Promise<never> {
   const holds = async (candidate: Plan) => (await runOnce(make, candidate)).violations.length === 0
-  // A check may ask for what comes of all events. With fewer of them it would fail for that, and show nothing of what goes wrong.
+  // A check may require all events. With fewer of them it would fail for that reason, and would not show the fault.
   const askable = new Map([[plan.appends, true]])
   const isAskable = async (candidate: Plan) => {
     const known = askable.get(candidate.appends) ?? (await holds(calmed({ ...plan, appends: candidate.appends })))
@@ -229,18 +230,18 @@ async function deny(claim: Claim, make: () => SimulatedApp, plan: Plan, again: s
     `${processes} ${processes === 1 ? 'process' : 'processes'}`,
     `${appends} ${appends === 1 ? 'event' : 'events'}`,
     `pages of ${pageEvents}`,
-    faultsOf(least).join(', ') || 'nothing goes wrong',
+    faultsOf(least).join(', ') || 'no faults',
   ]
   claim.fail(
     [
       violations.join('\n'),
       '',
-      `The simplest run that shows it: ${things.join('; ')}.`,
+      `The simplest failing run: ${things.join('; ')}.`,
       narrate(run.history),
       '',
       ...held,
       ...watches.explained,
-      `To see it again: ${again}`,
+      `To repeat it: ${again}`,
     ],
     { cause: thrown },
   )

@@ -10,37 +10,39 @@ import type { App, Outside, PlannedAppend } from './app.ts'
 import { nowhere } from './outside.ts'
 import type { Watches } from './watches.ts'
 
-/** A world of your own for one run: it is made anew for each, so that no run knows of another. */
+/** The world of one run: created for each run, so that runs are independent. */
 export interface SimulatedApp {
   /**
-   * What a process runs. It is asked for every process that is started. What your code calls outside, it must call through
-   * `outside.reach(…)` or `outside.call(…)`, or nothing will ever go wrong with it.
+   * The subscriptions of a process. Called for every process that starts. Your code must call services through `outside.reach(…)`
+   * or `outside.call(…)`; other calls are never affected by faults.
    */
   subscriptions(outside: Outside): readonly (Consumer | Subscription)[]
-  /** What is appended, those of one key in this order, while everything goes wrong. */
+  /** The events to append, those of one key in this order, while faults are injected. */
   readonly events: readonly TestEvent[]
-  /** What must be true when everything has come right. It throws if it isn't. */
+  /** Checks the result when everything has recovered. Throws if it is wrong. */
   check?(end: SimulatedEnd): unknown
 }
 
-/** How it ended. */
+/** The result of a run. */
 export interface SimulatedEnd {
   /**
-   * What was appended: all, or only the first of them, where a simpler run is looked for. A check that asks about these, and not about all that
-   * there could be, lets the simplest run be a small one.
+   * The events that were appended: all, or only the first ones in a simplified run. A check that uses these instead of all events
+   * allows a smaller failing run.
    */
   readonly events: readonly TestEvent[]
   /** All rows of a projection, by key. */
   rows<Row, Columns>(projection: Projection<Row, Columns>): Promise<Record<string, Row>>
-  /** What is still held. */
+  /** The held letters. */
   letters(subscription: string): Promise<readonly DeadLetter[]>
+  /** The letters that the simulated operator discarded (fault `act`). Their effects may be missing, or may have happened before. */
+  discarded(subscription: string): Promise<readonly DeadLetter[]>
 }
 
 export function consumerOf(one: Consumer | Subscription): Consumer {
   return one.kind === 'subscription' ? one.consumer : one
 }
 
-/** Whether a consumer does something with a type of event. */
+/** Whether a consumer has a function for an event type. */
 export function handles(consumer: Consumer, type: string): boolean {
   switch (consumer.kind) {
     case 'fold':
@@ -54,29 +56,29 @@ export function handles(consumer: Consumer, type: string): boolean {
   }
 }
 
-/** Refuses what could not be simulated, or what would pass whatever it does, before anything is run. */
+/** Refuses an app that can't be simulated, or that would always pass, before anything runs. */
 export async function checkApp(app: SimulatedApp): Promise<void> {
   const { subscriptions, events } = (app ?? {}) as Partial<SimulatedApp>
   if (typeof subscriptions !== 'function' || events === undefined)
-    throw new HoldfastError('OPTION_INVALID', 'What makes the app gave no subscriptions and events.', {
-      hint: 'Let it return { subscriptions: (outside) => [...], events: [...] }, at once and not as a promise.',
-    })
+    throw new HoldfastError(
+      'OPTION_INVALID',
+      'The function that creates the app returned no subscriptions and events.',
+      {
+        hint: 'Return { subscriptions: (outside) => [...], events: [...] }, not a promise.',
+      },
+    )
   checkEvents(events, 'simulate')
   const declared: unknown = app.subscriptions(nowhere)
   if (!Array.isArray(declared) || declared.length === 0 || !declared.every(isSubscription))
-    throw new HoldfastError('OPTION_INVALID', 'subscriptions(outside) gave no list of subscriptions.', {
-      hint: 'Let it return what defineProjection, defineHandler and defineSubscription make, such as [orders, receipts(…)].',
+    throw new HoldfastError('OPTION_INVALID', 'subscriptions(outside) did not return an array of subscriptions.', {
+      hint: 'Return the results of defineProjection, defineHandler and defineSubscription, such as [orders, receipts(…)].',
     })
   const consumers = declared.map(consumerOf)
   if (!events.some(({ type }) => consumers.some((consumer) => handles(consumer, type))))
-    throw new HoldfastError(
-      'OPTION_INVALID',
-      'No subscription does anything with the events, so nothing can go wrong.',
-      {
-        hint: 'Give events of types that they have a function for.',
-      },
-    )
-  // As the writer will: there it would be too late to say so.
+    throw new HoldfastError('OPTION_INVALID', 'No subscription handles the events, so nothing can fail.', {
+      hint: 'Give events of types that have a function.',
+    })
+  // Like the writer, where an error would come too late.
   const runtime = createVirtualRuntime()
   await using store = await createKitStore(runtime.clock)
   await appendAll(store, runtime, declared, withIds(events))
@@ -107,12 +109,12 @@ export function toApp(app: SimulatedApp, watches: Watches | undefined): App {
   }
 }
 
-/** Each with its id, so that it can be sent again when nobody knows whether it arrived. */
+/** Each has an id, so that it can be sent again when its arrival is unknown. */
 function withIds(events: readonly TestEvent[]): readonly (TestEvent & { readonly id: string })[] {
   return events.map((event, i) => ({ ...event, id: event.id ?? `${event.key}-${i + 1}` }))
 }
 
-/** Each event is checked by the first catalog that knows its type, as everywhere in the kit. */
+/** Each event is checked by the first catalog that has its type, as everywhere in the kit. */
 function joined(catalogs: readonly EventCatalog[]): EventCatalog {
   return {
     types: Object.assign({}, ...catalogs.toReversed().map(({ types }) => types)) as EventCatalog['types'],

@@ -10,7 +10,7 @@ import { type Conditions, calm } from './conditions.ts'
 import { History } from './history.ts'
 import { type CrashPoint, Network } from './network.ts'
 import { nowhere, outsideOf, servicePlace } from './outside.ts'
-import { Person } from './person.ts'
+import { SimulatedOperator } from './simulated-operator.ts'
 import type { Plan, StoreName } from './plan.ts'
 import { Process } from './process.ts'
 import { Rebuilder } from './rebuilder.ts'
@@ -22,7 +22,7 @@ export interface SimulationOptions {
   readonly app: App
   readonly open: Readonly<Record<StoreName, (runtime: Runtime) => Promise<Backend>>>
   readonly crashPoints?: readonly CrashPoint[]
-  /** What is parked in the end may be: nobody has mended the code. */
+  /** Events may stay parked at the end, because the code is not fixed. */
   readonly mayStayParked?: boolean
 }
 
@@ -35,9 +35,9 @@ export interface Run {
   readonly history: History
   readonly witness: Store
   readonly network: Network
-  /** What a person wanted to be left out: `subscription/position`. */
+  /** The events that an operator discarded: `subscription/position`. */
   readonly discarded: ReadonlySet<string>
-  /** Undefined when everything came to an end in time. */
+  /** Undefined if everything ended in time. */
   readonly stuck: string | undefined
   readonly virtualMs: number
   readonly steps: number
@@ -46,14 +46,14 @@ export interface Run {
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const lookEveryMs = 500
 const redriveEveryMs = 3_000
-/** How long whoever is there may take to come to rest. Events may have to kill a few of them first, each after the other. */
+/** The maximum time until running processes are idle. Events may kill several of them first. */
 const settleMs = 1_200_000
-/** How long everything may take to come right when nothing goes wrong any more. */
+/** The maximum time for the recovery when the faults have stopped. */
 const healMs = 600_000
 
 /**
- * A world in virtual time: processes that run the real engine, a store, services, and everything that can go wrong between them. First it
- * goes wrong, then it is mended, and everything must come right.
+ * A world in virtual time: processes that run the real engine, a store, services, and the faults between them. First faults are
+ * injected, then the code is fixed, and everything must recover.
  */
 export async function runSimulation(
   options: SimulationOptions,
@@ -73,7 +73,7 @@ export async function runSimulation(
   let isWell = true
   let launched = 0
   const running = new Map<number, Running>()
-  /** Why subscriptions have stopped for good, in those that run. */
+  /** Why subscriptions have stopped for good, in the running processes. */
   const halted = new Map<string, unknown>()
   const network = new Network({
     schedule,
@@ -89,7 +89,7 @@ export async function runSimulation(
     const writer = new Writer(app, plan, open('writer'))
     for (let slot = 0; slot < plan.processes; slot++) launch(slot)
     writer.begin(schedule)
-    const person = new Person(
+    const operator = new SimulatedOperator(
       open('person'),
       app,
       consumers.map(({ name }) => name),
@@ -97,14 +97,14 @@ export async function runSimulation(
       tell,
     )
     const builder = rebuilder()
-    breakThings(person, builder)
+    breakThings(operator, builder)
     if (app.rebuilt) lookAround(app.rebuilt)
-    const stuck = await live(writer, person, builder).catch((error: unknown) => String(error))
+    const stuck = await live(writer, operator, builder).catch((error: unknown) => String(error))
     await judge({
       history,
       witness: backend.witness,
       network,
-      discarded: person.discarded,
+      discarded: operator.discarded,
       stuck,
       virtualMs: schedule.now,
       steps: schedule.steps,
@@ -143,7 +143,7 @@ export async function runSimulation(
     engine.start().catch((error: unknown) => tell(process.name, 'failed', String(error), error))
   }
 
-  /** With -9. Somebody sees to it that there is another one soon. */
+  /** With -9. Another process starts soon. */
   function kill(process: Process): void {
     if (!process.isAlive) return
     process.kill()
@@ -155,7 +155,7 @@ export async function runSimulation(
     schedule.in(fate.upTo(conditions.goneMs) + 1, () => launch(slot))
   }
 
-  /** As one should. It has its last words while its successor begins already. */
+  /** Gracefully. It finishes while its successor starts. */
   function replace([slot, { process, engine }]: [number, Running]): void {
     tell(process.name, 'stop')
     running.delete(slot)
@@ -179,14 +179,14 @@ export async function runSimulation(
       void schedule
         .hold(() => rebuilt.look(backend.witness))
         .catch((error: unknown) => {
-          // The server crashed since it was last asked.
+          // The server crashed since the last call.
           if (!(error instanceof StoreError)) throw error
         })
       if (schedule.now < plan.faultsMs) lookAround(rebuilt)
     })
   }
 
-  function breakThings(person: Person, builder: Rebuilder | undefined): void {
+  function breakThings(operator: SimulatedOperator, builder: Rebuilder | undefined): void {
     const any = () => [...running][fate.below(running.size)]
     const one = () => any()?.[1].process
     every('killEveryMs', () => {
@@ -200,8 +200,8 @@ export async function runSimulation(
     every('actEveryMs', () => {
       const at = truth.clock.now()
       const who = builder ? fate.pick(['builder', 'builder', 'decider', 'anybody', 'anybody'] as const) : 'anybody'
-      if (who === 'anybody') void person.act(at)
-      else if (who === 'decider') void person.decide(at, (builder as Rebuilder).name)
+      if (who === 'anybody') void operator.act(at)
+      else if (who === 'decider') void operator.decide(at, (builder as Rebuilder).name)
       else void builder?.act()
     })
     every('pauseEveryMs', () => {
@@ -258,21 +258,21 @@ export async function runSimulation(
     calmDown()
     app.heal?.()
     halted.clear()
-    // The code is mended: everybody begins anew with it, and ends as they did before.
+    // The code is fixed: all processes restart with it.
     for (const found of Array.from(running)) {
       if (plan.conditions.killEveryMs > 0) kill(found[1].process)
       else if (app.heal) replace(found)
     }
   }
 
-  async function live(writer: Writer, person: Person, builder?: Rebuilder): Promise<string | undefined> {
+  async function live(writer: Writer, operator: SimulatedOperator, builder?: Rebuilder): Promise<string | undefined> {
     const quietMs = plan.faultsMs + 2 * plan.conditions.slowMs
     await schedule.run(plan.faultsMs)
     const unsettled = app.settles && (await settle(writer, app.settles))
-    if (unsettled !== undefined) return `nothing went wrong any more, and ${unsettled}`
+    if (unsettled !== undefined) return `the faults stopped, but ${unsettled}`
     if (builder && app.rebuilt?.isDebated) {
       calmDown()
-      await meanwhile(builder.prepare(quietMs, () => person.decide(truth.clock.now(), builder.name)))
+      await meanwhile(builder.prepare(quietMs, () => operator.decide(truth.clock.now(), builder.name)))
     }
     heal()
     const left = await converge(writer)
@@ -280,7 +280,7 @@ export async function runSimulation(
     return (await meanwhile(builder.conclude(quietMs))) ?? converge(writer)
   }
 
-  /** Whoever is there has to come right by itself: a new beginning would hide that it can't. */
+  /** Running processes must recover without a restart, which would hide a failure. */
   async function settle(writer: Writer, names: readonly string[]): Promise<string | undefined> {
     tell('world', 'calm')
     calmDown()
@@ -319,13 +319,13 @@ export async function runSimulation(
     return left
   }
 
-  /** Time goes by while the witness waits for what another one has locked. */
+  /** Virtual time passes while the witness waits for a lock. */
   async function meanwhile<T>(work: Promise<T>): Promise<T> {
     let isOver = false
     const over = work.finally(() => {
       isOver = true
     })
-    // Whoever waits for it hears of what it throws.
+    // Its error is thrown by the caller.
     over.catch(() => undefined)
     while (!isOver) await schedule.run(schedule.now + 10, () => isOver)
     return over
@@ -337,10 +337,17 @@ export async function runSimulation(
         (await backend.witness.subscriptions.partitions(name)).length > 0 ? [name] : [],
       ),
     )
-    for (const name of made.flat()) await backend.witness.subscriptions.resume(name)
+    const act = {
+      by: 'simulation',
+      act: 'subscription.resume',
+      reason: 'to finish',
+      at: Math.floor(schedule.now),
+      details: {},
+    }
+    for (const target of made.flat()) await backend.witness.subscriptions.resume(target, { ...act, target })
   }
 
-  /** What is isolated stays so until an operator resets it. */
+  /** An isolated breaker stays so until an operator resets it. */
   async function resetBreakers(): Promise<void> {
     if (!app.operatesBreakers) return
     const breakers = await backend.witness.breakers.list()
@@ -358,7 +365,7 @@ export async function runSimulation(
     these: ReturnType<App['subscriptions']>,
     mayStayParked: boolean,
   ): Promise<string | undefined> {
-    if (!writer.isDone) return `${writer.left} appends did not come through`
+    if (!writer.isDone) return `${writer.left} appends are missing`
     const { log, subscriptions, letters } = backend.witness
     const head = await log.head()
     if (head < (await log.end())) return `the horizon is at ${head} of ${await log.end()}`
@@ -367,7 +374,7 @@ export async function runSimulation(
       const source = consumer.kind === 'subscription' ? consumer.source : undefined
       const end = source ? await source.head() : head
       const states = await subscriptions.partitions(name)
-      if (states.length === 0) return `${name} was not made`
+      if (states.length === 0) return `${name} was not created`
       for (const { partition, checkpoint } of states) {
         if (checkpoint.position < end) return `${name}/${partition} is at ${checkpoint.position} of ${end}`
       }
@@ -392,7 +399,7 @@ export async function runSimulation(
         act: 'redrive',
         filter: { status: 'parked' },
         by: 'operator',
-        reason: 'the code is mended',
+        reason: 'the code is fixed',
         at: truth.clock.now(),
         expected: undefined,
         rate: undefined,

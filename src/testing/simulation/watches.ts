@@ -2,7 +2,7 @@ import type { Consumer } from '../../subscription/subscription.ts'
 import { explain, type OutsideCall, OutsideWatch } from '../kit/outside.ts'
 import { watchedHandler, watchedProjection } from '../kit/watched.ts'
 
-/** A watch over each subscription of an app, so that whoever asks the clock or chance is named with what it is. */
+/** A watch for each subscription of an app, so that code that uses the clock or randomness is named. */
 export class Watches implements Disposable {
   readonly #folds = new Map<string, OutsideWatch>()
   readonly #handlers = new Map<string, OutsideWatch>()
@@ -18,13 +18,13 @@ export class Watches implements Disposable {
     }
   }
 
-  /** The first fold that depends on more than its events, and on what. For a fold this is a failure by itself. */
+  /** The first fold that depends on more than its events, and on what. For a fold this is a failure. */
   get guiltyFold(): readonly string[] | undefined {
     const [name, watch] = [...this.#folds].find(([, { calls }]) => calls.length > 0) ?? []
     return watch && [`The fold of ${name} depends on more than its events.`, ...explain(watch.calls, 'fold')]
   }
 
-  /** What handlers called without anybody being able to come between. */
+  /** Calls that handlers made outside the simulation. */
   get explained(): readonly string[] {
     return explain(this.#calls, 'handler')
   }

@@ -7,7 +7,7 @@ import type { Plan } from './plan.ts'
 import type { Process } from './process.ts'
 import type { Schedule } from './schedule.ts'
 
-/** Appends what was planned, each key in order, and again and again until it knows that it is there. */
+/** Appends the planned events, each key in order, and retries until each is known to be in the log. */
 export class Writer {
   readonly #plan: readonly PlannedAppend[]
   readonly #append: (planned: PlannedAppend) => Promise<unknown>

@@ -6,25 +6,25 @@ import type { App } from './app.ts'
 import type { Chance } from './chance.ts'
 import type { Process } from './process.ts'
 
-/** Who does nothing to the events themselves lets them go, and discards one now and then. */
+/** An operator who does not edit events redrives them, and sometimes discards one. */
 const usual = ['pause', 'redrive', 'redrive', 'redrive', 'discard'] as const
 const all = [...usual, 'resolve', 'revise', 'revise', 'unrevise', 'cancel'] as const
 const decisions = ['discard', 'resolve', 'revise', 'revise'] as const
-/** Beside all of that, where there are breakers to act on. */
+/** In addition, if there are breakers. */
 const breakerActs = ['isolate', 'reset', 'reset', 'discard', 'resolve', 'revise'] as const
 type Act = (typeof all)[number] | (typeof breakerActs)[number]
 
-/** What a person says about whatever they do. */
+/** The author and reason of all acts. */
 export const why = { by: 'person', reason: 'to see what happens' }
 
-/** An operator who pauses, resumes, redrives, edits and discards, over a network like that of the processes. */
-export class Person {
-  /** What was asked to be left out: `subscription/position`. */
+/** An operator who pauses, resumes, redrives, edits and discards, over the same network as the processes. */
+export class SimulatedOperator {
+  /** The events that were discarded: `subscription/position`. */
   readonly discarded = new Set<string>()
   readonly #store: Store
   readonly #process: Process
   readonly #subscriptions: readonly string[]
-  readonly #mend: App['mend']
+  readonly #edit: App['edit']
   readonly #acts: readonly Act[]
   readonly #operatesBreakers: boolean
   readonly #chance: Chance
@@ -33,7 +33,7 @@ export class Person {
 
   constructor(
     { process, store }: { readonly process: Process; readonly store: Store },
-    { mend, operatesBreakers = false }: Pick<App, 'mend' | 'operatesBreakers'>,
+    { edit, operatesBreakers = false }: Pick<App, 'edit' | 'operatesBreakers'>,
     subscriptions: readonly string[],
     chance: Chance,
     tell: (who: string, kind: string, text: string) => void,
@@ -41,9 +41,9 @@ export class Person {
     this.#process = process
     this.#store = store
     this.#subscriptions = subscriptions
-    this.#mend = mend
-    const decided = mend ? all : usual
-    this.#acts = operatesBreakers ? [...decided, ...breakerActs.filter((act) => mend || act !== 'revise')] : decided
+    this.#edit = edit
+    const decided = edit ? all : usual
+    this.#acts = operatesBreakers ? [...decided, ...breakerActs.filter((act) => edit || act !== 'revise')] : decided
     this.#operatesBreakers = operatesBreakers
     this.#chance = chance
     this.#tell = tell
@@ -54,9 +54,9 @@ export class Person {
     return this.#act(at, subscription, this.#chance.pick(this.#acts))
   }
 
-  /** About an event of one subscription, while somebody builds another version of it: what is decided now has to hold there too. */
+  /** Decides on an event of one subscription while another version of it is built: the decision must hold there too. */
   decide(at: number, subscription: string): Promise<void> {
-    return this.#act(at, subscription, this.#mend ? this.#chance.pick(decisions) : 'discard')
+    return this.#act(at, subscription, this.#edit ? this.#chance.pick(decisions) : 'discard')
   }
 
   /** Never rejects. */
@@ -68,19 +68,20 @@ export class Person {
       else if (what === 'isolate' || what === 'reset') await this.#operate(what)
       else await this.#see(subscription, what, at)
     } catch (error) {
-      // A person tries again some other time.
+      // An operator tries again later.
       if (!(error instanceof HoldfastError)) throw error
     }
   }
 
   async #pause(subscription: string, at: number): Promise<void> {
     const { subscriptions } = this.#store
-    await subscriptions.pause(subscription, { reason: 'to have a look', at })
+    const deed = { ...why, act: 'subscription.pause', target: subscription, at, details: {} }
+    await subscriptions.pause(subscription, { reason: why.reason, at }, deed)
     await this.#process.runtime.timers.sleep(this.#chance.upTo(3_000))
-    await subscriptions.resume(subscription)
+    await subscriptions.resume(subscription, { ...deed, act: 'subscription.resume' })
   }
 
-  /** A breaker that is closed is not reset: whether it counts as it should can be told only until then. */
+  /** A closed breaker is not reset: its counting can be checked only until then. */
   async #operate(act: 'isolate' | 'reset'): Promise<void> {
     const breakers = await this.#store.breakers.list()
     const meant = breakers.filter(({ state }) => act === 'isolate' || state.state !== 'closed')
@@ -102,7 +103,7 @@ export class Person {
     await this.#store.redrives.cancel(id, { ...why, act: 'redrive.cancel', target: id, at, details: {} })
   }
 
-  /** To one of those that are parked or wait for a breaker, or to all that are parked. */
+  /** Acts on one of the letters that are parked or wait for a breaker, or on all parked ones. */
   async #see(
     subscription: string,
     act: Exclude<Act, 'pause' | 'cancel' | 'isolate' | 'reset'>,
@@ -114,7 +115,7 @@ export class Person {
     const letter = this.#chance.pick(held)
     if (act !== 'revise' && act !== 'unrevise') return this.#ask(letter, act, at)
     await this.#revise(letter, act, at)
-    // Who mends one wants to see what comes of it, at once or some other time.
+    // After an edit the operator usually redrives, at once or later.
     if (act === 'revise' && this.#chance.is(0.7)) await this.#ask(letter, 'redrive', at)
   }
 
@@ -127,9 +128,9 @@ export class Person {
     return (await Promise.all(found)).flat()
   }
 
-  /** Of one subscription; or, for an operator who has much to do, of the first that has any. */
+  /** Of one subscription; or, for a busy operator, of the first one that has any. */
   async #parked(subscription: string): Promise<readonly DeadLetter[]> {
-    const names = this.#mend ? [subscription, ...this.#subscriptions] : [subscription]
+    const names = this.#edit ? [subscription, ...this.#subscriptions] : [subscription]
     for (const name of names) {
       const parked = await this.#store.letters.list({ subscription: name, status: 'parked', limit: 100 })
       if (parked.length > 0) return parked
@@ -143,12 +144,19 @@ export class Person {
     const name = { subscription, partition, position }
     const deed = { ...why, act: `letter.${act}`, target: `${subscription}/${position}`, at, details: {} }
     if (act === 'unrevise') await letters.unrevise(name, deed)
-    else await letters.revise(name, this.#mend?.(event) as string, deed)
+    else await letters.revise(name, this.#edit?.(event) as string, deed)
   }
 
-  async #ask({ subscription, event }: DeadLetter, act: 'redrive' | 'discard' | 'resolve', at: number): Promise<void> {
+  async #ask(
+    { subscription, lane, event }: DeadLetter,
+    act: 'redrive' | 'discard' | 'resolve',
+    at: number,
+  ): Promise<void> {
     const { position } = event
     if (act !== 'redrive') this.discarded.add(`${subscription}/${position}`)
+    // Checks of users know of no act on several letters.
+    const isWhole = act !== 'redrive' && this.#edit !== undefined && this.#chance.is(0.4)
+    const through = isWhole ? await this.#lastOf(subscription, lane) : undefined
     const isOne = act !== 'redrive' || this.#chance.is(0.5)
     await this.#store.redrives.ask({
       id: `act-${++this.#asked}`,
@@ -161,6 +169,15 @@ export class Person {
       rate: this.#chance.is(0.2) ? 5 : undefined,
       stages: this.#chance.is(0.3) ? [1, 3] : [],
       maxFailures: this.#chance.is(0.3) ? 0 : undefined,
+      through,
     })
+  }
+
+  /** The last letter that the operator sees in a lane. Letters that are queued later are not part of the act. */
+  async #lastOf(subscription: string, lane: string): Promise<number> {
+    const letters = await this.#store.letters.list({ subscription, lane, limit: 1_000 })
+    const positions = letters.filter(({ endedAt }) => endedAt === undefined).map(({ event }) => event.position)
+    for (const position of positions) this.discarded.add(`${subscription}/${position}`)
+    return Math.max(1, ...positions)
   }
 }

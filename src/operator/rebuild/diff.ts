@@ -1,21 +1,21 @@
-import { HoldfastError } from '../errors.ts'
-import { parseJson } from '../event/parse.ts'
-import type { Projection } from '../projection/projection.ts'
-import type { ListedRow, TableSpec } from '../projection/row-store.ts'
-import { checkOptions, checkStore } from '../runtime/options.ts'
-import type { Store, StoreMoment } from '../store.ts'
-import type { PartitionState } from '../subscription/subscription-store.ts'
-import { generationName, generationTable } from './generation.ts'
+import { HoldfastError } from '../../errors.ts'
+import { parseJson } from '../../event/parse.ts'
+import type { Projection } from '../../projection/projection.ts'
+import type { ListedRow, TableSpec } from '../../projection/row-store.ts'
+import { checkOptions, whole } from '../../runtime/options.ts'
+import type { StoreMoment } from '../../store.ts'
+import type { PartitionState } from '../../subscription/subscription-store.ts'
+import type { OperatorParts } from '../parts.ts'
+import { generationName, generationTable } from '../../rebuild/generation.ts'
 
 export interface DiffOptions {
-  readonly store: Store
-  /** Which version to compare with the live one; that of the projection's own code unless you say otherwise. */
+  /** The version to compare with the live one. Default: the version in this program. */
   readonly version?: number
-  /** How many differences to show. 20 unless you say otherwise. */
+  /** How many differences to show. Default: 20. */
   readonly limit?: number
 }
 
-/** Data as JSON; undefined where there is no such row. */
+/** The data of both rows as JSON; undefined if the row does not exist. */
 export interface RowDifference {
   readonly key: string
   readonly live: string | undefined
@@ -27,32 +27,29 @@ export interface RebuildDiff {
   readonly different: number
   readonly onlyLive: number
   readonly onlyRebuilt: number
-  /** The first, in order of their keys. */
+  /** The first differences, in order of their keys. */
   readonly differences: readonly RowDifference[]
-  /** Whether both had applied the same events when they were compared. If not, some of the differences are only that. */
+  /** Whether both versions had applied the same events. If false, some differences only mean that one version is behind. */
   readonly isLevel: boolean
 }
 
 const rowsPerPage = 1_000
 
 /**
- * Compares what a rebuilt version came to with what is live, row by row, at one moment. Only the data counts: which event changed a row
- * last may well be another one. Takes memory for a page of each.
+ * Compares a rebuilt version with the live one, row by row, in one snapshot. Only the data is compared, not which event changed a row last.
+ * Needs memory for one page of each.
  */
-export async function diffRebuild(projection: Projection, options: DiffOptions): Promise<RebuildDiff> {
-  checkOptions(options, 'diffRebuild', ['store', 'version', 'limit'])
-  checkStore(options.store, 'diffRebuild')
-  const { store, version = projection.version, limit = 20 } = options
-  if (projection.kind !== 'fold') {
-    throw new HoldfastError(
-      'OPTION_INVALID',
-      `${String((projection as { name?: unknown }).name)} has no table of ours.`,
-      {
-        hint: 'What SQL of your own writes, only you can compare.',
-      },
-    )
+export async function diffRebuild(parts: OperatorParts, name: string, options: DiffOptions = {}): Promise<RebuildDiff> {
+  checkOptions(options, 'diffRebuild', ['version', 'limit'])
+  const { consumer } = parts.subscriptionOf(name)
+  if (consumer.kind !== 'fold') {
+    throw new HoldfastError('OPTION_INVALID', `${name} is not a fold, so Holdfast does not know its rows.`, {
+      hint: 'Compare the tables of an SQL projection with your own query.',
+    })
   }
-  return store.snapshot((moment) => compare(moment, projection, version, limit))
+  const version = whole(options.version ?? consumer.version, 'version', 1, Number.MAX_SAFE_INTEGER)
+  const limit = whole(options.limit ?? 20, 'limit', 0, 10_000)
+  return parts.store.snapshot((moment) => compare(moment, consumer, version, limit))
 }
 
 async function compare(
@@ -67,7 +64,7 @@ async function compare(
       hint: 'Rebuild it first.',
     })
   }
-  // The columns are made from the data, and may be others in the other version.
+  // No columns: they are derived from the data and can differ between the versions.
   const ofLive = rowsOf(moment, { ...table, columns: [] })
   const ofRebuilt = rowsOf(moment, { ...generationTable(table, version), columns: [] })
   const counts = { same: 0, different: 0, onlyLive: 0, onlyRebuilt: 0 }
@@ -95,7 +92,7 @@ function kindOf(live: ListedRow | undefined, rebuilt: ListedRow | undefined) {
   return live.json === rebuilt.json || isSame(parseJson(live.json), parseJson(rebuilt.json)) ? 'same' : 'different'
 }
 
-/** Whatever the order in which the fields of an object came. */
+/** Ignores the order of object fields. */
 function isSame(a: unknown, b: unknown): boolean {
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return Object.is(a, b)
   if (Array.isArray(a) !== Array.isArray(b)) return false
@@ -114,7 +111,7 @@ async function* rowsOf(moment: StoreMoment, table: TableSpec): AsyncGenerator<Li
   }
 }
 
-/** As the stores do: by the bytes of UTF-8, which is by code points. JavaScript's own order is another above U+FFFF. */
+/** Compares by UTF-8 bytes (that is, by code points), as the stores do. JavaScript's string order differs above U+FFFF. */
 function compareKeys(a: string, b: string): number {
   if (a === b) return 0
   const length = Math.min(a.length, b.length)
@@ -125,7 +122,7 @@ function compareKeys(a: string, b: string): number {
   return a.length - b.length
 }
 
-/** Halves of a character above U+FFFF come after everything below it. */
+/** Sorts surrogates (halves of a character above U+FFFF) after all other code units. */
 function rank(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }

@@ -1,87 +1,88 @@
-import { createEngine } from '../engine/engine.ts'
-import type { Logger } from '../engine/events.ts'
-import { HoldfastError } from '../errors.ts'
-import { type Duration, toMs } from '../runtime/duration.ts'
-import { checkOptions, checkStore } from '../runtime/options.ts'
-import type { Runtime } from '../runtime/ports.ts'
-import { systemRuntime } from '../runtime/system.ts'
-import type { Store } from '../store.ts'
-import { type Answerable, deedOf } from './deed.ts'
-import { type Generation, generationOf, generationTable, type Rebuildable, rebuildableOf } from './generation.ts'
-import { Pace, paced } from './pace.ts'
-import { ProgressMeter, type RebuildProgress } from './progress.ts'
+import { createEngine } from '../../engine/engine.ts'
+import type { Logger } from '../../engine/events.ts'
+import { HoldfastError } from '../../errors.ts'
+import { type Duration, toMs } from '../../runtime/duration.ts'
+import { checkOptions } from '../../runtime/options.ts'
+import type { Store } from '../../store.ts'
+import {
+  type Generation,
+  generationOf,
+  generationTable,
+  rebuildableOf,
+  type RebuildableSubscription,
+} from '../../rebuild/generation.ts'
+import type { OperatorParts } from '../parts.ts'
+import { Pace, paced } from '../../rebuild/pace.ts'
+import { ProgressMeter, type RebuildProgress } from '../../rebuild/progress.ts'
 
-export interface RebuildOptions extends Partial<Runtime>, Answerable {
-  readonly store: Store
-  /** Ends it; what was done stays, and the next one goes on from there. */
+export interface RebuildOptions {
+  /** The reason, for the audit. */
+  readonly reason: string
+  /** Stops the rebuild. Its progress is kept, and the next call continues from there. */
   readonly signal?: AbortSignal
-  /** Events per second at the most; as many as the load allows unless you say. */
+  /** Maximum events per second. Default: as many as `load` allows. */
   readonly rate?: number
-  /** Which part of its time it works: above 0, up to 1. 0.5 unless you say otherwise. */
+  /** The fraction of time in which the rebuild works: above 0, up to 1. Default: `0.5`. */
   readonly load?: number
-  /** Whether to go on when it has come up with the log, until the switch. False unless you say otherwise. */
+  /** Keep following the log after its end is reached, until the switch. Default: false. */
   readonly follow?: boolean
-  /** About once a second. */
+  /** Called about once a second. */
   readonly onProgress?: (progress: RebuildProgress) => void
-  /** Who this process is in leases and in status; made up unless you say. */
+  /** The name of this process in leases and in status. Default: host and process id, as for an engine. */
   readonly name?: string
-  /** How long a process that went silent keeps its partitions. '10s' unless you say otherwise. */
+  /** How long a process without a heartbeat keeps its partitions. Default: `10s`. */
   readonly lease?: Duration
-  /** How much is taken at a time. 250 events and 1 MiB unless you say otherwise. */
+  /** The maximum size of one read. Default: 250 events and 1 MiB. */
   readonly page?: { readonly events?: number; readonly bytes?: number }
   readonly logger?: Logger
 }
 
 /**
- *     level     it has come up with the log
- *     switched  it is the live one now
- *     dropped   somebody dropped it
- *     stopped   the signal ended it
+ *     level     the rebuild has reached the end of the log
+ *     switched  the version is live now
+ *     dropped   an operator dropped the version
+ *     stopped   the signal stopped the rebuild
  */
 export type RebuildEnd = 'level' | 'switched' | 'dropped' | 'stopped'
 
 export interface Rebuilt {
   readonly end: RebuildEnd
-  /** As of the last look. */
+  /** The last known progress. */
   readonly progress: RebuildProgress | undefined
 }
 
-const optionNames = [
-  'store',
-  'signal',
-  'rate',
-  'load',
-  'follow',
-  'onProgress',
-  'by',
-  'reason',
-  'name',
-  'lease',
-  'page',
-  'logger',
-  'clock',
-  'timers',
-  'random',
-]
+type BuildOptions = Omit<RebuildOptions, 'reason'>
+
+const optionNames = ['signal', 'rate', 'load', 'follow', 'onProgress', 'reason', 'name', 'lease', 'page', 'logger']
 
 const lookMs = 250
 const tellMs = 1_000
 
 /**
- * Builds the version of a projection that this code is, into a table of its own, beside the live one. Nothing else runs, so no handler
- * fires. It may be killed at any time and begun again, and several processes may help each other: it is a subscription like any other.
- * To end a running one elsewhere, drop its version.
+ * Builds this program's version of a projection in a separate table while the live version continues. Only this subscription runs, so no
+ * handler is called. A rebuild is an ordinary subscription: it can be killed and started again, and several processes can work on it. To end
+ * a rebuild that runs in another process, drop its version.
  */
-export async function rebuild(projection: Rebuildable, options: RebuildOptions): Promise<Rebuilt> {
+export async function rebuild(parts: OperatorParts, name: string, options: RebuildOptions): Promise<Rebuilt> {
   checkOptions(options, 'rebuild', optionNames)
-  checkStore(options.store, 'rebuild')
-  const { store, signal, follow = false, onProgress, page = {} } = options
-  const runtime = runtimeOf(options)
+  const { reason, ...building } = options
+  const why = parts.reasonOf(reason)
+  const subscription = rebuildableOf(parts.subscriptionOf(name))
+  paceOf(building)
+  await begin(parts, subscription, why)
+  return build(parts, subscription, building)
+}
+
+/** Works on a recorded rebuild until its end, see `RebuildEnd`. */
+export async function build(
+  { store, runtime }: Pick<OperatorParts, 'store' | 'runtime'>,
+  subscription: RebuildableSubscription,
+  options: BuildOptions,
+): Promise<Rebuilt> {
+  const { signal, follow = false, onProgress, page = {} } = options
   const { rate, load, leaseMs } = paceOf(options)
-  const subscription = rebuildableOf(projection)
   const { name: live, consumer } = subscription
   const { version } = consumer
-  await begin(subscription, store, deedOf(options, 'projection.rebuild', live, runtime.clock.now(), { version }))
   const ending = new AbortController()
   const end = () => ending.abort()
   signal?.addEventListener('abort', end)
@@ -91,16 +92,18 @@ export async function rebuild(projection: Rebuildable, options: RebuildOptions):
     ...runtime,
     store: paced(store, pace),
     subscriptions: [generationOf(subscription)],
+    // Only rows are made, beside those that are there.
+    allowEffects: true,
     lease: leaseMs,
     page: { events: page.events ?? 250, bytes: page.bytes ?? 1_048_576 },
     ...(options.name !== undefined && { name: options.name }),
     ...(options.logger && { logger: options.logger }),
   })
   const failed = Promise.withResolvers<never>()
-  // It may come while nothing awaits it.
+  // The promise can reject while nothing awaits it.
   failed.promise.catch(() => undefined)
   engine.on('subscription.state', ({ to }) => {
-    // Blocked by an event: nothing that this call could wait for brings it further.
+    // Blocked by an event: waiting does not help.
     if (to.state === 'failed' || (to.state === 'blocked' && to.by === 'order')) failed.reject(to.error)
   })
   const meter = new ProgressMeter()
@@ -123,10 +126,10 @@ export async function rebuild(projection: Rebuildable, options: RebuildOptions):
       await Promise.race([runtime.timers.sleep(lookMs, ending.signal), failed.promise])
     }
   } catch (error) {
-    // One that is gone fails as well; what became of it says more.
+    // A version that was switched or dropped also fails here; return that end instead of the error.
     const found = await look(store, live, version).catch(() => undefined)
     if (found && found.state !== 'building') return { end: found.state, progress }
-    // It is there again, and its table was not when it was asked for: it was the live one in between.
+    // The version exists now but did not at the time of the error: it was live in between.
     if (found && error instanceof HoldfastError && error.code === 'SUBSCRIPTION_UNKNOWN')
       return { end: 'switched', progress }
     throw error
@@ -137,17 +140,14 @@ export async function rebuild(projection: Rebuildable, options: RebuildOptions):
   }
 }
 
-async function begin(
-  { name, consumer }: ReturnType<typeof rebuildableOf>,
-  store: Store,
-  deed: ReturnType<typeof deedOf>,
-): Promise<void> {
+async function begin(parts: OperatorParts, { name, consumer }: RebuildableSubscription, reason: string): Promise<void> {
   const { kind, version } = consumer
   const table = generationTable(consumer.table, version)
-  const { outcome } = await store.rebuilds.begin({ subscription: name, version, kind, table, deed })
+  const deed = parts.deed({ act: 'projection.rebuild', target: name, reason, details: { version } })
+  const { outcome } = await parts.store.rebuilds.begin({ subscription: name, version, kind, table, deed })
   if (outcome !== 'live') return
-  throw new HoldfastError('REBUILD_LIVE', `${name} is live at version ${version} already.`, {
-    hint: 'To build it anew, raise its version.',
+  throw new HoldfastError('REBUILD_LIVE', `Version ${version} of ${name} is already live.`, {
+    hint: 'To build it again, raise its version.',
   })
 }
 
@@ -163,14 +163,10 @@ async function look(store: Store, subscription: string, version: number): Promis
   return generation.isLive ? { state: 'switched' } : { state: 'building', generation, head }
 }
 
-function paceOf({ rate, load = 0.5, lease = '10s' }: RebuildOptions) {
+function paceOf({ rate, load = 0.5, lease = '10s' }: BuildOptions) {
   if (rate !== undefined && !(Number.isFinite(rate) && rate > 0))
     throw new HoldfastError('OPTION_INVALID', `rate is ${String(rate)}.`, { hint: 'Give events per second, above 0.' })
   if (!(typeof load === 'number' && load > 0 && load <= 1))
     throw new HoldfastError('OPTION_INVALID', `load is ${String(load)}.`, { hint: 'Give a number above 0, up to 1.' })
   return { rate, load, leaseMs: toMs(lease, 'lease') }
-}
-
-export function runtimeOf({ clock, timers, random }: Partial<Runtime>): Runtime {
-  return { ...systemRuntime, ...(clock && { clock }), ...(timers && { timers }), ...(random && { random }) }
 }
