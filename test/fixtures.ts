@@ -1,7 +1,16 @@
-import { type Clock, createEngine, type Engine, type EngineOptions, type Projection, type Store } from 'holdfast'
+import {
+  type Clock,
+  createEngine,
+  type Engine,
+  type EngineOptions,
+  type Operator,
+  type Projection,
+  type Store,
+} from 'holdfast'
 import { createTemporaryStore, createVirtualRuntime, type VirtualRuntime } from 'holdfast/testing'
 import { z } from 'zod'
 import { defineEvents, defineProjection } from '../src/index.ts'
+import { operatorOf } from './acts.ts'
 
 // A small bank that the tests of several parts share.
 
@@ -33,6 +42,8 @@ export interface World extends AsyncDisposable {
   readonly runtime: VirtualRuntime
   /** An engine in virtual time; started and drained by `settle`. */
   engine(subscriptions?: EngineOptions['subscriptions'], options?: Partial<EngineOptions>): Engine
+  /** Of the same store, under the name `test`. */
+  operator(subscriptions?: EngineOptions['subscriptions']): Operator
   /** Starts an engine if it isn't, and lets it work until nothing is left to do. */
   settle(engine: Engine): Promise<void>
 }
@@ -52,6 +63,7 @@ export async function createWorld(clock?: Clock): Promise<World> {
       engines.add(engine)
       return engine
     },
+    operator: (subscriptions = [balances]) => operatorOf(store, subscriptions, runtime),
     settle: async (engine) => {
       if (!started.has(engine)) await engine.start()
       started.add(engine)

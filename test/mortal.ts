@@ -1,10 +1,12 @@
-import { createEngine, type Engine, type EngineOptions } from 'holdfast'
+import { createEngine, type Engine, type EngineOptions, type Store } from 'holdfast'
 import { Mortality } from '../src/testing/mortal.ts'
 import type { World } from './fixtures.ts'
 
 /** An engine whose process can be stopped, or die. */
 export interface Mortal {
   readonly engine: Engine
+  /** As the process has it. */
+  readonly store: Store
   readonly isDead: boolean
   die(): void
   /** Gives what lets it go on. */
@@ -19,16 +21,18 @@ export function createMortal(
   options: Partial<EngineOptions> = {},
 ): Mortal {
   const mortality = new Mortality()
+  const store = mortality.guard(options.store ?? world.store)
   const engine = createEngine({
     ...world.runtime,
     subscriptions,
     logger: silent,
     timers: mortality.timers(world.runtime.timers),
     ...options,
-    store: mortality.guard(options.store ?? world.store),
+    store,
   })
   return {
     engine,
+    store,
     get isDead() {
       return mortality.isDead
     },

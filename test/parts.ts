@@ -31,7 +31,7 @@ export function createParts({ store, runtime }: World, subscription: Subscriptio
     store: { ...store, subscriptions },
     subscription,
     runtime,
-    settings: { ...settings, pageEvents: 10, pageBytes: 1_000_000, cacheBytes: 1_000_000, only },
+    settings: { ...settings, pageEvents: 10, pageBytes: 1_000_000, cacheBytes: 1_000_000, only, allowEffects: false },
     emitter: new EngineEmitter(logger, systemChannel),
     logger,
     breakers: createBreakers({ store, processId: 'p', runtime }),

@@ -1,4 +1,4 @@
-import { rebuild } from 'holdfast'
+import { createOperator } from 'holdfast'
 import { quietLogger } from '../handlers/notify.ts'
 import { openStore } from '../projection/open-store.ts'
 import type { Place } from '../projection/way.ts'
@@ -8,8 +8,9 @@ import { accounts } from './accounts.ts'
 async function run({ place }: { readonly place: Place }): Promise<void> {
   await using store = await openStore(place)
   let wasLevel = false
-  await rebuild(accounts(2), {
-    store,
+  const operator = createOperator({ store, subscriptions: [accounts(2)], by: 'bench' })
+  await operator.rebuild(accounts(2).name, {
+    reason: 'to measure it',
     logger: quietLogger,
     follow: true,
     onProgress: ({ isLevel }) => {

@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Store, switchRebuild } from 'holdfast'
+import { createOperator, type Store } from 'holdfast'
 import type { Benchmark, Settings } from '../benchmark.ts'
 import { inChild } from '../child.ts'
 import { openGround } from '../handlers/ground.ts'
@@ -68,8 +68,9 @@ async function measure({ signal, progress, events, keys }: Settings, place: Plac
   const rebuildMs = performance.now() - begun
   const during = traffic.take()
   progress(`rebuilt in ${Math.round(rebuildMs)} ms`)
+  const operator = createOperator({ store, subscriptions: [accounts(2)], by: 'bench' })
   const switching = performance.now()
-  await switchRebuild(accounts(2), { store, wait: '60s', logger: quietLogger })
+  await operator.switchRebuild(accounts(2).name, { reason: 'to measure it', wait: '60s', logger: quietLogger })
   const switchMs = performance.now() - switching
   await traffic.stop()
   await reach(store, signal)

@@ -1,7 +1,8 @@
-import { createOperator, rebuild } from 'holdfast'
+import { createOperator } from 'holdfast'
 import { expect, it } from 'vitest'
 import { credit, engineOf, first, second, silent } from '../rebuild/bank.ts'
 import { describeStores } from '../rebuild/stores.ts'
+import { rebuild } from '../acts.ts'
 
 describeStores('the audit', (open) => {
   it.for(['a half \ud800 character', 'a \0 in it'])('is whole whatever a person says: %j', async (reason) => {

@@ -113,6 +113,7 @@ it.for(seeds)('every event comes to its end once and in order, whatever happens:
   }
   const all: { life: Mortal; state: { isDead: boolean } }[] = [await begin()]
   let isPaused = false
+  const operator = world.operator()
   const engineOf = (): Engine => (all[0] as { life: Mortal }).life.engine
   for (let step = 0; step < 60; step++) {
     for (let i = random.below(4); i > 0; i--) await append()
@@ -121,7 +122,7 @@ it.for(seeds)('every event comes to its end once and in order, whatever happens:
     if (chance(6)) isAway = !isAway
     if (chance(6) && !isAway) {
       isPaused = !isPaused
-      await (isPaused ? engineOf().pause('notify', 'a test') : engineOf().resume('notify'))
+      await (isPaused ? operator.pause('notify', 'a test') : operator.resume('notify', 'a test'))
     }
     if (chance(6) && all.length < 3 && !isAway) all.push(await begin())
     if (chance(6) && all.length > 1) {
@@ -146,7 +147,7 @@ it.for(seeds)('every event comes to its end once and in order, whatever happens:
   }
   isDown = isAway = isFaulty = false
   isCalm = true
-  if (isPaused) await engineOf().resume('notify')
+  if (isPaused) await operator.resume('notify', 'a test')
   for (let i = 0; i < 240; i++) await world.runtime.advance(1_000)
   const engine = engineOf()
   const verified = await engine.verify('notify')

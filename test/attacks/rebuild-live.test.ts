@@ -1,8 +1,9 @@
-import { createLog, createOperator, defineProjection, rebuild, switchRebuild, type Store } from 'holdfast'
+import { createLog, createOperator, defineProjection, type Store } from 'holdfast'
 import { expect, it } from 'vitest'
 import { bank, credited, debited } from '../fixtures.ts'
 import { engineOf, silent } from '../rebuild/bank.ts'
 import { describeStores } from '../rebuild/stores.ts'
+import { rebuild, switchRebuild } from '../acts.ts'
 
 function trails(version: number, bug: { isBad: (amount: number) => boolean }) {
   return defineProjection('trails', {

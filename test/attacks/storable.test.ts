@@ -17,7 +17,7 @@ import { createTemporaryStore } from 'holdfast/testing'
 import { expect, it, vi } from 'vitest'
 import { bank, countsOf, credited } from '../fixtures.ts'
 import { keysOf } from '../noting.ts'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeServers } from '../postgres/databases.ts'
 
 // What a user gives or throws ends up in a commit. One value that the database refuses would stop its partition for ever.
 
@@ -65,7 +65,7 @@ it('a window for repeats does not put fractions of a millisecond into a commit',
 
 describeServers('a handler on a server', (server) => {
   it('writes whatever text is said about an event', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     const store = await createPostgresStore({ connection: database.url })
     const thrown: Record<string, () => unknown> = {
       said: () => failure.skip('a zero: \0, and half a pair: \ud800'),

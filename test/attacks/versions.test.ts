@@ -1,9 +1,10 @@
-import { createLog, createOperator, defineProjection, rebuild, switchRebuild } from 'holdfast'
+import { createLog, createOperator, defineProjection } from 'holdfast'
 import { expect, it } from 'vitest'
 import { bank, credited, debited } from '../fixtures.ts'
 import { codeOf } from '../operator/scene.ts'
 import { engineOf, first, second, silent } from '../rebuild/bank.ts'
 import { describeStores } from '../rebuild/stores.ts'
+import { rebuild, switchRebuild } from '../acts.ts'
 
 /** Holds debits, as the first version did. */
 const strict = defineProjection('balances', {

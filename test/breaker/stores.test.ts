@@ -5,7 +5,7 @@ import { type Breaker, createBreaker, type Store } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { describe, expect, it } from 'vitest'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeServers } from '../postgres/databases.ts'
 
 // The same promises on the stores there are, with as many connections as processes, in real time.
 
@@ -64,7 +64,7 @@ describe('SQLite', () => {
 
 describeServers('a breaker', (server) => {
   it('is one for all who share the schema', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using one = await createPostgresStore({ connection: database.url })
     await using two = await createPostgresStore({ connection: database.url })
     await expect(sharesOneBreaker([one, two])).resolves.toBeUndefined()

@@ -1,4 +1,5 @@
-import { defineProjection, defineSubscription, type Subscription } from 'holdfast'
+import { defineSubscription, type Subscription } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/postgres'
 import type { ClientBase } from 'pg'
 import { ledgerEvents, ledgerProjection } from '../crash/ledger.ts'
 
@@ -20,7 +21,7 @@ CREATE TABLE business (id text PRIMARY KEY);
 `
 
 /** Every event leaves one row, and the rows of a key lie in the order in which they were made. */
-const effects = defineProjection('effects', {
+const effects = defineSqlProjection('effects', {
   events: ledgerEvents,
   on: {
     Posted: ({ id, key, version, data }, tx: ClientBase) =>

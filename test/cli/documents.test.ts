@@ -7,7 +7,7 @@ import { createPlace } from './place.ts'
 vi.setConfig({ testTimeout: 90_000 })
 
 const page = readFileSync(fileURLToPath(new URL('../../docs/reference/cli.md', import.meta.url)), 'utf8')
-const section = page.split('### What `--json` has')[1]?.split('\n## ')[0] ?? ''
+const section = page.split('### Fields of `--json`')[1]?.split('\n## ')[0] ?? ''
 
 /** By command: the fields of the table, in order. What stands in parentheses or behind a colon tells of one. */
 const documented = new Map(
@@ -53,6 +53,7 @@ it('a document has the fields that the reference tells of, and no others', async
   await check('dlq stats')
   await check('dlq incidents')
   await check('dlq redrive --dry-run', 'balances', '--all')
+  await check('dlq discard --whole --dry-run', 'balances', '--lane', 'd', ...why)
   await check('dlq discard', 'balances', '--lane', 'd', '--yes', ...why)
   await check('dlq edit', 'balances', '2', '--data', '{"amount":0}', ...why)
   const file = join(place.folder, 'letters.ndjson')

@@ -63,7 +63,7 @@ describe('every command', () => {
     ]) {
       const { code, stderr } = await place.call(args)
       expect({ args, code }).toEqual({ args, code: 1 })
-      expect(stderr).toMatch(/^STORE_MISSING: There is no file .*\nNext: .*holdfast migrate/)
+      expect(stderr).toMatch(/^STORE_MISSING: The file .* does not exist\.\nNext: .*holdfast migrate/)
     }
     expect(await place.json(['doctor'])).toMatchObject({ code: 3, ok: true, healthy: false })
     expect(existsSync(place.file)).toBe(false)
@@ -138,11 +138,14 @@ describe('the configuration', () => {
   })
 
   it.each([
-    ['export const x = 1', /exports nothing by default/],
+    ['export const x = 1', /has no default export/],
     ['export default { stor: 1 }', /has no option "stor"/],
-    ["export default { store: { sqlite: '' } }", /store.sqlite is no path/],
-    ["export default { store: { sqlite: 'a', postgres: 'b' } }", /not exactly one store/],
-    ['export default { subscriptions: [1] }', /no list of projections/],
+    ["export default { store: { sqlite: '' } }", /store.sqlite is not a path/],
+    [
+      "export default { store: { sqlite: 'a', postgres: 'b' } }",
+      /store needs exactly one of sqlite and postgres, and has both/,
+    ],
+    ['export default { subscriptions: [1] }', /not a list of projections/],
     ["throw new Error('no luck\\u001b[2J')", /can't be loaded. Error: no luck\\x1b/],
   ])('%s is refused with a reason', async (text, reason) => {
     using place = createPlace({ 'holdfast.config.ts': text })

@@ -17,7 +17,7 @@ describeServers('the command line', (server) => {
     const env = { DATABASE_URL: schemas.url, HOLDFAST_SCHEMA: schema }
     const json = (...args: string[]) => place.json(args, { env })
     for (const args of [['status'], ['verify'], append])
-      expect(await json(...args)).toMatchObject({ code: 1, error: { code: 'SCHEMA_OLDER' } })
+      expect(await json(...args)).toMatchObject({ code: 1, error: { code: 'SCHEMA_MISSING' } })
     expect(await json('doctor')).toMatchObject({
       code: 3,
       findings: [{ check: 'schema', level: 'problem', next: 'holdfast migrate' }],
@@ -49,7 +49,7 @@ describeServers('the command line', (server) => {
       await log.append('quick', [{ type: 'Odd', data: {} }])
       const told = await place.call(['doctor'], { env })
       expect(told.code).toBe(3)
-      expect(told.stdout).toMatch(/(warning|problem) horizon Readers wait behind position \d+ .*pid \d+ \(forgetful/)
+      expect(told.stdout).toMatch(/(warning|problem) horizon Readers wait after position \d+ .*pid \d+ \(forgetful/)
     } finally {
       await slow.end()
     }

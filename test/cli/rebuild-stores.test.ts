@@ -70,7 +70,7 @@ async function story(env: Record<string, string>): Promise<'told'> {
   const diff = await run('projections', 'diff', 'balances')
   expect(diff.code).toBe(3)
   expect(diff.stdout).toContain('0 the same, 3 different, 0 only live, 0 only rebuilt\n')
-  expect(diff.stdout).toContain('a  { balance: number }  ->  { balance: number }')
+  expect(diff.stdout).toContain('  a\n    ~ balance: number, changed\n')
   expect(await json('projections', 'diff', 'balances', '--reveal', '--limit', '1', ...why)).toMatchObject({
     code: 3,
     isLevel: true,

@@ -48,9 +48,12 @@ const wrongValues: Readonly<Record<string, readonly string[] | 'free'>> = {
   class: ['Transient', 'poison', ...hostile],
   status: ['held', 'PARKED', ...hostile],
   stages: ['0', '1,,2', '1,-2', 'one', ...hostile],
+  digest: ['12', 'abcdef', 'g'.repeat(64), '0'.repeat(65), ...hostile],
   'number:hash': ['5', 'x:y', `-1:${'0'.repeat(64)}`, `1:${'g'.repeat(64)}`, ...hostile],
+  list: ['Lag', 'lag;held', 'lag,', ...hostile],
   json: ['{', 'undefined', "{'a':1}", '{"a":1}}', ...hostile],
   file: ['no/such/folder/file', 'node_modules'],
+  'subscription...': 'free',
   text: 'free',
   lane: 'free',
   type: 'free',
@@ -300,8 +303,11 @@ describe('every command that is called wrongly', () => {
     const flaws: string[] = []
     for (const [i, argument] of leaf.command.registeredArguments.entries()) {
       const others = leaf.command.registeredArguments.map((each) => valuesOf(each).right)
+      // A position says already which.
+      const hasPosition = leaf.command.registeredArguments.some((each) => each.name() === 'position')
+      const options = rightOptions(leaf).filter((option) => option !== '--all' || !hasPosition)
       for (const value of pick(valuesOf(argument).wrong)) {
-        const args = [...leaf.path, ...rightOptions(leaf), '--', ...others.with(i, value)]
+        const args = [...leaf.path, ...options, '--', ...others.with(i, value)]
         flaws.push(...flawsOf(args, await call(args), [...told(value), argument.name()]))
       }
     }

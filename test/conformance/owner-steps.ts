@@ -126,7 +126,7 @@ export function load(knowledge: Knowledge): Step {
 
 export function pause(knowledge: Knowledge): Step {
   const name = knowledge.pick([...subscriptions, 'nobody'])
-  const deed = knowledge.maybeDeed('pause')
+  const deed = knowledge.deed('pause')
   const at = knowledge.time++
   const isPaused = knowledge.oneIn(3)
   return {
@@ -140,7 +140,7 @@ export function pause(knowledge: Knowledge): Step {
 
 export function reset(knowledge: Knowledge): Step {
   const name = knowledge.pick([...subscriptions, 'nobody'])
-  const deed = knowledge.maybeDeed('reset')
+  const deed = knowledge.deed('reset')
   return { name: `reset ${name}`, run: ({ clients }) => clients[0].subscriptions.reset(name, undefined, deed) }
 }
 

@@ -72,12 +72,17 @@ function letters(knowledge: Knowledge, { subscription, partition }: Lease): NewL
   const used = new Set(
     knowledge.letters.flatMap((one) => (one.subscription === subscription ? [`${one.partition}/${one.position}`] : [])),
   )
+  // The store has one lane of a name in a subscription, because partitions are cut by key.
+  const isElsewhere = (lane: string) =>
+    knowledge.letters.some(
+      (one) => one.subscription === subscription && one.lane === lane && one.partition !== partition,
+    )
   return Array.from({ length: knowledge.pick([0, 0, 1, 2]) }, (): NewLetter[] => {
     const status = knowledge.pick(['parked', 'parked', 'queued', 'waiting', 'retrying', 'discarded'] as const)
     const failure = knowledge.oneIn(4) ? undefined : knowledge.failure()
     const ending = status === 'discarded' ? { ending: { by: 'policy', reason: 'mail to nobody' } } : {}
     const event = knowledge.oneIn(2) ? knowledge.maybe(knowledge.events) : undefined
-    if (event && !used.has(`${partition}/${event.position}`)) {
+    if (event && !used.has(`${partition}/${event.position}`) && !isElsewhere(event.key)) {
       used.add(`${partition}/${event.position}`)
       const own = { lane: event.key, sequence: event.version as number, status, logged: true, event, failure }
       return [{ ...own, ...ending }]
@@ -85,6 +90,7 @@ function letters(knowledge: Knowledge, { subscription, partition }: Lease): NewL
     const position = knowledge.foreign++
     // Keys of the log and lanes of other sources are never the same.
     const lane = `far-${knowledge.below(3)}`
+    if (isElsewhere(lane)) return []
     const sequence = position - 1_000_000
     const body = knowledge.oneIn(3) ? new Uint8Array([0xff, 0, 123]) : '{"a":"\\u0000"}'
     const far = { position, id: `far-${position}`, type: 'Came', key: lane, version: sequence, schemaVersion: 1 }

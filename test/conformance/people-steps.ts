@@ -66,7 +66,10 @@ export function summaries(knowledge: Knowledge): Step {
       await store.lane(name, lane),
       await store.stats(name),
       await store.incidents({ subscription: name, limit: 2 }),
+      await store.incidents({ subscription: name, open: true, limit: 2 }),
       await store.purgeable(name, 100),
+      await store.listPurgeable(name, 100, undefined, 10),
+      await store.listPurgeable(name, 100, { partition: 0, position: 3 }, 2),
     ],
   }
 }
@@ -150,7 +153,7 @@ export function redrives(knowledge: Knowledge): Step {
 export function rebuild(knowledge: Knowledge): Step {
   const version = knowledge.pick([1, 2, 2, 3])
   const kind = knowledge.pick(['begin', 'begin', 'switch', 'switch', 'drop', 'halt'] as const)
-  const deed = knowledge.maybeDeed(kind)
+  const deed = knowledge.deed(kind)
   const at = knowledge.time++
   return {
     name: `${kind} version ${version} of s`,

@@ -42,7 +42,7 @@ describeServers('a copy of a letter that was tried very often', (server) => {
 
   it('has the same attempts, and as many', async () => {
     await using world = await createWorld()
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     const { handler } = await tryOften(world)
     const query = { subscription: handler.name }
     const before = await world.store.letters.list(query)

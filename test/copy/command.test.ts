@@ -52,7 +52,7 @@ describe('holdfast copy', () => {
     const missing = join(folder, 'missing.db')
     const { code, stdout, stderr } = await run('copy', missing, nowhere)
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-    expect(stderr).toMatch(/^STORE_MISSING: There is no file .*missing\.db\.\n/)
+    expect(stderr).toMatch(/^STORE_MISSING: The file .*missing\.db does not exist\.\n/)
     expect(existsSync(missing)).toBe(false)
   })
 
@@ -69,7 +69,7 @@ describe('holdfast copy', () => {
       const before = path === folder ? '' : readFileSync(path)
       const { code, stdout, stderr } = await run('copy', path, nowhere)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-      expect(stderr).toContain(`${path} is no store of Holdfast`)
+      expect(stderr).toContain(`${path} is not a Holdfast store`)
       expect(path === folder ? '' : readFileSync(path)).toEqual(before)
     }
   })
@@ -94,8 +94,8 @@ describeServers('holdfast copy', (server) => {
       code: 0,
       stdout:
         'Copied and compared: 6 subscriptions, 13 events, 11 rows, 12 lanes, 22 letters, ' +
-        '2 revisions, 1 incident, 2 redrives, 7 lanes of redrives, 122 marks, 2 breakers, 8 deeds.\n' +
-        'journal is SQL of your own: it begins anew there; make its tables first.\n',
+        '2 revisions, 1 incident, 2 redrives, 7 lanes of redrives, 122 marks, 2 breakers, 10 deeds.\n' +
+        'journal uses its own SQL: it starts from the beginning. Create its tables first.\n',
     })
     expect(stderr).toMatch(/^copying: 0 events/m)
     expect(stderr).toMatch(/^comparing: 0 events/m)
@@ -170,7 +170,7 @@ describeServers('holdfast copy', (server) => {
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
     expect(stderr).toMatch(/^COPY_DIFFERS: /m)
     expect(stderr).not.toContain('Nothing was copied')
-    expect(stderr).toContain(`Throw the schema ${schema} away`)
+    expect(stderr).toContain(`Drop the schema ${schema}`)
   })
 
   async function eventsIn(schema: string): Promise<number> {

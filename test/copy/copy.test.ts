@@ -2,8 +2,10 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type ArchivePart, copyStore, createEngine, createLog, defineProjection, type Store } from 'holdfast'
+import { copyStore, createEngine, createLog, type Store } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
+import type { ArchivePart } from 'holdfast/store'
 import type { ClientBase } from 'pg'
 import { afterAll, expect, test } from 'vitest'
 import { flawOf, noEntry } from '../../src/audit/audit.ts'
@@ -23,6 +25,7 @@ import {
   settle,
 } from './original.ts'
 import { startEngineProcess } from './run.ts'
+import { operatorOf } from '../acts.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-copy-'))
 afterAll(() => rmSync(folder, { recursive: true }))
@@ -40,7 +43,7 @@ describeServers('a copy of a store', (server) => {
   test('has everything that the original has, except for what SQL of the user wrote', async () => {
     const { source, ...original } = await openOriginal()
     await using from = original.from
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     expect(await copyStore({ from, to })).toEqual({ counts, left: ['journal'] })
     expect(await contentOf(to, engineOn(to, source))).toEqual(await contentOf(from, engineOn(from, source)))
   })
@@ -48,7 +51,7 @@ describeServers('a copy of a store', (server) => {
   test('goes on with handlers where they were, and does nothing again', async () => {
     const { from: original } = await openOriginal()
     await using from = original
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     await copyStore({ from, to })
     expect(await to.subscriptions.load('mails', 0)).toMatchObject({
       owner: undefined,
@@ -88,7 +91,7 @@ describeServers('a copy of a store', (server) => {
   test('has what people did, and an audit that holds', async () => {
     const { from: original } = await openOriginal()
     await using from = original
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     await copyStore({ from, to })
     for (const ask of [
       ({ audit }: Store) => audit.list(0, 100),
@@ -121,13 +124,13 @@ describeServers('a copy of a store', (server) => {
   test('goes on from the same checkpoints, as the original would have', async () => {
     const { source, ...original } = await openOriginal()
     await using from = original.from
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     await copyStore({ from, to })
     source.deliver(importedEvent('gap', 2), importedEvent('whole', 2))
     for (const store of [from, to]) {
       await goOn(store)
       const engine = engineOn(store, source)
-      await engine.resume('totals')
+      await operatorOf(store).resume('totals', 'closed')
       await settle(engine)
       for (const name of ['accounts', 'totals', 'recent'])
         expect(await engine.verify(name)).toMatchObject({ ok: true, differenceCount: 0 })
@@ -138,11 +141,11 @@ describeServers('a copy of a store', (server) => {
   test('builds a projection in SQL anew, when its table is there', async () => {
     const { from: original } = await openOriginal()
     await using from = original
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     await copyStore({ from, to })
     const lines = `lines_${schemas.newSchema()}`
     await schemas.user.query(`CREATE TABLE ${lines} (key text, amount double precision)`)
-    const same = defineProjection(journal.name, {
+    const same = defineSqlProjection(journal.name, {
       events: bank,
       on: {
         Credited: ({ key, data }, tx: ClientBase) =>
@@ -163,7 +166,7 @@ describeServers('a copy of a store', (server) => {
 
   test('can be made of a store that nothing was written to', async () => {
     await using from = await createSqliteStore({ file: newFile() })
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     const none = Object.fromEntries(Object.keys(counts).map((kind) => [kind, 0]))
     expect(await copyStore({ from, to })).toEqual({ counts: none, left: [] })
     await createLog({ store: to }).append('k', [{ type: 'First', data: {} }])
@@ -178,7 +181,7 @@ describeServers('a copy of a store', (server) => {
   ])('is not put where there is %s already', async (_, write) => {
     const { from: original } = await openOriginal()
     await using from = original
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     await write(to)
     const before = await archiveOf(to)
     await expect(copyStore({ from, to })).rejects.toMatchObject({ code: 'STORE_NOT_EMPTY' })
@@ -189,8 +192,8 @@ describeServers('a copy of a store', (server) => {
   test('is not made while an engine works on the original, unless it is forced to; a dead one does not count', async () => {
     const { file, ...original } = await openOriginal()
     await using from = original.from
-    await using to = await schemas.open(schemas.newSchema())
-    await using forced = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
+    await using forced = await schemas.open(schemas.readySchema())
     const engine = await startEngineProcess(file)
     try {
       await expect(copyStore({ from, to })).rejects.toMatchObject({ code: 'STORE_IN_USE' })
@@ -206,8 +209,8 @@ describeServers('a copy of a store', (server) => {
   test('is not called good when somebody appended to the original meanwhile, unless it is forced to', async () => {
     const { from: original } = await openOriginal()
     await using from = original
-    await using to = await schemas.open(schemas.newSchema())
-    await using forced = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
+    await using forced = await schemas.open(schemas.readySchema())
     const appending: Promise<unknown>[] = []
     const onProgress = () =>
       void appending.push(createLog({ store: from }).append('late', [{ type: 'Late', data: {} }]))
@@ -218,7 +221,7 @@ describeServers('a copy of a store', (server) => {
   })
 
   test('has nothing, when the original can not be read to its end', async () => {
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     const { from: original } = await openOriginal()
     await using from = original
     const broken: Store = {
@@ -243,7 +246,7 @@ describeServers('a copy of a store', (server) => {
 
   test('is handed over in parts that one statement can hold, even if every event has a megabyte', async () => {
     await using from = await createSqliteStore({ file: newFile() })
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     const log = createLog({ store: from })
     for (let i = 0; i < 5; i++) {
       await log.append(
@@ -262,13 +265,13 @@ describeServers('a copy of a store', (server) => {
   test('can be made from PostgreSQL as well, on which nobody works either', async () => {
     const { source, ...original } = await openOriginal()
     await using first = original.from
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     await using from = await schemas.open(schema)
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     await copyStore({ from: first, to: from })
 
     const engine = engineOn(from, source)
-    await engine.resume('totals')
+    await operatorOf(from).resume('totals', 'closed')
     await engine.start()
     await engine.drain()
     await expect(copyStore({ from, to })).rejects.toMatchObject({ code: 'STORE_IN_USE' })

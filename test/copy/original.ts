@@ -11,13 +11,14 @@ import {
   read,
   type Store,
 } from 'holdfast'
-import { createSqliteStore } from 'holdfast/sqlite'
+import { createSqliteStore, defineSqlProjection } from 'holdfast/sqlite'
 import { createScriptedSource, type ScriptedSource } from 'holdfast/testing'
 import { z } from 'zod'
 import type { Deed } from '../../src/audit/audit.ts'
 import type { HeldLane, NewLetter } from '../../src/dead-letter/letter.ts'
 import { describeFailure } from '../../src/failure/failure.ts'
 import { generationTable } from '../../src/rebuild/generation.ts'
+import { operatorOf } from '../acts.ts'
 
 // A store with one of everything that can be in it.
 
@@ -33,7 +34,7 @@ export const counts = {
   redriveLane: 7,
   mark: 122,
   breaker: 2,
-  deed: 8,
+  deed: 10,
 }
 
 const amount = z.number()
@@ -95,7 +96,7 @@ const imported = defineProjection('imported', {
   on: { Credited: (row, { data }) => ({ sum: row.sum + data.amount }) },
 })
 
-export const journal = defineProjection('journal', {
+export const journal = defineSqlProjection('journal', {
   events: bank,
   on: {
     Credited: ({ key, data }, tx: DatabaseSync) =>
@@ -167,7 +168,7 @@ export async function makeOriginal(file: string): Promise<ScriptedSource> {
   )
   const engine = engineOn(store, source, [journal])
   await settle(engine)
-  await engine.pause('totals', 'the month is being closed ☃')
+  await operatorOf(store).pause('totals', 'the month is being closed ☃')
   await handle(store)
   await mend(store)
   return source
@@ -185,7 +186,7 @@ export const deedOf = (act: string): Deed => ({
 /** As people leave it that have only begun. */
 async function mend({ letters, redrives, rebuilds, audit }: Store): Promise<void> {
   const next = { subscription: 'recent', version: 2, kind: 'fold', table: generationTable(recent.table, 2) } as const
-  await rebuilds.begin(next)
+  await rebuilds.begin({ ...next, deed: deedOf('projection.rebuild') })
   const [broken] = await letters.list({ subscription: 'accounts', lane: 'b', status: 'parked' })
   const name = { subscription: 'accounts', position: broken?.event.position ?? 0 }
   await letters.revise(name, '{"amount": 1, "note": "\\u0000 ☃"}', deedOf('revise'))

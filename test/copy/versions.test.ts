@@ -1,16 +1,17 @@
-import { copyStore, rebuild, switchRebuild } from 'holdfast'
+import { copyStore } from 'holdfast'
 import { createTemporaryStore } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import { describeServers } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 import { credit, engineOf, first, second, silent, liveWith } from '../rebuild/bank.ts'
+import { rebuild, switchRebuild } from '../acts.ts'
 
 describeServers('a copy of a store with several versions of a projection', (server) => {
   const schemas = useSchemas(server)
 
   it('goes on with the one that was live, and can be switched back', async () => {
     await using from = await createTemporaryStore()
-    await using to = await schemas.open(schemas.newSchema())
+    await using to = await schemas.open(schemas.readySchema())
     const old = await liveWith(from, 40)
     await rebuild(second, { store: from, logger: silent })
     await switchRebuild(second, { store: from, logger: silent, wait: '20s' })

@@ -12,6 +12,7 @@ import {
   type StandardSchema,
   type Store,
 } from 'holdfast'
+import { sqlProjection } from '../../src/projection/sql-projection.ts'
 import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
 import type { MemoryStore } from '../../src/testing/memory/store.ts'
 import type { Outside } from '../../src/testing/simulation/app.ts'
@@ -95,7 +96,7 @@ interface Database {
 
 /** SQL of one's own, in either store: each event is put once, and a second time would throw. */
 export function notes(scene: Scene) {
-  return defineProjection('notes', {
+  return sqlProjection(scene.witness.dialect, 'notes', {
     events: steps,
     on: {
       Stepped: async ({ key, data }, tx: MemoryHandle | Database) => {

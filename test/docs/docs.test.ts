@@ -1,41 +1,15 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { errorCodes } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { breakerOptionNames } from '../../src/breaker/settings.ts'
+import { blocksOf, cut, pages, root, text } from './blocks.ts'
 
-const root = fileURLToPath(new URL('../..', import.meta.url))
-const text = (path: string) => readFile(join(root, path), 'utf8')
 const firstCells = (markdown: string) => Array.from(markdown.matchAll(/^\| `([^`]+)` \|/gm), ([, cell]) => cell)
 
-async function pages(folder = ''): Promise<string[]> {
-  const entries = await readdir(join(root, folder), { withFileTypes: true })
-  const found = entries.filter(({ name }) => !name.startsWith('.') && !['node_modules', 'dist', 'data'].includes(name))
-  const nested = found.map(async (entry) =>
-    entry.isDirectory()
-      ? pages(join(folder, entry.name))
-      : entry.name.endsWith('.md')
-        ? [join(folder, entry.name)]
-        : [],
-  )
-  return (await Promise.all(nested)).flat()
-}
-
-describe('the README', () => {
-  it('shows code that runs: each block is a file of ours, to the letter', async () => {
-    const blocks = [...(await text('README.md')).matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
-    expect(blocks.length).toBeGreaterThan(0)
-    for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
-  })
-
-  it('shows no code from anywhere else', async () => {
-    const readme = await text('README.md')
-    expect(readme.match(/```ts\n/g)?.length).toBe(readme.match(/-->\n```ts\n/g)?.length)
-  })
-
+describe('the README and the page of proofs', () => {
   it('names only tests and scripts that are there', async () => {
-    const readme = await text('README.md')
+    const readme = (await text('README.md')) + (await text('docs/proof.md'))
     const paths = [...readme.matchAll(/npx vitest run ([^`]+)`/g)].flatMap(([, list = '']) => list.split(' '))
     expect(paths.length).toBeGreaterThan(5)
     for (const path of paths)
@@ -44,19 +18,6 @@ describe('the README', () => {
       await expect(text(path)).resolves.toContain("from 'vitest'")
     const { scripts } = JSON.parse(await text('package.json')) as { scripts: Record<string, string> }
     for (const [, script = ''] of readme.matchAll(/npm run (?:-s )?([a-z]+)/g)) expect(scripts).toHaveProperty(script)
-  })
-})
-
-describe('a how-to', () => {
-  it('shows code that runs: each block is a file of ours, to the letter', async () => {
-    const all = await pages('docs/how-to')
-    expect(all.length).toBeGreaterThan(0)
-    for (const page of all) {
-      const markdown = await text(page)
-      const blocks = [...markdown.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
-      expect(blocks.length).toBe(markdown.match(/```ts\n/g)?.length ?? 0)
-      for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
-    }
   })
 })
 
@@ -78,13 +39,6 @@ describe('the reference', () => {
 })
 
 describe('the page of breakers', () => {
-  it('shows the example that runs, to the letter', async () => {
-    const page = await text('docs/reference/breaker.md')
-    const blocks = [...page.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
-    expect(blocks.length).toBe(page.match(/```ts/g)?.length)
-    for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
-  })
-
   it('has one entry for every state and every option', async () => {
     const page = await text('docs/reference/breaker.md')
     const source = await text('src/breaker/breaker.ts')
@@ -96,19 +50,55 @@ describe('the page of breakers', () => {
   })
 })
 
+/** Written by `test/docs/tutorial.test.ts` into a project of its own, which runs it. */
+const ownFiles = ['docs/tutorial.md']
+
 describe('every page', () => {
-  it('links only to what is there', async () => {
+  it('shows only code that runs: each block is cut from a file of ours, to the letter', async () => {
+    const all = ['README.md', ...(await pages('docs'))].filter((page) => !ownFiles.includes(page))
+    let shown = 0
+    for (const page of all) {
+      for (const { language, from, code } of blocksOf(await text(page))) {
+        if (!['ts', 'yaml', 'sql', 'ini'].includes(language)) continue
+        expect(from, `${page}: the block that begins with ${code.split('\n')[0]}`).toBeDefined()
+        expect(code, `${page}: ${from}`).toBe(await cut(from ?? ''))
+        shown++
+      }
+    }
+    expect(shown).toBeGreaterThan(20)
+  })
+
+  it('links only to pages, files and headings that are there', async () => {
     const all = await pages()
     expect(all.length).toBeGreaterThan(5)
     for (const page of all) {
-      for (const [, target = ''] of (await text(page)).matchAll(/\]\(([^)#]+)(?:#[^)]*)?\)/g)) {
+      for (const [, target = '', anchor] of (await text(page)).matchAll(/\]\(([^)#]*)(?:#([^)]*))?\)/g)) {
         if (target.startsWith('https://')) continue
-        const path = join(dirname(page), target)
-        await expect(
-          readFile(join(root, path)).catch(() => readdir(join(root, path))),
-          `${page} → ${target}`,
-        ).resolves.toBeDefined()
+        const path = target === '' ? page : join(dirname(page), target)
+        const found = await readFile(join(root, path), 'utf8').catch(() =>
+          readdir(join(root, path)).catch(() => undefined),
+        )
+        expect(found, `${page} → ${target}`).toBeDefined()
+        const missing = [anchor].filter((name) => name !== undefined && !anchorsOf(String(found)).includes(name))
+        expect(missing, `${page} → ${target}`).toEqual([])
       }
     }
   })
+
+  it('is reached from the index, in the folders that the index is about', async () => {
+    const index = await text('docs/README.md')
+    const linked = [...index.matchAll(/\]\(([^)#]+)/g)].map(([, target = '']) => join('docs', target))
+    const all = (await pages('docs')).filter((page) => !page.startsWith('docs/decisions') && page !== 'docs/README.md')
+    expect(all.filter((page) => !linked.includes(page))).toEqual([])
+  })
 })
+
+/** As GitHub makes them from headings. */
+function anchorsOf(markdown: string): string[] {
+  return [...markdown.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  )
+}

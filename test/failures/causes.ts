@@ -1,6 +1,6 @@
 import { failure, type HandlerContext } from '../../src/index.ts'
 
-/** Something that goes wrong with one event of one lane, every time it is tried, until it is mended. */
+/** Something that goes wrong with one event of one lane, every time it is tried, until it is fixed. */
 export interface Cause {
   readonly name: string
   /** What the handler does about the event. Left out where the event never comes to its handler. */
@@ -30,15 +30,15 @@ export const causes: readonly Cause[] = [
   { name: 'SQLSTATE 40001, serialization', act: raise(sqlState('40001')) },
   { name: 'SQLSTATE 23505, unique violation', act: raise(sqlState('23505')) },
   { name: 'SQLSTATE 57P01, shutdown', act: raise(sqlState('57P01')) },
-  { name: 'an event that does not fit its schema', is: 'misfit' },
-  { name: "a type nobody knows, with `unknown: 'hold'`", is: 'unknown type' },
-  { name: '`TypeError` in the handler', act: raise(new TypeError('undefined is no function')) },
+  { name: 'an event that does not match its schema', is: 'misfit' },
+  { name: "an unknown type, with `unknown: 'hold'`", is: 'unknown type' },
+  { name: '`TypeError` in the handler', act: raise(new TypeError('undefined is not a function')) },
   { name: '`throw null`', act: raise(null) },
-  { name: 'an error nobody knows', act: raise(new Error('what?')) },
+  { name: 'an unknown error', act: raise(new Error('what?')) },
   { name: '`failure.permanent`', act: raise(failure.permanent('never')) },
   { name: '`failure.dependency`', act: raise(failure.dependency('the bank')) },
   { name: '`failure.skip`', act: raise(failure.skip('not needed')) },
   { name: 'its breaker is open', is: 'breaker open' },
-  { name: 'the process dies of it', is: 'deadly' },
+  { name: 'it kills the process', is: 'deadly' },
   { name: '`ECONNREFUSED` in every lane', is: 'everywhere', act: raise(coded('ECONNREFUSED')) },
 ]

@@ -13,7 +13,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { checkSchema } from '../../src/postgres/identifier.ts'
 import { createPlace } from '../cli/place.ts'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeServers } from '../postgres/databases.ts'
 import { notes } from './doors/append.ts'
 import { silent } from './doors/engine.ts'
 import { hostileProxy } from './generate/value.ts'
@@ -65,7 +65,7 @@ describe('an append', () => {
 
 describe('names', () => {
   const withColumn = (column: string) => () =>
-    defineProjection('p', { events: notes, initial: () => ({}), on: {}, columns: { [column]: 'text' } } as never)
+    defineProjection('p', { events: notes, initial: () => ({}), on: {}, columns: { [column]: 'text' } })
 
   it.for(['tableoid', 'ctid', 'xmin', 'XMAX', 'cmin', 'cmax', '__proto__'])('of a column can not be %s', (column) => {
     expect(withColumn(column)).toThrow(expect.objectContaining({ code: 'NAME_INVALID' }))
@@ -189,7 +189,7 @@ describeServers('a source', (server) => {
     ['a schema version that no column takes', { schemaVersion: 2 ** 31 }],
     ['a version that is no number', { version: Object.create(null) as number }],
   ] as const)('with %s stops its subscription, and does not wait for the store for ever', async ([, wrong]) => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using store = await createPostgresStore({ connection: database.url })
     const source = createScriptedSource()
     // Of a type that is not known, so that it would be held.

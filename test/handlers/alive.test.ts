@@ -2,7 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import { createRandom } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { canStartServers } from '../postgres/binaries.ts'
-import { createDatabase, servers } from '../postgres/databases.ts'
+import { cloneDatabase, servers } from '../postgres/databases.ts'
 import { startServer } from '../postgres/server.ts'
 import { createScene, type Scene } from './scene.ts'
 import { type Member, Team } from './team.ts'
@@ -14,11 +14,14 @@ const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 31)
 const enoughTakeovers = 6
 /** Nobody takes over from a process that was stopped in the middle of a commit to a file, so some turns are in vain. */
 const mostTurns = 20
-const stores = [{ name: 'SQLite', url: undefined }, ...servers.slice(0, 1)]
+const stores = [
+  { name: 'SQLite', server: undefined },
+  ...servers.slice(0, 1).map((server) => ({ name: server.name, server })),
+]
 
-describe.for(stores)('in $name', ({ url: server }) => {
+describe.for(stores)('in $name', ({ server }) => {
   it('processes that are stopped past their lease, again and again, park nothing', patience, async () => {
-    await using database = server === undefined ? undefined : await createDatabase({ url: server })
+    await using database = server === undefined ? undefined : await cloneDatabase(server)
     await using scene = await createScene(['effects'], database?.url)
     // So many that a process that is not stopped in time leaves something for the next.
     await askFor(scene, 1_200)

@@ -11,12 +11,13 @@ import {
   retry,
   type SqlProjection,
 } from 'holdfast'
+import { sqlProjection } from '../../src/projection/sql-projection.ts'
 import type { EvidenceWriter } from './evidence.ts'
 import { perform, type Task, taskEvents } from './tasks.ts'
 
 // Everything that can be made of an event: an effect outside, a row, and SQL. All of them do what the event says, if it says so to them.
 
-export const consumers = { effects: effectsHandler, rows: rowsProjection, sql: sqlProjection }
+export const consumers = { effects: effectsHandler, rows: rowsProjection, sql: effectlessSql }
 export type Name = keyof typeof consumers
 
 export const nowhere: EvidenceWriter = { write: () => undefined }
@@ -66,10 +67,10 @@ function rowsProjection(): Projection {
   })
 }
 
-function sqlProjection(): SqlProjection {
-  return defineProjection('sql', {
+function effectlessSql(_evidence: EvidenceWriter, _maxDeaths: number | undefined, dialect: string): SqlProjection {
+  return sqlProjection(dialect, 'sql', {
     events: taskEvents,
-    on: { Asked: ({ data }, _tx: unknown) => perform(actOf('sql', data)) },
+    on: { Asked: ({ data }) => perform(actOf('sql', data)) },
   })
 }
 

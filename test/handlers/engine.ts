@@ -48,7 +48,7 @@ async function work(
   await using store = await openStore(place)
   await using engine = createEngine({
     store,
-    subscriptions: names.map((one) => consumers[one](evidence, maxDeaths)),
+    subscriptions: names.map((one) => consumers[one](evidence, maxDeaths, store.dialect)),
     name,
     lease,
     poll: '20ms',

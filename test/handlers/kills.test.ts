@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createDatabase, servers } from '../postgres/databases.ts'
+import { cloneDatabase, servers } from '../postgres/databases.ts'
 import { type KillResult, runKills } from './kills.ts'
 
 // `npm run handlers` is the long form. HOLDFAST_SEED to see the same moments again, as far as the machine repeats itself.
-const kills = 25
+const kills = 15
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 31)
 const patience = { timeout: 180_000 }
 
@@ -16,7 +16,7 @@ describe(`${kills} kills with -9 under a handler: each effect at least once, in 
   })
 
   it.for(servers.slice(0, 1))('in $name, with three engines', patience, async (server) => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     const result = await runKills({ kills, seed, url: database.url })
     console.log(JSON.stringify(result))
     expect(result).toMatchObject(kept)

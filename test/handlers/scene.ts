@@ -35,7 +35,10 @@ export async function createScene(names: readonly Name[], url: string | undefine
   const file = join(folder, 'effects')
   const evidence = new Evidence(file)
   const store = await openStore(place)
-  const engine = createEngine({ store, subscriptions: names.map((name) => consumers[name](nowhere)) })
+  const engine = createEngine({
+    store,
+    subscriptions: names.map((name) => consumers[name](nowhere, undefined, store.dialect)),
+  })
   await engine.prepare()
   const log = createLog({ store, events: taskEvents })
   const versions = new Map<string, number>()

@@ -1,5 +1,6 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createOperator, defineHandler, defineProjection, definePolicy, failure, fixed, park, retry } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/sqlite'
 import { createTemporaryStore, createTestEngine } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, credited, debited, Post, receipts } from './shop.ts'
@@ -40,7 +41,9 @@ describe('a test engine', () => {
     await app.append([credited('anna', 29)])
     await app.settle()
     expect(await app.rows(generous)).toEqual({ anna: { balance: 0 } })
-    await expect(app.fix(receipts(new Post()))).rejects.toThrow('no subscription "receipts" to fix. It has balances.')
+    await expect(app.fix(receipts(new Post()))).rejects.toThrow(
+      'no subscription "receipts" to fix. Subscriptions: balances.',
+    )
   })
 
   it('hears at once what a person asks for', async () => {
@@ -113,7 +116,7 @@ describe('a test engine', () => {
   })
 
   it('runs SQL of your own on a store that can', async () => {
-    const sums = defineProjection('sums', {
+    const sums = defineSqlProjection('sums', {
       events: bank,
       on: {
         Credited: ({ key, data }, tx: DatabaseSync) => {
@@ -143,7 +146,7 @@ describe('a test engine', () => {
     await using app = await createTestEngine({ subscriptions: [hangs] })
     await app.append([credited('anna', 1)])
     await expect(app.settle()).rejects.toThrow(
-      'Nothing goes on: hangs at anna Credited waits for something that does not come. Let what it calls answer',
+      'No progress: hangs at anna Credited waits for something that never comes. Make the called service answer',
     )
   })
 

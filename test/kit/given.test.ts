@@ -15,9 +15,9 @@ describe('a projection', () => {
     const error = await failureOf(given(balances, [credited('anna', 10)]).then({ anna: { balance: 11 } }))
     expect(error.message).toBe(
       [
-        'The rows of balances are different: anna.balance is 10, and should be 11.',
-        '  They are       { anna: { balance: 10 } }',
-        '  and should be  { anna: { balance: 11 } }',
+        'The rows of balances differ: anna.balance is 10, expected 11.',
+        '  Actual    { anna: { balance: 10 } }',
+        '  expected  { anna: { balance: 11 } }',
       ].join('\n'),
     )
     expect(error.stack?.split('\n')[3]).toContain('given.test.ts')
@@ -31,10 +31,10 @@ describe('a projection', () => {
   it('has no rows that nobody expects, and all that are', async () => {
     const sentence = given(balances).when([credited('anna', 1), credited('bob', 2)])
     expect((await failureOf(sentence.then({ anna: { balance: 1 } }))).message).toContain(
-      'bob is { balance: 2 }, and should not be there',
+      'bob is { balance: 2 }, expected it to be absent',
     )
     const all = { anna: { balance: 1 }, bob: { balance: 2 }, cleo: { balance: 3 } }
-    expect((await failureOf(sentence.then(all))).message).toContain('cleo is not there, and should be { balance: 3 }')
+    expect((await failureOf(sentence.then(all))).message).toContain('cleo is missing, expected { balance: 3 }')
   })
 
   it('holds what fails, which is to be expected', async () => {
@@ -44,16 +44,16 @@ describe('a projection', () => {
     const error = await failureOf(sentence.then({ anna: { balance: 10 }, bob: { balance: 1 } }))
     expect(error.message).toBe(
       [
-        'balances holds what it should not.',
+        'balances holds lanes unexpectedly.',
         '  anna Debited (version 2) is parked: RangeError: 10 is less than 40',
-        'If that is right, say so with .thenHeld(…).',
+        'If this is intended, use .thenHeld(…).',
       ].join('\n'),
     )
     expect((await failureOf(sentence.thenHeld({ anna: 'TypeError' }))).message).toContain(
-      "balances should hold anna because of 'TypeError'.\n  anna Debited (version 2) is parked: RangeError",
+      "Expected balances to hold anna because of 'TypeError'.\n  anna Debited (version 2) is parked: RangeError",
     )
     expect((await failureOf(sentence.thenHeld({ anna: 'RangeError', bob: 'RangeError' }))).message).toContain(
-      "balances should hold bob because of 'RangeError', and does not.",
+      "Expected balances to hold bob because of 'RangeError', but it does not.",
     )
   })
 
@@ -61,9 +61,9 @@ describe('a projection', () => {
     const error = await failureOf(given(balances, [debited('anna', 1), credited('anna', 2)]).then({}))
     expect(error.message).toBe(
       [
-        'balances holds what is given, so there is nothing to test.',
+        'balances holds a given event, so there is nothing to test.',
         '  anna Debited (version 1) is parked: RangeError: 0 is less than 1',
-        '  anna Credited (version 2) is queued behind it',
+        '  anna Credited (version 2) is queued after it',
       ].join('\n'),
     )
   })
@@ -76,10 +76,10 @@ describe('a projection', () => {
     const inWords = given(balances, [{ key: 'a', type: 'Credited', data: { amount: 'one' } }])
     await expect(inWords.then({})).rejects.toThrow('amount')
     // @ts-expect-error -- it has another row
-    await expect(given(balances, []).then({ a: { balance: '1' } })).rejects.toThrow('a is not there')
+    await expect(given(balances, []).then({ a: { balance: '1' } })).rejects.toThrow('a is missing')
     // oxlint-disable-next-line typescript/await-thenable -- the sentence has no end, which the compiler says too
     const unfinished = (async () => await (given(balances) as unknown))()
-    await expect(unfinished).rejects.toThrow('is not a promise yet')
+    await expect(unfinished).rejects.toThrow('is not complete')
   })
 
   it('fails when its fold asks for the time, and says where', async () => {
@@ -164,7 +164,7 @@ describe('a handler', () => {
         .then(['done', { outcome: 'parked', class: 'transient' }]),
     )
     expect(error.message).toMatch(
-      /^What became of the events of notify is different:\n {2}a Credited \(2 of 2\) is parked, .*: never .*permanent.*\n {4}and should be \{ outcome: 'parked', class: 'transient' \}$/,
+      /^The outcomes of notify differ:\n {2}a Credited \(2 of 2\) is parked, .*: never .*permanent.*\n {4}expected \{ outcome: 'parked', class: 'transient' \}$/,
     )
     expect(
       (
@@ -174,9 +174,9 @@ describe('a handler', () => {
             .then([]),
         )
       ).message,
-    ).toBe('notify was given 1 events with .when(…), and 0 outcomes are expected.')
+    ).toBe('notify got 1 events with .when(…), but 0 outcomes are expected.')
     expect((await failureOf(given(failing(), [credited('a', 1)]).then([]))).message).toMatch(
-      /^What is given does not go through notify, so there is nothing to test\.\n {2}a Credited \(1 of 1\) is parked/,
+      /^notify does not apply the given events, so there is nothing to test\.\n {2}a Credited \(1 of 1\) is parked/,
     )
   })
 })
@@ -210,17 +210,17 @@ describe('a command', () => {
     const stolen = given(accounts).when(() => [{ type: 'Stolen', data: {} }])
     await stolen.thenRefused('EVENT_TYPE_UNKNOWN')
     expect((await failureOf(given(accounts).when(withdraw(4)).thenRefused('TypeError'))).message).toBe(
-      "The command should be refused with 'TypeError', and was with RangeError: 0 is less than 4",
+      "Expected the command to be refused with 'TypeError', but it was refused with RangeError: 0 is less than 4",
     )
     expect((await failureOf(given(accounts).when(withdraw(0)).thenRefused('TypeError'))).message).toContain(
-      "should be refused with 'TypeError', and decided [ { type: 'Debited', data: { amount: 0 } } ]",
+      "to be refused with 'TypeError', but it decided [ { type: 'Debited', data: { amount: 0 } } ]",
     )
   })
 
   it('says what it decided instead', async () => {
     const sentence = given(accounts, [credited('anna', 10)]).when(withdraw(4))
     expect((await failureOf(sentence.then([{ type: 'Debited', data: { amount: 5 } }]))).message).toContain(
-      'The command decided something else: [0].data.amount is 4, and should be 5.',
+      'The command decided something else: [0].data.amount is 4, expected 5.',
     )
     expect((await failureOf(given(accounts).when(withdraw(4)).then([]))).message).toBe(
       'The command was refused: RangeError: 0 is less than 4',
@@ -238,10 +238,10 @@ describe('a command', () => {
 
   it('needs a key where there are several, and events that can be', async () => {
     const two = given(accounts, [credited('anna', 1), closed('bob')])
-    expect(() => two.when(withdraw(1))).toThrow('The given events are of 2 keys. Say which one')
+    expect(() => two.when(withdraw(1))).toThrow('The given events have 2 keys. Select the key of the command')
     // @ts-expect-error -- there is no such event
     const stolen = given(accounts, [{ key: 'anna', type: 'Stolen', data: {} }])
     const error = await failureOf((stolen as unknown as typeof two).when(withdraw(0)).then([]))
-    expect(error.message).toContain('anna Stolen (1 of 1) can not be given: InvalidEventError (EVENT_TYPE_UNKNOWN)')
+    expect(error.message).toContain("anna Stolen (1 of 1) can't be given: InvalidEventError (EVENT_TYPE_UNKNOWN)")
   })
 })

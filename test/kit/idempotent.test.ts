@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { defineHandler, definePolicy, defineProjection, failure, fixed, park, retry } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/sqlite'
 import { expectIdempotent } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { draw } from '../../src/testing/kit/seed.ts'
@@ -26,12 +27,12 @@ describe('a handler', () => {
     const error = await failureOf(expectIdempotent(careless, events, { world }))
     expect(error.message).toBe(
       [
-        'receipts is not idempotent: anna Credited (1 of 4) was handled twice, and anna came out differently.',
+        'receipts is not idempotent: anna Credited (1 of 4) was handled twice, and the result for anna differs.',
         "  once   [ { to: 'anna', amount: 1 }, { to: 'anna', amount: 3 } ]",
         "  twice  [ { to: 'anna', amount: 1 }, { to: 'anna', amount: 1 }, { to: 'anna', amount: 3 } ]",
-        '  [1].amount is 1, and should be 3.',
-        'The process died after it had called send (call 1 of 3), before the answer was there; the next one did again what was not noted.',
-        'Hand ctx.idempotencyKey on to whoever is called: it is the same each time. Or do what can be done twice.',
+        '  [1].amount is 1, expected 3.',
+        'The process died after the call of send (call 1 of 3), before its answer; the next process repeated the work that was not recorded.',
+        'Pass ctx.idempotencyKey to the called service: it is the same for each attempt. Or make the effect repeatable.',
       ].join('\n'),
     )
     expect(error.stack).toContain('idempotent.test.ts')
@@ -50,7 +51,7 @@ describe('a handler', () => {
     }
     const { message } = await failureOf(expectIdempotent(handler, events, { world: seen }))
     expect(message).toContain('receipts is not idempotent: anna Credited (1 of 4) was handled twice')
-    expect(message).toContain('The process died before what it had done was written down;')
+    expect(message).toContain('The process died before its work was recorded;')
   })
 
   it('that does two things must be able to do the first again', async () => {
@@ -74,7 +75,7 @@ describe('a handler', () => {
       return { dependencies: Object.assign(post, { done, noted }), observe: (key: string) => post.sentTo(key) }
     }
     const { message } = await failureOf(expectIdempotent(halves, [credited('anna', 1)], { world: noting }))
-    expect(message).toContain('The process died after it had called noted (call 1 of 2)')
+    expect(message).toContain('The process died after the call of noted (call 1 of 2)')
     expect(message).toContain("  once   [ { to: 'anna', amount: 1 } ]\n  twice  []")
   })
 
@@ -93,14 +94,14 @@ describe('a handler', () => {
     await expectIdempotent(flaky, [credited('anna', 1)], { world })
   })
 
-  it('that does something else each time is told so, with the call that may be why', async () => {
+  it('that is not deterministic is told so, with the call that may be why', async () => {
     const lucky = (post: Post) =>
       defineHandler('lucky', {
         events: bank,
         on: { Credited: ({ key }) => post.send({ to: key, amount: Math.random() }) },
       })
     const { message } = await failureOf(expectIdempotent(lucky, events, { world }))
-    expect(message).toContain('lucky does something else each time: two runs over the same 4 events')
+    expect(message).toContain('lucky is not deterministic: two runs over the same 4 events')
     expect(message).toMatch(/idempotent\.test\.ts:\d+ calls Math\.random\./)
   })
 
@@ -133,16 +134,16 @@ describe('a handler', () => {
   it('needs a world', async () => {
     await expect(expectIdempotent(receipts(new Post()), events)).rejects.toThrow('Give world: () =>')
     const closed = () => ({ observe: () => () => undefined })
-    await expect(expectIdempotent(receipts(new Post()), events, { world: closed })).rejects.toThrow("can't be kept")
-    const sql = defineProjection('sql', { events: bank, on: {} })
+    await expect(expectIdempotent(receipts(new Post()), events, { world: closed })).rejects.toThrow("can't be cloned")
+    const sql = defineSqlProjection('sql', { events: bank, on: {} })
     // @ts-expect-error -- nobody can see what it wrote
-    await expect(expectIdempotent(sql, [])).rejects.toThrow('of a fold, of a handler')
+    await expect(expectIdempotent(sql, [])).rejects.toThrow('a fold, a handler')
   })
 
   it('is tried at so many points as wanted, drawn by a seed', async () => {
     await expectIdempotent(receipts, events, { world, most: 2, seed: 7 })
     const { message } = await failureOf(expectIdempotent(careless, events, { world, most: 2, seed: 7 }))
-    expect(message).toMatch(/\nHOLDFAST_SEED=7 draws the same 2 of \d+ points again\.$/)
+    expect(message).toMatch(/\nHOLDFAST_SEED=7 selects the same 2 of \d+ points again\.$/)
     const points = Array.from({ length: 40 }, (_, i) => i)
     expect(draw(points, 40, 1)).toEqual(points)
     const some = draw(points, 5, 1)
@@ -167,15 +168,15 @@ describe('a projection', () => {
       on: { Credited: () => ({ number: ++seen }) },
     })
     const { message } = await failureOf(expectIdempotent(counting, events))
-    expect(message).toContain('counting does something else each time')
+    expect(message).toContain('counting is not deterministic')
   })
 
   it('that knows its rows by more than what is in them does not, either', async () => {
     const { message } = await failureOf(expectIdempotent(remembering(), [credited('anna', 1), credited('anna', 2)]))
     expect(message).toContain(
-      'remembering does not survive a restart: anna came out differently.\n  once   { changes: 2 }',
+      'remembering does not survive a restart: the result for anna differs.\n  once   { changes: 2 }',
     )
-    expect(message).toContain('what is only in memory is gone')
+    expect(message).toContain('memory is lost')
   })
 
   it('must not ask for the time', async () => {
@@ -195,6 +196,6 @@ describe('a projection', () => {
       on: { Credited: () => ({ id: takenBefore() }) },
     })
     const { message } = await failureOf(expectIdempotent(drawn, events))
-    expect(message).toContain('drawn does something else each time')
+    expect(message).toContain('drawn is not deterministic')
   })
 })

@@ -28,13 +28,13 @@ describe('a projection', () => {
     const error = await failureOf(expectOrderSafe(last, three))
     expect(error.message).toBe(
       [
-        'last depends on the order of different keys: all came out differently when cleo Credited came before bob Credited.',
+        'last depends on the order of different keys: the result for all differs when cleo Credited comes before bob Credited.',
         '  in the order  anna Credited, bob Credited, cleo Credited',
-        "  it is         { key: 'cleo' }",
+        "  the result is { key: 'cleo' }",
         '  in the order  anna Credited, cleo Credited, bob Credited',
-        "  it is         { key: 'bob' }",
-        "  key is 'bob', and should be 'cleo'.",
-        'Only the events of one key come in order: let the outcome of a key depend on nothing but its own events.',
+        "  the result is { key: 'bob' }",
+        "  key is 'bob', expected 'cleo'.",
+        'Only the events of one key come in order: the result of a key must depend only on its own events.',
         'HOLDFAST_SEED=1 tries the same orders again.',
       ].join('\n'),
     )
@@ -63,13 +63,13 @@ describe('a handler', () => {
     const { message } = await failureOf(expectOrderSafe(racing, [credited('anna', 1)], { world }))
     expect(message).toBe(
       [
-        'racing depends on when others answer: anna came out differently.',
+        'racing depends on when services answer: the result for anna differs.',
         '  in the order  anna Credited',
-        "  it is         [ { to: 'anna', amount: 2 } ]",
+        "  the result is [ { to: 'anna', amount: 2 } ]",
         '  in the order  anna Credited (with late answers)',
-        "  it is         [ { to: 'anna', amount: 1 } ]",
-        '  [0].amount is 1, and should be 2.',
-        'Only the events of one key come in order: let the outcome of a key depend on nothing but its own events.',
+        "  the result is [ { to: 'anna', amount: 1 } ]",
+        '  [0].amount is 1, expected 2.',
+        'Only the events of one key come in order: the result of a key must depend only on its own events.',
         'HOLDFAST_SEED=1 tries the same orders again.',
       ].join('\n'),
     )
@@ -90,7 +90,7 @@ describe('a handler', () => {
       })
     }
     const { message } = await failureOf(expectOrderSafe(mixing, [credited('anna', 1), credited('bob', 2)], { world }))
-    expect(message).toContain('  it is         ')
+    expect(message).toContain('  the result is ')
     expect(message).toMatch(/^mixing depends on /)
   })
 

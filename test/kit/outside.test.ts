@@ -87,7 +87,7 @@ describe('what is outside', () => {
       `test/kit/outside.test.ts:${line} calls Date.now.`,
       `test/kit/outside.test.ts:${line + 1} calls Math.random.`,
       'Take the time from the event: event.time is when it happened.',
-      'Take it from the event: event.id is different for each, or put what was drawn into its data.',
+      'Take it from the event: event.id is unique, or put the random value into its data.',
     ])
   })
 
@@ -98,7 +98,7 @@ describe('what is outside', () => {
     ]
     expect(explain(calls, 'fold')).toEqual([
       'shop.ts:3 calls fetch.',
-      'Others are asked in a handler, and what they say is put into an event.',
+      'Call services in a handler, and put the answer into an event.',
     ])
     expect(explain(calls, 'handler').join()).toContain('outside.reach(…)')
     expect(explain([{ call: 'setTimeout', place: 'shop.ts:4' }], 'handler').join()).not.toContain('do it in a handler')

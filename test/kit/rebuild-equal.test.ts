@@ -31,7 +31,7 @@ describe('a projection', () => {
     // The live one and the one beside it count into the same variable.
     const error = await failureOf(expectRebuildEqual(counting, twice))
     expect(error.message).toMatch(
-      /^The rows of counting depend on how they are made: anna\.events is \d, and should be 3\.\n {2}one fold from the beginning {2}\{ anna: \{ events: 3 \} \}\n {2}rebuilt beside the live one/,
+      /^The rows of counting depend on how they are built: anna\.events is \d, expected 3\.\n {2}one fold from the beginning {2}\{ anna: \{ events: 3 \} \}\n {2}rebuilt beside the live one/,
     )
     expect(error.stack).toContain('rebuild-equal.test.ts')
   })
@@ -41,10 +41,10 @@ describe('a projection', () => {
     const { message } = await failureOf(expectRebuildEqual(remembering(), two))
     expect(message).toBe(
       [
-        'The rows of remembering depend on how they are made: anna.changes is 1, and should be 2.',
+        'The rows of remembering depend on how they are built: anna.changes is 1, expected 2.',
         '  one fold from the beginning  { anna: { changes: 2 } }',
         '  as they came, one at a time, with a restart after each  { anna: { changes: 1 } }',
-        'A row may depend on nothing but the row before it and the event: what a fold keeps elsewhere is not there the next time.',
+        'A row may depend only on the previous row and the event: state that a fold keeps elsewhere is lost.',
       ].join('\n'),
     )
   })

@@ -97,7 +97,7 @@ describe('asking for a redrive', () => {
     await expect(operator.redrive('balances', { all: true }, { ...why, expected: digest })).rejects.toMatchObject({
       code: 'REDRIVE_CHANGED',
       message: expect.stringContaining(
-        'The selected lanes of balances changed since they were seen: they are 2 lanes now.',
+        'The selected lanes of balances changed since the digest was made: they are 2 lanes now.',
       ),
     })
     const ask = (expected: unknown) => operator.redrive('balances', { all: true }, { ...why, expected } as never)

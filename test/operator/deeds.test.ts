@@ -1,4 +1,5 @@
-import { createBreaker, defineHandler, defineProjection } from 'holdfast'
+import { createBreaker, defineHandler } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank } from '../fixtures.ts'
 import { codeOf, createScene, type Scene } from './scene.ts'
@@ -40,7 +41,7 @@ describe('what an operator does to a subscription', () => {
 
   it('begins nothing anew that can not', async () => {
     const mail = defineHandler('mail', { events: bank, on: {} })
-    const sql = defineProjection('journal', { events: bank, on: {} })
+    const sql = defineSqlProjection('journal', { events: bank, on: {} })
     await using scene = await createScene([mail, sql, balances])
     expect(await codeOf(scene.operator.reset('mail', 'x'))).toBe('OPTION_INVALID')
     expect(await codeOf(scene.operator.reset('journal', 'x'))).toBe('OPTION_INVALID')
@@ -111,13 +112,15 @@ describe('a purge', () => {
     const { operator, world } = scene
     await scene.engine.stop()
     await resolveAll(scene)
-    expect(await operator.purgeable('balances')).toBe(0)
+    const none = await operator.purgeable('balances')
+    expect(none.letters).toBe(0)
     await world.runtime.advance(30 * 86_400_000 + 1_000)
-    expect(await operator.purgeable('balances')).toBe(3)
-    expect(await operator.purgeable('balances', { olderThan: '31d' })).toBe(0)
-    expect(await codeOf(operator.purge('balances', { reason: 'x', expected: 4 }))).toBe('PURGE_CHANGED')
+    const seen = await operator.purgeable('balances')
+    expect(seen.letters).toBe(3)
+    expect(await operator.purgeable('balances', { olderThan: '31d' })).toEqual(none)
+    expect(await codeOf(operator.purge('balances', { reason: 'x', expected: none.digest }))).toBe('PURGE_CHANGED')
     expect(await operator.audit()).toEqual([])
-    const { letters } = await operator.purge('balances', { reason: 'retention', expected: 3 })
+    const { letters } = await operator.purge('balances', { reason: 'retention', expected: seen.digest })
 
     expect(letters).toBe(3)
     expect((await operator.letters({ subscription: 'balances' })).map(({ event }) => event.position)).toEqual([5])

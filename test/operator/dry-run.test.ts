@@ -1,5 +1,6 @@
 import type { DatabaseSync } from 'node:sqlite'
 import { createOperator, defineHandler, defineProjection, defineSubscription, definePolicy, failure } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/sqlite'
 import { createScriptedSource } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, createWorld, type World } from '../fixtures.ts'
@@ -140,7 +141,7 @@ describe('a dry run of a fold', () => {
 
 describe('a dry run of SQL', () => {
   const journal = (limit: number) =>
-    defineProjection('journal', {
+    defineSqlProjection('journal', {
       events: bank,
       on: {
         Credited: ({ key, data }, tx: DatabaseSync) => {
@@ -311,7 +312,7 @@ describe('a dry run of a handler', () => {
     expect((await running).lanes).toMatchObject([
       {
         verdict: 'fail',
-        letters: [{ outcome: { failure: { message: expect.stringContaining('did not end in 1s') } } }],
+        letters: [{ outcome: { failure: { message: expect.stringContaining('did not end within 1s') } } }],
       },
     ])
   })

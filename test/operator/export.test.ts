@@ -72,7 +72,7 @@ describe('an import', () => {
     const imported = await operator.importLetters(lines, { reason: 'to see it here' })
 
     expect(imported).toEqual({ events: 5, letters: 4, revised: 1, skipped: [] })
-    const engine = world.engine()
+    const engine = world.engine([balances], { allowEffects: true })
     await world.settle(engine)
     const held = await heldOf(engine)
     expect(held.map(({ lane, sequence, status }) => [lane, sequence, status])).toEqual([
@@ -115,8 +115,8 @@ describe('an import', () => {
       events: 2,
       letters: 2,
       skipped: [
-        { line: 3, why: 'its bytes are no text' },
-        { line: 4, why: 'its body is no JSON that a log takes' },
+        { line: 3, why: 'its body is not valid UTF-8' },
+        { line: 4, why: 'its body is not JSON that a log accepts' },
       ],
     })
   })

@@ -85,7 +85,7 @@ describe('an operator who looks', () => {
     await scene.world.settle(scene.engine)
     const view = await scene.operator.letter({ subscription: 'balances', position: 7 })
 
-    expect(view.decoded).toEqual({ problem: expect.stringContaining("doesn't fit its schema: amount") })
+    expect(view.decoded).toEqual({ problem: expect.stringContaining('does not match its schema: amount') })
   })
 
   it('does not find what is not there', async () => {

@@ -1,4 +1,5 @@
-import { createEngine, createLog, createOperator, defineProjection } from 'holdfast'
+import { createEngine, createLog, createOperator } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/postgres'
 import type { createPostgresStore } from 'holdfast/postgres'
 import type { ClientBase } from 'pg'
 import { expect, it } from 'vitest'
@@ -12,7 +13,7 @@ import { all, codeOf } from './scene.ts'
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 const journal = (schema: string, limit: number) =>
-  defineProjection('journal', {
+  defineSqlProjection('journal', {
     events: bank,
     on: {
       Credited: ({ key, data }, tx: ClientBase) =>
@@ -28,7 +29,7 @@ describeServers('an operator', (server: TestServer) => {
   const schemas = useSchemas(server)
 
   async function createScene() {
-    const schema = schemas.newSchema()
+    const schema = schemas.readySchema()
     const store = await schemas.open(schema)
     await schemas.user.query(`CREATE TABLE ${schema}.lines (n bigserial PRIMARY KEY, key text, amount integer)`)
     const log = createLog({ store, events: bank })

@@ -172,9 +172,12 @@ describe('a night of an operator', () => {
     await finish((await operator.redrive('trails', { all: true }, why)).redrive)
     await engine.stop()
     await world.runtime.advance(31 * 86_400_000)
-    const many = await operator.purgeable('trails')
-    expect(many).toBe(4)
-    expect(await operator.purge('trails', { reason: 'retention', expected: many })).toEqual({ letters: 4, left: 2 })
+    const seen = await operator.purgeable('trails')
+    expect(seen.letters).toBe(4)
+    expect(await operator.purge('trails', { reason: 'retention', expected: seen.digest })).toEqual({
+      letters: 4,
+      left: 2,
+    })
     expect((await operator.letters({ subscription: 'trails' })).map(({ event }) => event.position)).toEqual([2, 5])
     const after = world.engine([night.trails])
     await world.settle(after)

@@ -1,4 +1,5 @@
 import { createLog, createOperator, defineHandler, defineProjection, defineSubscription } from 'holdfast'
+import { defineSqlProjection } from 'holdfast/sqlite'
 import { describe, expect, it } from 'vitest'
 import { balances, bank, createWorld, credited, debited } from '../fixtures.ts'
 import { all, codeOf, createScene } from './scene.ts'
@@ -95,7 +96,7 @@ describe('the state of a row', () => {
 
   it('is there for folds on the log alone', async () => {
     const mail = defineHandler('mail', { events: bank, on: {} })
-    const sql = defineProjection('journal', { events: bank, on: {} })
+    const sql = defineSqlProjection('journal', { events: bank, on: {} })
     await using scene = await createScene([mail, sql, balances])
     const { operator } = scene
     expect(await codeOf(operator.stateAt('mail', 'a'))).toBe('STATE_NEEDS_FOLD')

@@ -1,4 +1,5 @@
-import project from '../../vitest.config.ts'
+import project, { testFiles } from '../../vitest.config.ts'
 
-// As always, but for the servers: to start them for each of many short runs would take most of the time.
-export default { ...project, test: { ...project.test, globalSetup: ['test/planted/servers.ts'] } }
+// As always, but for the servers: starting them for each of many short runs would take most of the time.
+const { projects: _, ...settings } = project.test ?? {}
+export default { ...project, test: { ...settings, include: testFiles, globalSetup: ['test/planted/servers.ts'] } }

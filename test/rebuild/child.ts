@@ -1,8 +1,9 @@
 import { once } from 'node:events'
-import { rebuild, type Store, switchRebuild } from 'holdfast'
+import type { Store } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { engineOf, first, second, silent } from './bank.ts'
+import { rebuild, switchRebuild } from '../acts.ts'
 
 /** Where a store is, for processes that open it themselves. */
 export type Address = { readonly file: string } | { readonly url: string; readonly schema: string }

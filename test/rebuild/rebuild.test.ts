@@ -1,19 +1,11 @@
 import { setTimeout } from 'node:timers/promises'
-import {
-  createLog,
-  defineProjection,
-  diffRebuild,
-  dropRebuild,
-  HoldfastError,
-  read,
-  rebuild,
-  type RebuildProgress,
-  switchRebuild,
-} from 'holdfast'
+import { createLog, defineProjection, HoldfastError, read, type RebuildProgress } from 'holdfast'
 import { expect, it } from 'vitest'
+import { sqlProjection } from '../../src/projection/sql-projection.ts'
 import { bank } from '../fixtures.ts'
 import { credit, engineOf, first, second, silent, liveWith } from './bank.ts'
 import { describeStores } from './stores.ts'
+import { diffRebuild, dropRebuild, operatorOf, rebuild, switchRebuild } from '../acts.ts'
 
 describeStores('a projection is rebuilt beside the live one', (open) => {
   it('is over as switched where it was the live one in between, and its table was gone for that time', async () => {
@@ -60,7 +52,10 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await young.drain()
     expect((await read(store, second).get('account-0'))?.data).toEqual({ balance: 15, moves: 15 })
     expect(await young.verify('balances')).toMatchObject({ ok: true, events: 150, rows: 10 })
-    expect((await store.audit.list(0, 10)).map(({ act, by }) => [act, by])).toEqual([['projection.switch', 'ada']])
+    expect((await store.audit.list(0, 10)).map(({ act, by }) => [act, by])).toEqual([
+      ['projection.rebuild', 'test'],
+      ['projection.switch', 'ada'],
+    ])
   })
 
   it('switches while events keep coming: nothing is lost, and readers never see a mixture', async () => {
@@ -295,7 +290,7 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await user('CREATE TABLE $schema.notes_a (n integer)')
     await user('CREATE TABLE $schema.notes_b (n integer)')
     const notes = (version: number, table: string) =>
-      defineProjection('notes', {
+      sqlProjection(store.dialect, 'notes', {
         version,
         events: bank,
         on: {
@@ -330,13 +325,14 @@ describeStores('a projection is rebuilt beside the live one', (open) => {
     await using old = await liveWith(store, 30)
     await rebuild(second, { store, logger: silent })
 
-    const { events } = await old.reset('balances')
+    const { before } = await operatorOf(store, [first]).reset('balances', 'a test')
 
-    expect(events).toBe(30)
+    expect(before.applied).toBe(30)
     expect((await store.rebuilds.list('balances')).map(({ version }) => version)).toEqual([1])
     await expect.poll(() => old.verify('balances')).toMatchObject({ ok: true, events: 30 })
-    await using young = engineOf(store, [second])
-    await expect(young.reset('balances')).rejects.toMatchObject({ code: 'PROJECTION_VERSION' })
+    await expect(operatorOf(store, [second]).reset('balances', 'a test')).rejects.toMatchObject({
+      code: 'PROJECTION_VERSION',
+    })
   })
 
   it('ends a rebuild elsewhere when its version is dropped or switched to', async () => {

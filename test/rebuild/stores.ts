@@ -3,7 +3,7 @@ import type { Store } from 'holdfast'
 import { createTemporaryStore } from 'holdfast/testing'
 import type { Client } from 'pg'
 import { describe } from 'vitest'
-import { describeServers } from '../postgres/databases.ts'
+import { describeServers, type ServerOptions, type TestServer } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 import type { Address } from './child.ts'
 
@@ -15,8 +15,12 @@ export interface Place extends AsyncDisposable {
   readonly user: (sql: string) => Promise<readonly Record<string, unknown>[]>
 }
 
-/** The same tests on both stores, each in an empty one */
-export function describeStores(promise: string, tests: (open: () => Promise<Place>) => void): void {
+/** The same tests on both stores, each in an empty one. */
+export function describeStores(
+  promise: string,
+  tests: (open: () => Promise<Place>) => void,
+  options: ServerOptions = {},
+): void {
   describe(`SQLite: ${promise}`, () => {
     tests(async () => {
       const store = await createTemporaryStore()
@@ -27,15 +31,21 @@ export function describeStores(promise: string, tests: (open: () => Promise<Plac
       return { store, user, address: { file: store.file }, [Symbol.asyncDispose]: () => store.close() }
     })
   })
-  describeServers(promise, (server) => {
-    const schemas = useSchemas(server)
+  const onServer = (server: TestServer) => {
+    const schemas = useSchemas(server, { perTest: true })
     tests(async () => {
-      const schema = schemas.newSchema()
+      const schema = schemas.readySchema()
       const store = await schemas.open(schema, { connections: 8 })
       const client: Client = schemas.user
       const user = async (sql: string) =>
         (await client.query(sql.replaceAll('$schema.', `${schema}.`))).rows as Record<string, unknown>[]
       return { store, user, address: { url: schemas.url, schema }, [Symbol.asyncDispose]: () => store.close() }
     })
-  })
+  }
+  describeServers(promise, onServer, options)
+}
+
+/** For what processes do and how they die: it takes long and does not depend on the version of the server. */
+export function describeNewestStores(promise: string, tests: (open: () => Promise<Place>) => void): void {
+  describeStores(promise, tests, { newestOnly: true })
 }

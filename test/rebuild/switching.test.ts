@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
-import { type Projection, rebuild, type Store, switchRebuild } from 'holdfast'
+import type { Projection, Store } from 'holdfast'
 import { expect, it } from 'vitest'
 import { verifySubscription } from '../../src/engine/verify.ts'
 import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
 import { credit, engineOf, first, second, silent } from './bank.ts'
 import { describeStores } from './stores.ts'
 import { systemRuntime } from '../../src/runtime/system.ts'
+import { rebuild, switchRebuild } from '../acts.ts'
 
 const accounts = 20
 

@@ -21,7 +21,7 @@ const step = fc.oneof(
   },
   {
     weight: 3,
-    arbitrary: fc.record({ act: fc.constantFrom('redrive', 'discard', 'resolve', 'skip') }),
+    arbitrary: fc.record({ act: fc.constantFrom('redrive', 'discard', 'resolve', 'skip', 'discard whole') }),
   },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('bug'), every: fc.integer({ min: 2, max: 5 }) }) },
   { weight: 1, arbitrary: fc.record({ act: fc.constant('die') }) },
@@ -60,8 +60,10 @@ describe('redrives where versions are missing', () => {
         }
         const asked: string[] = []
         // Where there is nothing to let go, nothing is asked for.
-        const askFor = async (act: 'redrive' | 'discard' | 'resolve' | 'skip') => {
-          const id = await ask(world.store, 'steps', { act }).catch(() => undefined)
+        const askFor = async (act: 'redrive' | 'discard' | 'resolve' | 'skip' | 'discard whole') => {
+          const request =
+            act === 'discard whole' ? ({ act: 'discard', through: Number.MAX_SAFE_INTEGER } as const) : { act }
+          const id = await ask(world.store, 'steps', request).catch(() => undefined)
           if (id !== undefined) asked.push(id)
           return id !== undefined
         }

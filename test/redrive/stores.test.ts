@@ -12,12 +12,12 @@ import {
   type SqlProjection,
   type Store,
 } from 'holdfast'
-import { createPostgresStore } from 'holdfast/postgres'
-import { createSqliteStore } from 'holdfast/sqlite'
+import * as postgres from 'holdfast/postgres'
+import * as sqlite from 'holdfast/sqlite'
 import type { ClientBase } from 'pg'
 import { describe, expect, it, vi } from 'vitest'
 import { bank, countsOf, credited, debited, heldOf, rowOf } from '../fixtures.ts'
-import { createDatabase, servers } from '../postgres/databases.ts'
+import { cloneDatabase, servers } from '../postgres/databases.ts'
 import { ask, found } from './asking.ts'
 
 // A fold, SQL and a handler, each held by a bug and let go when it is mended, on every store and in real time.
@@ -117,14 +117,14 @@ const addSql = (a: string, b: string) =>
 async function createFile(): Promise<Ground> {
   const folder = await mkdtemp(join(tmpdir(), 'holdfast-redrive-'))
   const file = join(folder, 'store.db')
-  const store = await createSqliteStore({ file })
+  const store = await sqlite.createSqliteStore({ file })
   const { DatabaseSync: Opened } = await import('node:sqlite')
   const db = new Opened(file)
   db.exec(createSums)
   return {
     store,
     sqlOf: (isBroken) =>
-      defineProjection('adding', {
+      sqlite.defineSqlProjection('adding', {
         events: bank,
         on: {
           Credited: ({ key, data }, tx: DatabaseSync) => {
@@ -143,16 +143,16 @@ async function createFile(): Promise<Ground> {
 }
 
 async function createOnServer(server: (typeof servers)[number]): Promise<Ground> {
-  const database = await createDatabase(server)
+  const database = await cloneDatabase(server)
   const { Client } = await import('pg')
   const client = new Client(database.url)
   await client.connect()
   await client.query(createSums)
-  const store = await createPostgresStore({ connection: database.url })
+  const store = await postgres.createPostgresStore({ connection: database.url })
   return {
     store,
     sqlOf: (isBroken) =>
-      defineProjection('adding', {
+      postgres.defineSqlProjection('adding', {
         events: bank,
         on: {
           Credited: async ({ key, data }, tx: ClientBase) => {

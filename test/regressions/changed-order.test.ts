@@ -45,7 +45,7 @@ describeStores('a changed order', (open) => {
     await expect(young.start()).rejects.toMatchObject({
       code: 'ORDER_CHANGED',
       message: expect.stringContaining(
-        "2 lanes are held of calls with order: 'none', and this program has order: 'key'",
+        "2 lanes are held for calls with order: 'none', but this program has order: 'key'",
       ),
       hint: expect.stringContaining('redriven or discarded'),
     })

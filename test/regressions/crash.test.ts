@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
-import { describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openLog } from './open.ts'
-import { startServer } from '../postgres/server.ts'
+import { type Server, startServer } from '../postgres/server.ts'
 
 const limits = { events: 1_000, bytes: 1_048_576 }
 const event = (n: number | string) => ({
@@ -34,8 +34,18 @@ async function untilUp(url: string): Promise<Client> {
 }
 
 describe.each(['newest', 'oldest'] as const)('%s', (version) => {
+  // One for both: to make a cluster takes longer than the tests.
+  let server: Server
+  beforeAll(async () => {
+    server = await startServer({
+      version,
+      inMemory: true,
+      settings: { wal_writer_delay: '10s', max_prepared_transactions: '5' },
+    })
+  }, 60_000)
+  afterAll(() => server[Symbol.asyncDispose]())
+
   it('what a reader knows is forgotten when the server recovers from the crash of a backend', async () => {
-    await using server = await startServer({ version, settings: { wal_writer_delay: '10s' } })
     const url = await server.createDatabase()
     const opened = await openLog(url)
     const a = await client(url)
@@ -74,7 +84,6 @@ describe.each(['newest', 'oldest'] as const)('%s', (version) => {
   }, 60_000)
 
   it('a gap that a prepared transaction holds says which, and since when', async () => {
-    await using server = await startServer({ version, settings: { max_prepared_transactions: '5' } })
     const url = await server.createDatabase()
     await using opened = await openLog(url)
     const c = await client(url)

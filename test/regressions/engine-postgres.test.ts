@@ -9,14 +9,15 @@ import {
   type EngineOptions,
   type Store,
 } from 'holdfast'
-import { createPostgresStore } from 'holdfast/postgres'
+import { createPostgresStore, defineSqlProjection } from 'holdfast/postgres'
 import { Client, Query } from 'pg'
 import { describe, expect, it, vi } from 'vitest'
 import { slotOf } from '../../src/source/share.ts'
 import { createScriptedSource } from '../../src/testing/source.ts'
 import { createProxy } from '../chaos/proxy.ts'
 import { balances, bank, countsOf, credited, debited, heldOf } from '../fixtures.ts'
-import { createDatabase, servers } from '../postgres/databases.ts'
+import { cloneDatabase, servers } from '../postgres/databases.ts'
+import { operatorOf } from '../acts.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 const patience = { timeout: 12_000, interval: 30 }
@@ -24,7 +25,7 @@ const patience = { timeout: 12_000, interval: 30 }
 async function createWorld() {
   const server = servers[0]
   if (!server) throw new Error('no server')
-  const database = await createDatabase(server)
+  const database = await cloneDatabase(server)
   const { url } = database
   const ends: (() => Promise<unknown>)[] = []
   const open = async (options: object = {}): Promise<Store> => {
@@ -118,7 +119,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     const admin = await world.client()
     await admin.query(`CREATE TABLE parents (key text PRIMARY KEY);
       CREATE TABLE children (key text REFERENCES parents (key) DEFERRABLE INITIALLY DEFERRED)`)
-    const children = defineProjection('children', {
+    const children = defineSqlProjection('children', {
       events: bank,
       on: {
         Credited: (event, tx: Client) =>
@@ -140,7 +141,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
   it('a serialization failure in a submittable query (cursor, COPY, stream) is not the fault of an event', async () => {
     await using world = await createWorld()
     let failures = 0
-    const p = defineProjection('submits', {
+    const p = defineSqlProjection('submits', {
       events: bank,
       on: {
         Credited: (_, tx: Client) =>
@@ -162,7 +163,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
 
   it('a swallowed failure of a submittable query is the fault of its event, and blocks nobody', async () => {
     await using world = await createWorld()
-    const p = defineProjection('submits', {
+    const p = defineSqlProjection('submits', {
       events: bank,
       on: {
         Credited: (_, tx: Client) =>
@@ -183,7 +184,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     await using world = await createWorld()
     const admin = await world.client()
     await admin.query('CREATE TABLE t (n int); INSERT INTO t VALUES (0)')
-    const p = defineProjection('waits', {
+    const p = defineSqlProjection('waits', {
       events: bank,
       on: { Credited: (_, tx: Client) => tx.query('UPDATE public.t SET n = n + 1') },
     })
@@ -215,7 +216,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     await using world = await createWorld()
     const store = await world.open({ connections: 2 })
     const seen: unknown[] = []
-    const p = defineProjection('leaks', {
+    const p = defineSqlProjection('leaks', {
       events: bank,
       on: {
         Credited: async ({ data }, tx: Client) => {
@@ -241,7 +242,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     await using world = await createWorld()
     const store = await world.open({ connections: 2 })
     const log = createLog({ store, events: bank })
-    const reads = defineProjection('reads', {
+    const reads = defineSqlProjection('reads', {
       events: bank,
       on: { Credited: async () => void (await store.letters.heldLanes('reads', 0)) },
     })
@@ -332,7 +333,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     await using world = await createWorld()
     const store = await world.open()
     let calls = 0
-    const hangs = defineProjection('hangs', {
+    const hangs = defineSqlProjection('hangs', {
       events: bank,
       on: { Credited: () => (calls++ === 0 ? new Promise(() => undefined) : undefined) },
     })
@@ -348,7 +349,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     await using world = await createWorld()
     const store = await world.open({ connections: 2 })
     let isBad = true
-    const resets = defineProjection('resets', {
+    const resets = defineSqlProjection('resets', {
       events: bank,
       on: { Credited: () => undefined },
       reset: async (tx: Client) => {
@@ -358,11 +359,12 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     })
     const engine = world.engine(store, [resets])
     await engine.prepare()
-    const thrown: unknown = await engine.reset('resets').catch((error: unknown) => error)
+    const operator = operatorOf(store, [resets])
+    const thrown: unknown = await operator.reset('resets', 'a test').catch((error: unknown) => error)
     isBad = false
-    await engine.reset('resets')
+    await operator.reset('resets', 'a test')
     const seen: unknown[] = []
-    const sees = defineProjection('sees', {
+    const sees = defineSqlProjection('sees', {
       events: bank,
       on: {
         Credited: async (_, tx: Client) => {
@@ -383,7 +385,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
   it('can be closed although code hangs in the transaction of an event', async () => {
     await using world = await createWorld()
     const store = await world.open()
-    const hangs = defineProjection('hangs', { events: bank, on: { Credited: () => new Promise(() => undefined) } })
+    const hangs = defineSqlProjection('hangs', { events: bank, on: { Credited: () => new Promise(() => undefined) } })
     await createLog({ store, events: bank }).append('a', [credited(1)])
     const engine = world.engine(store, [defineSubscription(hangs, { partitions: 1 })])
     await engine.start()
@@ -395,7 +397,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
   it('a deadlock behind a savepoint of the user, told in words of the user, is not the fault of the event', async () => {
     await using world = await createWorld()
     let failures = 0
-    const p = defineProjection('saves', {
+    const p = defineSqlProjection('saves', {
       events: bank,
       on: {
         Credited: async (_, tx: Client) => {
@@ -433,7 +435,7 @@ describe.skipIf(!servers[0])('on PostgreSQL', () => {
     await using world = await createWorld()
     const admin = await world.client()
     await admin.query('CREATE TABLE lines (key text)')
-    const smuggles = defineProjection('smuggles', {
+    const smuggles = defineSqlProjection('smuggles', {
       events: bank,
       on: {
         Credited: ({ key }, tx: Client) => tx.query('INSERT INTO public.lines VALUES ($1)', [key]),

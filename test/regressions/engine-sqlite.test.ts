@@ -1,16 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it } from 'vitest'
-import {
-  createEngine,
-  createLog,
-  defineProjection,
-  defineSubscription,
-  type Store,
-  StoreError,
-} from '../../src/index.ts'
+import { createEngine, createLog, defineSubscription, type Store, StoreError } from '../../src/index.ts'
 import { createScriptedSource } from '../../src/testing/source.ts'
 import { balances, bank, countsOf, createWorld, credited, debited, heldOf } from '../fixtures.ts'
+import { defineSqlProjection } from 'holdfast/sqlite'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
@@ -26,7 +20,7 @@ it.for(['OR ROLLBACK', 'RAISE(ROLLBACK)'])(
     )
     if (how === 'RAISE(ROLLBACK)')
       db.exec("CREATE TRIGGER no BEFORE INSERT ON once BEGIN SELECT RAISE(ROLLBACK, 'no'); END")
-    const journal = defineProjection('journal', {
+    const journal = defineSqlProjection('journal', {
       events: bank,
       on: {
         Credited: ({ key, data }, tx: DatabaseSync) => {
@@ -106,7 +100,7 @@ it.for(['Renamed', 'Credited'])(
 
 it('code that hangs in the transaction of an event does not keep everybody else from writing for ever', async () => {
   const world = await createWorld()
-  const hangs = defineProjection('hangs', { events: bank, on: { Credited: () => new Promise(() => undefined) } })
+  const hangs = defineSqlProjection('hangs', { events: bank, on: { Credited: () => new Promise(() => undefined) } })
   const log = createLog({ store: world.store, events: bank })
   await log.append('a', [credited(1)])
   const engine = createEngine({ store: world.store, subscriptions: [hangs], logger: silent, lease: '300ms' })
@@ -123,7 +117,7 @@ it('a statement that comes after its transaction is refused', async () => {
   const db = new DatabaseSync(world.store.file)
   db.exec('CREATE TABLE lines (key TEXT)')
   const late: Promise<unknown>[] = []
-  const journal = defineProjection('journal', {
+  const journal = defineSqlProjection('journal', {
     events: bank,
     on: {
       Credited: ({ key }, tx: DatabaseSync) => {

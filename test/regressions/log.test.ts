@@ -6,7 +6,7 @@ import { Client } from 'pg'
 import { expect, it } from 'vitest'
 import { balances, bank, credited } from '../fixtures.ts'
 import { openLog } from './open.ts'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, createDatabase, describeServers } from '../postgres/databases.ts'
 import { startProxy } from './proxy.ts'
 
 const limits = { events: 1_000, bytes: 1_048_576 }
@@ -45,7 +45,7 @@ async function follow(
 
 describeServers('the log', (server) => {
   it('an answer about the holders that is older than the wait does not end the wait (client of another make)', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using proxy = await startProxy(database.url)
     await using opened = await openLog(proxy.url)
     await using other = await openLog(database.url)
@@ -76,7 +76,7 @@ describeServers('the log', (server) => {
   })
 
   it('the same, with plain pg clients, after the listening session was lost', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using proxy = await startProxy(database.url)
     await using opened = await openLog(proxy.url)
     await using other = await openLog(database.url)
@@ -113,7 +113,7 @@ describeServers('the log', (server) => {
   })
 
   it('the head of a process that has just begun is not below what is solid, while somebody appends', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using one = await openLog(database.url)
     await one.log.append(
       'a',
@@ -134,7 +134,7 @@ describeServers('the log', (server) => {
   })
 
   it('a sequence that stands behind the log (logical replication, a restored table) is refused: it would fill holes that were passed', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     const c = await client(database.url)
     {
       await using one = await openLog(database.url)
@@ -150,7 +150,7 @@ describeServers('the log', (server) => {
   })
 
   it('a cache on the sequence is refused: sessions would draw positions below those of others', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using one = await openLog(database.url)
     await one.log.append('a', [event(1)], 'any')
     const c = await client(database.url)
@@ -173,7 +173,7 @@ describeServers('the log', (server) => {
   })
 
   it('a repeated append is told as repeated, also when the server was not there at the first try', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using direct = await openLog(database.url)
     const once = event(1)
     await direct.log.append('a', [once], 'any')
@@ -186,7 +186,7 @@ describeServers('the log', (server) => {
   })
 
   it('an append that is too large for one message is refused at the door, and not taken for an outage', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using opened = await openLog(database.url)
     const text = 'x'.repeat(1_000_000)
     const drafts = Array.from({ length: 40 }, () => ({ type: 'E', data: { text } }))
@@ -195,7 +195,7 @@ describeServers('the log', (server) => {
   })
 
   it('an engine that comes to a running one starts, though somebody appends and another partition is behind', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using store = await createPostgresStore({ connection: database.url })
     const log = createLog({ store, events: bank })
     // What a first process leaves: one partition is slow, the others passed all that is not theirs.

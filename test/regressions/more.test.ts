@@ -4,7 +4,7 @@ import { Client } from 'pg'
 import { expect, it } from 'vitest'
 import { appendLock, schemaNumber } from '../../src/postgres/locks.ts'
 import { openLog } from './open.ts'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeServers } from '../postgres/databases.ts'
 
 const event = (n: number | string, metadata?: string) => ({
   id: randomUUID() as string,
@@ -24,7 +24,7 @@ async function client(url: string): Promise<Client> {
 
 describeServers('the log', (server) => {
   it('a page is bounded in bytes, metadata and all', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using opened = await openLog(database.url)
     const metadata = JSON.stringify({ note: 'x'.repeat(60_000) })
     for (let i = 0; i < 4; i++)
@@ -39,7 +39,7 @@ describeServers('the log', (server) => {
   })
 
   it('a client whose prepared statements were thrown away (DISCARD ALL, DEALLOCATE ALL) can append', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using opened = await openLog(database.url)
     const c = await client(database.url)
     await c.query('BEGIN')
@@ -54,7 +54,7 @@ describeServers('the log', (server) => {
   })
 
   it('no position is drawn before the append lock is taken, in either form, with generic plans', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using opened = await openLog(database.url)
     const c = await client(database.url)
     const drawn = async () =>

@@ -4,18 +4,16 @@ import {
   createOperator,
   defineEvents,
   defineProjection,
-  dropRebuild,
   type Engine,
   evolved,
   read,
-  rebuild,
   type Store,
-  switchRebuild,
 } from 'holdfast'
 import { expect, it } from 'vitest'
 import { z } from 'zod'
 import { codeOf } from '../operator/scene.ts'
 import { describeStores } from '../rebuild/stores.ts'
+import { dropRebuild, rebuild, switchRebuild } from '../acts.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 

@@ -8,6 +8,7 @@ import {
   claimBy,
   claimed,
   commitOf,
+  deedOf,
   hold as holdOf,
   letter,
   limits,
@@ -148,8 +149,8 @@ describeServers('the roles of a schema', (server) => {
   it('begins, switches and drops versions as the migrator, and builds them as the engine', async () => {
     const first = { name: 'turned', columns: [] }
     const second = generationTable({ name: 'turned', columns: [] }, 2)
-    const begin = { subscription: 'turned', version: 2, kind: 'fold', table: second } as const
-    const change = { subscription: 'turned', version: 2, at: 1, strays: 0 }
+    const begin = { subscription: 'turned', version: 2, kind: 'fold', table: second, deed: deedOf('begin') } as const
+    const change = { subscription: 'turned', version: 2, at: 1, strays: 0, deed: deedOf('switch') }
     await using deployer = await createPostgresStore({ connection: urlOf(login.deployer), schema })
     await using runner = await createPostgresStore({ connection: urlOf(login.runner), schema, migrate: false })
     await deployer.subscriptions.register({ name: 'turned', table: first, start: 0, partitions: 1 })
@@ -179,8 +180,8 @@ describeServers('the roles of a schema', (server) => {
       [login.nobody],
     )
     expect(readable.rows).toEqual([{ may: true }])
-    await expect(runner.rebuilds.drop('turned', 1)).rejects.toMatchObject(refused)
-    expect(await deployer.rebuilds.drop('turned', 1)).toBe('dropped')
+    await expect(runner.rebuilds.drop('turned', 1, deedOf('drop'))).rejects.toMatchObject(refused)
+    expect(await deployer.rebuilds.drop('turned', 1, deedOf('drop'))).toBe('dropped')
     // The tables that the others of these tests look at are as they were.
     await runner.subscriptions.release(live)
     await admin.query(`
@@ -249,8 +250,8 @@ describeServers('the roles of a schema', (server) => {
     expect(await store.breakers.save(breaker, 1)).toBe(true)
     expect(await store.breakers.list()).toHaveLength(1)
     expect(await subscriptions.renew(lease, 10_000)).toBe(true)
-    await subscriptions.pause('s', { reason: 'x', at: 1 })
-    await subscriptions.resume('s')
+    await subscriptions.pause('s', { reason: 'x', at: 1 }, deedOf('pause'))
+    await subscriptions.resume('s', deedOf('resume'))
     await handle(store, lease)
     await subscriptions.release(lease)
     await subscriptions.leave('one')
@@ -260,7 +261,7 @@ describeServers('the roles of a schema', (server) => {
     const unmade = { name: 'unmade', table: { name: 'unmade', columns: [] }, start: 0, partitions: 1 }
     await expect(subscriptions.register(unmade)).rejects.toMatchObject({
       code: 'STORE_REFUSED',
-      message: expect.stringMatching(/may not make the subscription unmade.*role that may make tables/),
+      message: expect.stringMatching(/not allowed to create the subscription unmade.*role that can create tables/),
     })
   })
 
@@ -286,12 +287,15 @@ describeServers('the roles of a schema', (server) => {
     expect(await letters.incidents({ subscription: 's', limit: 9 })).toEqual([])
     await audit.record(deed('look'))
     const acts = (await audit.list(0, 99)).map(({ act }) => act)
-    expect(acts).toEqual(['revise', 'unrevise', 'redrive', 'redrive', 'cancel', 'purge', 'look'])
+    // Of the test before this one, then of this one.
+    const versions = ['begin', 'begin', 'switch', 'drop']
+    const now = ['pause', 'resume', 'revise', 'unrevise', 'redrive', 'redrive', 'cancel', 'purge', 'look']
+    expect(acts).toEqual([...versions, ...now])
     expect(await subscriptions.rehearse(async () => {})).toEqual([])
   }
 
   it('are refused before the schema is there, and where their names are none', async () => {
-    await expect(admin.query(rolesSql({ ...names, schema: 'elsewhere' }))).rejects.toThrow(/not there yet/)
+    await expect(admin.query(rolesSql({ ...names, schema: 'elsewhere' }))).rejects.toThrow(/does not exist/)
     for (const engine of ['public', 'PUBLIC', 'none', 'pg_monitor', 'a"b', "a'b", '', names.reader])
       expect(() => rolesSql({ ...names, engine })).toThrow(/NAME|identifier|role/)
   })

@@ -17,7 +17,7 @@ import {
 import { createPostgresStore } from '../../src/postgres/index.ts'
 import { bank, createWorld, credited, type World } from '../fixtures.ts'
 import { type Call, fill, keysOf, noting, unreachable } from '../noting.ts'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeServers } from '../postgres/databases.ts'
 import { aRetryReachesOneHandler, theOrderOfAKeyIsKept } from './checks.ts'
 import { type Consume, holdfast, lostBy, pass } from './consume.ts'
 import { each, naive, read } from './naive.ts'
@@ -392,7 +392,7 @@ describe('dead letters that can be turned off, so that what fails is discarded (
 
 describeServers('an event that commits late and is skipped (#1088)', (server) => {
   it('is waited for; where readers ask for what is above the last position, it is gone', async () => {
-    await using database = await createDatabase(server)
+    await using database = await cloneDatabase(server)
     await using store = await createPostgresStore({ connection: database.url })
     const log = createLog({ store, events: bank })
     const handled: number[] = []

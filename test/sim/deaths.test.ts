@@ -46,6 +46,11 @@ class World {
     this.#commits(who, { trial: { position, instance: who } })
   }
 
+  /** And is well long after. */
+  isLate(who: string): void {
+    this.#commits(who, { trial: { position: 0, instance: who } })
+  }
+
   /** Without a word, and over that. */
   dies(who: string, position: number): void {
     this.#ends(who, position, 'died')
@@ -120,6 +125,7 @@ describe('who judges the deaths of processes', () => {
     const world = new World()
     world.tries('first', 0)
     world.tries('second', 7)
+    world.tries('again', 7)
     world.tries('third', 8)
     world.claims('judge')
     // It only lost its partition, and says so before the judge comes to read.
@@ -133,17 +139,19 @@ describe('who judges the deaths of processes', () => {
     const world = new World()
     world.tries('first', 0)
     world.tries('second', 7)
+    world.tries('again', 7)
     world.acquits('first')
     world.claims('judge')
     world.loads('judge')
     world.blames('judge', 7)
-    expect(world.problems).toEqual(['P9 event-7 is blamed for 2 deaths'])
+    expect(world.problems).toEqual(['P9 event-7 is blamed for 3 deaths'])
   })
 
   it('counts those who could not take it back for the dead', () => {
     const world = new World()
     world.tries('first', 0)
     world.tries('second', 7)
+    world.tries('again', 7)
     world.acquits('first', { error: new Error('terminating connection') })
     world.claims('judge')
     world.loads('judge')
@@ -155,6 +163,7 @@ describe('who judges the deaths of processes', () => {
     const world = new World()
     world.tries('first', 0)
     world.tries('second', 7)
+    world.tries('again', 7)
     world.acquitsAndTries('third', 8)
     world.claims('judge')
     world.loads('judge')
@@ -196,6 +205,7 @@ describe('who judges the deaths of processes', () => {
     const world = new World()
     world.tries('first', 0)
     world.tries('second', 7)
+    world.tries('again', 7)
     world.learns('second', 'a wish', 7, 'redrive')
     world.dies('second', 7)
     world.claims('judge')
@@ -213,6 +223,19 @@ describe('who judges the deaths of processes', () => {
     expect(world.problems).toContain('P9 event-9 was let go, and is blamed again without a try')
   })
 
+  it('counts those half who were well long after they had begun it', () => {
+    const world = new World()
+    world.tries('first', 0)
+    for (const who of ['second', 'third']) {
+      world.tries(who, 7)
+      world.isLate(who)
+    }
+    world.claims('judge')
+    world.loads('judge')
+    world.blames('judge', 7)
+    expect(world.problems).toEqual(['P9 event-7 is blamed for deaths that were not its own'])
+  })
+
   it('counts one who put off what it had tried for the living', () => {
     const world = new World()
     world.tries('first', 0)
@@ -225,8 +248,8 @@ describe('who judges the deaths of processes', () => {
   })
 
   it.for([
-    [2, ['P9 event-7 has killed 5 processes, and is not parked']],
-    [3, []],
+    [3, ['P9 event-7 has killed 5 processes, and is not parked']],
+    [4, []],
   ] as const)('begins anew where an event failed %s times in a row in one process', ([failures, problems]) => {
     const world = new World()
     for (let deaths = 0; deaths < 5; deaths++) {

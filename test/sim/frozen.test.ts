@@ -35,7 +35,13 @@ const flows = [{ lane: 'a', hold: undefined, done: undefined }]
 
 /** The redrive `r` froze the lane `a` when its head was at 1. */
 function judged(act: RedriveAct, ...commits: readonly Partial<Commit>[]): Frozen {
-  const frozen = new Frozen(new Map([['r', { act, heads: new Map([['a', 1]]) }]]), known)
+  return judgedTo(undefined, act, ...commits)
+}
+
+/** The same for a whole lane with the position of its last letter. */
+function judgedTo(until: number | undefined, act: RedriveAct, ...commits: readonly Partial<Commit>[]): Frozen {
+  const untils = new Map(until === undefined ? [] : [['a', until]])
+  const frozen = new Frozen(new Map([['r', { act, heads: new Map([['a', 1]]), untils }]]), known)
   for (const part of commits) frozen.committed({ ...commitOf(lease), ...part })
   return frozen
 }
@@ -114,6 +120,19 @@ describe('a redrive', () => {
   ] as const)('discards %s', ([, position, problems]) => {
     const part = { letters: [discarded(position)], lanes: lane('a', position + 1, 'r'), redriven: tells('running', 1) }
     expect(judged('discard', { lanes: lane('a', 1, 'r') }, part).problems).toEqual(problems)
+  })
+
+  it('ends the queued letters of a whole lane, and tries none of them', () => {
+    const leavesOut = { letters: [discarded(1), discarded(2)], lanes: flows, redriven: tells('done', 2) }
+    expect(judgedTo(2, 'discard', leavesOut).problems).toEqual([])
+    expect(judgedTo(1, 'discard', leavesOut).problems).toEqual([
+      'P7 calls: the letter 2 of a was left out, and no discard names it',
+    ])
+    const tries = { letters: [discarded(1), resolved(2)], lanes: flows, redriven: tells('done', 2) }
+    expect(judgedTo(1, 'discard', tries).problems).toEqual([])
+    expect(judgedTo(2, 'discard', tries).problems).toEqual([
+      'P7 calls: the letter 2 was tried, and the redrive r leaves it out',
+    ])
   })
 
   it('loses no lane in a switch to another version and back', () => {

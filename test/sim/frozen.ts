@@ -3,7 +3,7 @@ import type { RedriveAct } from '../../src/redrive/redrive.ts'
 import type { Commit } from '../../src/subscription/subscription-store.ts'
 import { generationName } from '../../src/rebuild/generation.ts'
 import type { Move } from '../../src/testing/simulation/checks.ts'
-import { why } from '../../src/testing/simulation/person.ts'
+import { why } from '../../src/testing/simulation/simulated-operator.ts'
 import type { CommitWatcher } from './commits.ts'
 import type { Known } from './walk.ts'
 
@@ -11,20 +11,25 @@ import type { Known } from './walk.ts'
 export interface FrozenSet {
   readonly act: RedriveAct
   readonly heads: ReadonlyMap<string, number>
+  /** For whole lanes: the last queued position of each. */
+  readonly untils?: ReadonlyMap<string, number>
 }
 
 export async function frozenSetsOf({ redrives }: Pick<Store, 'redrives'>): Promise<Map<string, FrozenSet>> {
   const sets = new Map<string, FrozenSet>()
   for (const { id, act } of await redrives.list({ limit: 10_000 })) {
     const lanes = await redrives.lanes(id, undefined, 0, 10_000)
-    sets.set(id, { act, heads: new Map(lanes.map(({ lane, position }) => [lane, position])) })
+    const heads = new Map(lanes.map(({ lane, position }) => [lane, position]))
+    const untils = new Map(lanes.flatMap(({ lane, until }) => (until === undefined ? [] : [[lane, until] as const])))
+    sets.set(id, { act, heads, untils })
   }
   return sets
 }
 
 /**
  * P7: a redrive acts on the lanes that were frozen when it was asked for, with the heads they had then, and on no others; it begins
- * each of them once, tries each letter once, and counts the letters that it ended. An operator's discard ends no other letter.
+ * each of them once, tries each letter once, and counts the letters that it ended. An operator's discard ends
+ * only the heads and, for whole lanes, the letters that were queued behind them; none of these is tried.
  */
 export class Frozen implements CommitWatcher {
   readonly problems: string[] = []
@@ -99,6 +104,10 @@ export class Frozen implements CommitWatcher {
         const by = change.change === 'discarded' ? change.ending.by : change.by
         if (by === why.by && !this.#copied.has(subscription)) this.#ended(subscription, lane, change, redrive)
       }
+      const until = redrive === undefined ? undefined : this.#sets.get(redrive)?.untils?.get(lane)
+      const isTried = change.change === 'failed' || (change.change === 'resolved' && change.by === 'engine')
+      if (isTried && until !== undefined && change.position <= until)
+        this.#tell(subscription, `the letter ${change.position} was tried, and the redrive ${redrive} leaves it out`)
       if (change.change !== 'failed' || redrive === undefined || change.failure.code === 'EVENT_DEADLY') continue
       const name = `${redrive}/${subscription}/${change.position}`
       if (this.#failed.has(name))
@@ -137,7 +146,8 @@ export class Frozen implements CommitWatcher {
   #ended(subscription: string, lane: string, change: Commit['letters'][number], redrive: string | undefined): void {
     const set = redrive === undefined ? undefined : this.#sets.get(redrive)
     const act = change.change === 'discarded' ? 'discard' : 'resolve'
-    if (set?.act !== act || set.heads.get(lane) !== change.position)
+    const [head = 0, until = head] = [set?.heads.get(lane), set?.untils?.get(lane)]
+    if (set?.act !== act || change.position < head || change.position > until)
       this.#tell(subscription, `the letter ${change.position} of ${lane} was left out, and no ${act} names it`)
   }
 

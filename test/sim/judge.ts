@@ -6,7 +6,7 @@ import type { ClaimOutcome, Commit, CommitOutcome } from '../../src/subscription
 import { totalOf } from '../../src/subscription/checkpoint.ts'
 import { acceptedOf, inOrder, isAccepted, moveOf, type StoreEffect } from '../../src/testing/simulation/checks.ts'
 import type { History } from '../../src/testing/simulation/history.ts'
-import { why } from '../../src/testing/simulation/person.ts'
+import { why } from '../../src/testing/simulation/simulated-operator.ts'
 import { gatheredOf, gatheredTable, liveVersion, rowOf, type Step, type StepsApp, walksTable } from './steps.ts'
 import type { Known } from './walk.ts'
 

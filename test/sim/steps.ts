@@ -19,7 +19,7 @@ import { parseBody, type RecordedEvent } from '../../src/event/event.ts'
 import type { App, Note, Outside, PlannedAppend, Rebuilt } from '../../src/testing/simulation/app.ts'
 import { type Chance, createChance } from '../../src/testing/simulation/chance.ts'
 import type { Plan } from '../../src/testing/simulation/plan.ts'
-import type { MemoryHandle } from '../../src/testing/memory/handle.ts'
+import { defineMemoryProjection } from '../../src/testing/memory/projection.ts'
 import { Arrivals, never } from './arrivals.ts'
 
 /**
@@ -137,7 +137,7 @@ export async function liveVersion({ rebuilds }: Store): Promise<number | undefin
   return (await rebuilds.list('walks')).find(({ isLive }) => isLive)?.version
 }
 
-export const maxDeaths = 3
+export const maxDeaths = 4
 export const firstDelayMs = 200
 const longestDelayMs = 5_000
 /** How long the policy waits after so many failures, written down here by hand. */
@@ -174,7 +174,7 @@ export class StepsApp implements App {
   readonly #settings: StepsSettings
   readonly #plan: Plan
   readonly rebuilt: Rebuilt | undefined
-  readonly mend: App['mend']
+  readonly edit: App['edit']
   /** What somebody saw who read while everything went wrong. */
   readonly seen: string[] = []
   readonly #versions = new Set([1])
@@ -190,7 +190,7 @@ export class StepsApp implements App {
     this.#plan = plan
     const { seed, faultsMs, appends } = plan
     this.#whims = createChance(seed, 'whims')
-    if (settings.decisions) this.mend = mended
+    if (settings.decisions) this.edit = mended
     if (settings.rebuilds)
       this.rebuilt = {
         name: 'walks',
@@ -382,10 +382,10 @@ export class StepsApp implements App {
         },
       }),
     })
-    const notes = defineProjection('notes', {
+    const notes = defineMemoryProjection('notes', {
       events: steps,
       on: {
-        Stepped: async ({ key, data }, tx: MemoryHandle) => {
+        Stepped: async ({ key, data }, tx) => {
           if (isFlawed(data, 'fatal')) {
             this.#begin('notes', `${key}-${data.n}`, note)('died')
             await outside.die()

@@ -113,7 +113,8 @@ export function walk(
     if (owned && what === 'redrives.due')
       for (const watcher of watchers) watcher.asked?.((value ?? []) as readonly RedriveTask[])
     // One that the store refused took nothing back.
-    if (what === 'subscriptions.acquit' && asked === subscription && !('error' in done))
+    const isTakenBack = what === 'subscriptions.acquit' || what === 'subscriptions.announceStop'
+    if (isTakenBack && asked === subscription && !('error' in done))
       for (const watcher of watchers) watcher.acquitted?.(who, partition as number, atMs)
     // An operator's act is written with its entry in the audit.
     const isOperated = what === 'breakers.save.commit' && !('error' in done)

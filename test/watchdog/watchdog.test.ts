@@ -43,8 +43,13 @@ describe('a thread that never comes back', () => {
     expect(tookMs).toBeGreaterThan(after)
     expect(stdout).toBe('')
     expect(stderr.match(/\n/g)).toHaveLength(1)
-    expect(stderr).toMatch(/has not paused for 1\.\d s/)
-    for (const part of [`process ${child.pid}`, 'handler notify-partner, event 0198c7a2', 'Look for a loop', 'SIGKILL'])
+    expect(stderr).toMatch(/has been blocked for 1\.\d s/)
+    for (const part of [
+      `process ${child.pid}`,
+      'handler notify-partner, event 0198c7a2',
+      'Look for an endless loop',
+      'SIGKILL',
+    ])
       expect(stderr).toContain(part)
     expect(stderr).not.toContain('some-other')
   })
@@ -54,14 +59,14 @@ describe('a thread that never comes back', () => {
     async (what) => {
       const { signal, stderr } = await start(what).ended
       expect(signal).toBe('SIGKILL')
-      expect(stderr).toContain('Nobody has said what was begun.')
+      expect(stderr).toContain('The running code is unknown.')
     },
   )
 
   it('is killed with a short line, however long the text was', async () => {
     const { signal, stderr } = await start('long').ended
     expect(signal).toBe('SIGKILL')
-    expect(stderr).toMatch(/Begun last: é{250}\. Look/)
+    expect(stderr).toMatch(/Started last: é{250}\. Look/)
   })
 
   it('is killed when nobody reads the line', async () => {
@@ -80,7 +85,7 @@ describe('a thread that never comes back', () => {
     const { code, stdout, stderr } = await start('twice', { onBlocked: 'warn' }).ended
     expect([code, stdout]).toEqual([0, 'the end\n'])
     expect(stderr.trimEnd().split('\n')).toEqual(
-      ['first', 'second'].map((time) => expect.stringContaining(`Begun last: ${time}.`)),
+      ['first', 'second'].map((time) => expect.stringContaining(`Started last: ${time}.`)),
     )
   })
 })

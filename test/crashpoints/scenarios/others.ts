@@ -1,9 +1,10 @@
-import { createCommands, defineSubscription, dropRebuild, rebuild, switchRebuild } from 'holdfast'
+import { createCommands, defineSubscription } from 'holdfast'
 import type { MemoryStore } from '../../../src/testing/memory/store.ts'
 import { createScriptedSource, type ScriptedSource } from '../../../src/testing/source.ts'
 import type { Actor, Scenario, Scene } from '../scene.ts'
 import { calls, notes, steps, walks } from '../steps.ts'
 import { has } from './folds.ts'
+import { dropRebuild, rebuild, switchRebuild } from '../../acts.ts'
 
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 

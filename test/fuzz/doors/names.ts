@@ -162,11 +162,11 @@ function projectionOf(chance: Chance): Projection | undefined {
   return attempted(() =>
     defineProjection(name, {
       events: notes,
-      initial: () => ({}) as Record<string, string>,
+      initial: (): Record<string, string> => ({}),
       on: { Noted: () => Object.fromEntries(Object.keys(columns).map((column) => [column, 'it is here'])) },
       columns,
-    } as never),
-  )?.made as Projection | undefined
+    }),
+  )?.made
 }
 
 async function worksWith(store: Store, projection: Projection): Promise<boolean> {

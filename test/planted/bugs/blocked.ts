@@ -149,7 +149,7 @@ export const blockedBugs: readonly Bug[] = [
     name: 'handler-does-not-hear-that-a-stage-is-over',
     tells: 'drain() returns while the next stage of a canary is still to come, and each stage waits for a beat.',
     file: 'src/engine/handling/group-commit.ts',
-    find: `    if (group.redriven.some(({ state }) => state !== 'running')) redriving.hear()`,
+    find: `    redriving.told(group.redriven)`,
     replace: ``,
     suite: drains,
   },

@@ -18,10 +18,10 @@ export const courseBugs: readonly Bug[] = [
     find: `      this.#changes.push({ change: 'status', position, status: 'retrying' })
       return
     }
-    this.#progress`,
+    this.leaveOut`,
     replace: `      return
     }
-    this.#progress`,
+    this.leaveOut`,
     suite: ['src/engine/handling/ledger.test.ts'],
   },
   {

@@ -43,11 +43,8 @@ export const failureBugs: readonly Bug[] = [
     name: 'payload-shown-in-a-message',
     tells: 'Whoever may look at failures but not at payloads reads the payload in the message.',
     file: 'src/dead-letter/redact.ts',
-    find: `  maskWords(text, mask)
-  maskValues(text, mask, values)
-  return masked(text, mask)`,
-    replace: `  maskWords(text, mask)
-  return masked(text, mask)`,
+    find: `    const isAll = hideValues(haystack, payload, mostText)`,
+    replace: `    const isAll = hideValues(haystack, undefined, mostText)`,
     suite: ['src/dead-letter/redact.test.ts'],
   },
   {
