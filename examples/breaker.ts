@@ -1,4 +1,4 @@
-// A breaker by itself, around any call. All processes that use the same store and the same name share it.
+// A standalone breaker around any call. All processes that use the same store and the same name share it.
 import { BreakerOpenError, createBreaker } from 'holdfast'
 import { createSqliteStore } from 'holdfast/sqlite'
 
@@ -8,22 +8,22 @@ const rates = createBreaker({
   name: 'https://rates.example/eur',
   opens: { failures: 3 },
   cooldown: { initial: '30s', factor: 2, cap: '10m' },
-  counts: (error) => !(error instanceof RangeError), // our own mistake, not theirs
+  counts: (error) => !(error instanceof RangeError), // our own bug, not a failure of the service
   onChange: (name, from, to) => console.log(name, from.state, '→', to.state),
 })
 
-/** Stands for a request to a server that is down. */
+/** Simulates a request to a server that is down. */
 const askForRate = () => Promise.reject(new Error('503 Service Unavailable'))
 
 for (let attempt = 1; attempt <= 4; attempt++) {
   try {
     await rates.call(askForRate)
   } catch (error) {
-    // Not called: it is neither a failure nor an attempt. Put it off until `retryAt`.
-    if (error instanceof BreakerOpenError) console.log('put off for', Math.round(error.afterMs / 1_000), 's')
+    // The call was not made: this is neither a failure nor an attempt. Try again at `retryAt`.
+    if (error instanceof BreakerOpenError) console.log('try again in', Math.round(error.afterMs / 1_000), 's')
     else console.log('called:', (error as Error).message)
   }
 }
 
-await rates.isolate('ada', 'they are moving to a new server') // open, until a person says otherwise
-await rates.reset('ada') // closed, and nothing held against them
+await rates.isolate('ada', 'they are moving to a new server') // open until `reset`
+await rates.reset('ada') // closed, with no failures counted

@@ -1,5 +1,5 @@
-// Commands: read the events of a key, decide on the state they make, append. Who was too late decides again; who asks twice is
-// answered twice, and heard once.
+// A command reads the events of a key, decides on the folded state, and appends. On a version conflict it decides again. A repeated
+// request gets the same answer and writes nothing.
 import { createCommands, defineEvents, HoldfastError } from 'holdfast'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { z } from 'zod'
@@ -18,7 +18,7 @@ const accounts = createCommands({
   },
 })
 
-/** `id` comes from whoever asks: the number of an order, the key of an HTTP request, the id of the event that is handled. */
+/** The caller provides `id`: an order number, the idempotency key of an HTTP request, the id of the handled event. */
 async function withdraw(id: string, key: string, amount: number): Promise<void> {
   try {
     const { outcome, version, state } = await accounts.execute(
@@ -36,11 +36,11 @@ async function withdraw(id: string, key: string, amount: number): Promise<void> 
 }
 
 await accounts.execute('alice', () => [{ type: 'FundsCredited', data: { amount: 100 } }], { idempotencyKey: 'salary' })
-// Two cash machines at the same moment: one is first, the other decides again on what is left.
+// Two cash machines at the same moment: one is first, the other decides again on the new balance.
 await Promise.all([withdraw('machine-1', 'alice', 30), withdraw('machine-2', 'alice', 30)])
-await withdraw('machine-1', 'alice', 30) // The answer was lost, so it asks again: nothing is written twice.
-await withdraw('machine-1', 'alice', 50) // The same name for something else.
-await withdraw('machine-3', 'alice', 50) // What decide throws comes out as it is, and nothing is written.
+await withdraw('machine-1', 'alice', 30) // The answer was lost, so it asks again: nothing is written.
+await withdraw('machine-1', 'alice', 50) // The same idempotency key with different content.
+await withdraw('machine-3', 'alice', 50) // An error of decide is thrown unchanged, and nothing is written.
 
-// Deciding nothing is a way to look.
+// To read the state, decide nothing.
 console.log('alice', (await accounts.execute('alice', () => undefined)).state)

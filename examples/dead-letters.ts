@@ -1,10 +1,11 @@
-// A night of an operator: a bug holds lanes; they are looked at, tried without risk, mended, let go, and proven to be in their place.
+// A bug holds lanes. The operator inspects them, tries the fix in a dry run, edits one event, redrives the lanes and verifies the result.
 import {
   createEngine,
   createLog,
   createOperator,
   defineEvents,
   defineProjection,
+  payloadOf,
   redactFailure,
   shapeOf,
 } from 'holdfast'
@@ -13,7 +14,7 @@ import { z } from 'zod'
 
 const shop = defineEvents({ Sold: z.object({ sku: z.string(), price: z.number() }) })
 
-// The first release can't do without a price; the second can.
+// Release 1 fails for a price of 0; release 2 accepts it.
 const sales = (release: 1 | 2) =>
   defineProjection('sales', {
     events: shop,
@@ -39,7 +40,7 @@ await first.start()
 await first.drain()
 await first.stop()
 
-// The same subscriptions as the engines have: here those of the release that mends it.
+// The operator needs the same subscriptions as the engines: here those of release 2, which has the fix.
 const operator = createOperator({ store, subscriptions: [sales(2)], by: 'ada' })
 
 for (const { state, held, lanes, errorType } of await operator.incidents({ subscription: 'sales' }))
@@ -47,9 +48,9 @@ for (const { state, held, lanes, errorType } of await operator.incidents({ subsc
 
 const { letter, decoded, behind } = await operator.letter({ subscription: 'sales', position: 2 })
 console.log(letter.lane, 'held at', letter.event.position, 'with', behind.length, 'behind it')
-// What was in it is nobody's business until somebody needs to know.
+// Show the shape of the payload and the redacted message, without payload values.
 if ('data' in decoded && letter.failure)
-  console.log(shapeOf(decoded.data), redactFailure(letter.failure, decoded.data).message)
+  console.log(shapeOf(decoded.data), redactFailure(letter.failure, payloadOf(letter)).message)
 
 const before = await operator.stateAt('sales', 'berlin', { before: letter.event.position })
 console.log('before it', before.row?.data)
@@ -57,7 +58,7 @@ console.log('before it', before.row?.data)
 for (const { lane, verdict, changes } of (await operator.dryRun('sales', { all: true })).lanes)
   console.log('would', verdict, lane, changes[0]?.after?.['data'] ?? '')
 
-// rome fails in the new release too: its price has a sign too many.
+// rome fails in release 2 too, because its price is negative. Correct the data.
 const rome = { subscription: 'sales', position: 5 }
 const { changes } = await operator.revise(rome, { data: { sku: 'book', price: 12 } }, 'ticket 71: a typo')
 console.log('revised', changes.map(({ path }) => path).join())

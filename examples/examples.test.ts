@@ -75,7 +75,7 @@ describe('bugs that pass every ordinary test', () => {
 })
 
 describe('a breaker by itself', () => {
-  test('calls three times, then puts off; and is as new after a reset', async () => {
+  test('makes three calls, then refuses, and is closed after a reset', async () => {
     const name = 'https://rates.example/eur'
     const called = 'called: 503 Service Unavailable\n'
     for (const _ of ['first', 'second']) {
@@ -84,7 +84,7 @@ describe('a breaker by itself', () => {
         stdout: [
           `${called}${called}`,
           `${name} closed → open\n${called}`,
-          'put off for 30 s\n',
+          'try again in 30 s\n',
           `${name} open → isolated\n`,
           `${name} isolated → closed\n`,
         ].join(''),

@@ -1,4 +1,4 @@
-// A handler: what an event does outside of the database. Here it sends receipts through somebody else's mail service.
+// A handler performs side effects outside the database. This one sends receipts through an external mail service.
 import {
   createEngine,
   createLog,
@@ -15,7 +15,7 @@ import { z } from 'zod'
 
 const shop = defineEvents({ OrderPaid: z.object({ email: z.string(), total: z.int() }) })
 
-/** Stands for the mail service: it knows what it was asked before by the key, and now and then it is busy. */
+/** Simulates the mail service. It recognises repeated requests by their key, and is sometimes busy. */
 const asked = new Set<string>()
 async function post(
   mail: { to: string; total: number },
@@ -36,7 +36,7 @@ const receipts = defineHandler('receipts', {
     OrderPaid: async ({ data }, { idempotencyKey, attempt, signal, logger }) => {
       if (data.total === 0) throw failure.skip('a gift has no receipt')
       const status = await post({ to: data.email, total: data.total }, idempotencyKey, attempt, signal)
-      // Enough for the rules: 503 may go through if it is tried again, 422 won't.
+      // The built-in rules read `status`: 503 is transient and is retried, 422 is permanent.
       if (status >= 400) throw Object.assign(new Error(`The mail service said ${status}.`), { status })
       logger.info({ status }, 'sent')
       return status
@@ -55,9 +55,9 @@ await using store = await createSqliteStore({ file: process.argv[2] ?? 'handler.
 const log = createLog({ store, events: shop })
 const paid = (id: string, email: string, total: number) => ({ id, type: 'OrderPaid', data: { email, total } }) as const
 await log.append('order-1', [paid('o1', 'ada@mail.example', 30)])
-await log.append('order-2', [paid('o2', 'bob@busy.example', 20)]) // goes through at the third attempt
-await log.append('order-3', [paid('o3', 'carol@mail.example', 0)]) // skipped, and recorded
-await log.append('order-4', [paid('o4', 'dave', 10), paid('o5', 'dave@mail.example', 5)]) // parked; the second waits behind it
+await log.append('order-2', [paid('o2', 'bob@busy.example', 20)]) // succeeds at the third attempt
+await log.append('order-3', [paid('o3', 'carol@mail.example', 0)]) // skipped; the skip is recorded
+await log.append('order-4', [paid('o4', 'dave', 10), paid('o5', 'dave@mail.example', 5)]) // o4 is parked; o5 is queued behind it
 
 await using engine = createEngine({ store, subscriptions: [receipts] })
 await engine.start()

@@ -1,4 +1,4 @@
-// Append in a transaction of your own: the row of your business and its event are there together, or neither is.
+// Append in your own transaction: the row of your application and its event are committed together, or neither is.
 import { createLog, defineEvents } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { Pool } from 'pg'
@@ -12,7 +12,7 @@ const log = createLog({ store, events: shop })
 const pool = new Pool({ connectionString: connection })
 await pool.query('CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, total integer NOT NULL CHECK (total < 1000))')
 
-/** Nothing to relay, nothing to clean up: the log is the outbox, and projections read it in the order of its positions. */
+/** The log is the outbox: no relay and no cleanup are needed. Projections read it in order of position. */
 async function placeOrder(id: string, total: number): Promise<void> {
   const client = await pool.connect()
   try {
@@ -31,10 +31,10 @@ async function placeOrder(id: string, total: number): Promise<void> {
 }
 
 await placeOrder('order-1', 250)
-await placeOrder('order-1', 250) // The same again, because an answer was lost, say: nothing is written twice.
-await placeOrder('order-2', 5_000) // The event is in the log already when the row breaks the CHECK; both go.
+await placeOrder('order-1', 250) // A repeated request, for example after a lost answer: nothing is written twice.
+await placeOrder('order-2', 5_000) // The row breaks the CHECK after the append: both are rolled back.
 
 const { rows } = await pool.query('SELECT id, total FROM orders')
-console.log('rows:', rows) // order-1 alone
-for await (const { id, data } of log.readAll()) console.log('event:', id, data) // order-1-placed alone
+console.log('rows:', rows) // only order-1
+for await (const { id, data } of log.readAll()) console.log('event:', id, data) // only order-1-placed
 await pool.end()

@@ -11,13 +11,13 @@ export const payments = definePolicy({
   budget: { retries: 100, per: '1m' },
 })
 
-/** What a handler knows better than any rule, it says. */
+/** A handler can set the class of a failure itself. */
 export async function charge(account: { isTest: boolean; send: () => Promise<Response> }): Promise<void> {
   if (account.isTest) throw failure.skip('a test account')
   const answer = await account.send()
   if (answer.status === 402) throw new CardDeclined()
   if (answer.status === 423) throw failure.transient('The account is being changed.', { retryAfter: '10s' })
   if (answer.status === 530) throw failure.dependency('the card network')
-  // The rules read the status and the Retry-After of an answer.
+  // The built-in rules read the status and the Retry-After of the response.
   if (!answer.ok) throw Object.assign(new Error('The bank said no.'), { response: answer })
 }

@@ -21,8 +21,8 @@ await using store = await createSqliteStore({ file: process.argv[2] ?? 'quicksta
 const log = createLog({ store, events: bank })
 await log.append('alice', [{ id: 'a1', type: 'FundsCredited', data: { amount: 100 } }])
 await log.append('bob', [{ id: 'b1', type: 'FundsDebited', data: { amount: 5 } }]) // can't be applied: held
-await log.append('bob', [{ id: 'b2', type: 'FundsCredited', data: { amount: 9 } }]) // waits behind it
-await log.append('alice', [{ id: 'a2', type: 'FundsDebited', data: { amount: 30 } }]) // goes on
+await log.append('bob', [{ id: 'b2', type: 'FundsCredited', data: { amount: 9 } }]) // queues behind it
+await log.append('alice', [{ id: 'a2', type: 'FundsDebited', data: { amount: 30 } }]) // not affected
 
 await using engine = createEngine({ store, subscriptions: [balances] })
 await engine.start()

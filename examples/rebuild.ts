@@ -1,27 +1,18 @@
-// A read model gets another shape: the new version is built beside the live one, compared, and switched to at once.
-import {
-  createEngine,
-  createLog,
-  defineEvents,
-  defineProjection,
-  diffRebuild,
-  read,
-  rebuild,
-  switchRebuild,
-} from 'holdfast'
+// A read model gets a new shape: build the new version while the old one stays live, compare both, and switch in one transaction.
+import { createEngine, createLog, createOperator, defineEvents, defineProjection, read } from 'holdfast'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { z } from 'zod'
 
 const shop = defineEvents({ Sold: z.object({ sku: z.string(), price: z.number() }) })
 
-// What is live.
+// Version 1, which is live.
 const sales = defineProjection('sales', {
   events: shop,
   initial: () => ({ revenue: 0 }),
   on: { Sold: (row, { data }) => ({ revenue: row.revenue + data.price }) },
 })
 
-// What is to be. The rows come out differently, so it is another version of the same projection.
+// Version 2 of the same projection, because its rows differ.
 const salesWithCount = defineProjection('sales', {
   version: 2,
   events: shop,
@@ -39,19 +30,21 @@ await using before = createEngine({ store, subscriptions: [sales] })
 await before.start()
 await before.drain()
 
-// The next release may be there already. It waits: its version is not the live one.
+// A process of the next release can start before the switch. It waits until its version is live.
 const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined }
 await using after = createEngine({ store, subscriptions: [salesWithCount], logger: quiet })
 await after.start()
 
-const { end } = await rebuild(salesWithCount, { store, load: 0.5 })
+// The operator has the code of the next release. The audit records each act with its author and reason.
+const operator = createOperator({ store, subscriptions: [salesWithCount], by: 'ada' })
+const { end } = await operator.rebuild('sales', { reason: 'we count now', load: 0.5 })
 console.log(`version 2 is ${end}`)
-const { same, different, differences } = await diffRebuild(salesWithCount, { store })
+const { same, different, differences } = await operator.diffRebuild('sales')
 console.log(
   `${same} rows are the same, ${different} are not; the first: ${differences[0]?.live} -> ${differences[0]?.rebuilt}`,
 )
 
-const { from, to } = await switchRebuild(salesWithCount, { store, wait: '30s', by: 'ada', reason: 'we count now' })
+const { from, to } = await operator.switchRebuild('sales', { reason: 'we count now', wait: '30s' })
 console.log(`live: version ${to}, instead of ${from}`)
 
 await log.append('shop-1', [{ type: 'Sold', data: { sku: 'pot', price: 20 } }])

@@ -7,7 +7,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** Starts an example as a person would, for its tests. DATABASE_URL is only there if it is given. */
+/** Starts an example in a process, for its tests. DATABASE_URL is not inherited; pass it in `env`. */
 export function start(script: string, args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const path = fileURLToPath(new URL(script, import.meta.url))
   const { DATABASE_URL: _, ...inherited } = process.env

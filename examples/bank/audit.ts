@@ -6,7 +6,7 @@ import type { Place } from './place.ts'
 import type { DoorFacts } from './tellers.ts'
 import type { ExpectedAccount } from './workload.ts'
 
-/** Everything the report shows and the promises are judged by. */
+/** The facts for the report and for checking the promises. */
 export interface Facts {
   readonly seed: number
   readonly place: Place
@@ -29,10 +29,10 @@ export interface Audit {
   readonly queued: number
   /** The lane in which most events wait. */
   readonly example: HeldExample | undefined
-  /** A hash of every row, and the lanes that are held: the same for the same seed, whatever the timing was. */
+  /** A hash of all rows, and the held lanes: the same for the same seed, regardless of timing. */
   readonly rowsHash: string
   readonly heldLanes: readonly string[]
-  /** Rows, events and letters that are not as the oracle has them, each with what is wrong. */
+  /** Rows, events and letters that differ from the oracle, each with the difference. */
   readonly wrongRows: readonly string[]
   readonly wrongEvents: readonly string[]
   readonly wrongLetters: readonly string[]
@@ -45,7 +45,7 @@ export interface HeldExample {
   readonly waiting: number
 }
 
-/** Compares all that is in the store with the accounts as they must be. */
+/** Compares the store with the expected accounts. */
 export async function auditBank(
   store: Store,
   log: Log<typeof bank>,
@@ -70,7 +70,7 @@ async function compareRows(store: Store, expected: ReadonlyMap<string, ExpectedA
     for (const { key, version, data } of page.rows) {
       missing.delete(key)
       hash.update(JSON.stringify([key, version, data]))
-      const { applied, owner, overdraft, entries, ...account } = expected.get(key) ?? nobody
+      const { applied, owner, overdraft, entries, ...account } = expected.get(key) ?? noAccount
       const wanted = { owner, balance: account.balance, overdraft, entries }
       if (version !== applied || JSON.stringify(data) !== JSON.stringify(wanted)) {
         wrongRows.push(
@@ -84,7 +84,7 @@ async function compareRows(store: Store, expected: ReadonlyMap<string, ExpectedA
   return { rows: expected.size - missing.size, rowsHash: hash.digest('hex'), wrongRows }
 }
 
-/** Every event once, in the order in which its account had it, and nothing else. */
+/** Checks that the log has each event once, in the order of its account, and nothing else. */
 async function compareEvents(log: Log<typeof bank>, expected: ReadonlyMap<string, ExpectedAccount>): Promise<string[]> {
   const wrong: string[] = []
   const seen = new Map<string, number>()
@@ -99,7 +99,7 @@ async function compareEvents(log: Log<typeof bank>, expected: ReadonlyMap<string
   return wrong
 }
 
-/** A lane is held exactly where the oracle says so: the event that can't be applied first, all later ones behind it in order. */
+/** Checks that lanes are held exactly as the oracle expects: the failing event first, then all later events of the account in order. */
 async function compareLetters(engine: Engine, expected: ReadonlyMap<string, ExpectedAccount>) {
   const wrongLetters: string[] = []
   const held = new Map<string, string[]>()
@@ -116,7 +116,7 @@ async function compareLetters(engine: Engine, expected: ReadonlyMap<string, Expe
       if (status === 'parked') parked++
       else queued++
       if (status !== (ids.length === 0 ? 'parked' : 'queued')) wrongLetters.push(`${event.id} is ${status}`)
-      const account = expected.get(lane) ?? nobody
+      const account = expected.get(lane) ?? noAccount
       const waiting = account.ids.length - account.applied - 1
       if (failure && waiting > (example?.waiting ?? -1)) {
         const what = `${event.type} ${String(event.body)}`
@@ -132,9 +132,9 @@ async function compareLetters(engine: Engine, expected: ReadonlyMap<string, Expe
   return { parked, queued, example, heldLanes: [...held.keys()].toSorted(), wrongLetters }
 }
 
-const nobody: ExpectedAccount = { ids: [], owner: '', overdraft: 0, balance: 0, entries: 0, applied: 0 }
+const noAccount: ExpectedAccount = { ids: [], owner: '', overdraft: 0, balance: 0, entries: 0, applied: 0 }
 
-/** What went wrong, in words. Empty when every promise was kept. */
+/** Describes each broken promise. Empty if all were kept. */
 export function brokenPromises({ planned, door, engine, audit }: Facts): string[] {
   const { verification, wrongRows, wrongEvents, wrongLetters, parked, queued } = audit
   const { counts } = verification
@@ -145,18 +145,18 @@ export function brokenPromises({ planned, door, engine, audit }: Facts): string[
     [planned.repeated > 0, 'nothing was repeated, so nothing is shown about repetition'],
     [refused === planned.malformed, `${refused} of ${planned.malformed} malformed appends were refused`],
     [refused > 0, 'nothing was refused'],
-    [door.mistakes.length === 0, `the door made mistakes: ${some(door.mistakes)}`],
+    [door.mistakes.length === 0, `the log made mistakes: ${some(door.mistakes)}`],
     [engine.endedBy === 'SIGKILL', `the engine was not killed: it ended by ${engine.endedBy}`],
     [
       engine.done > 0 && engine.done < engine.appended && engine.appended <= planned.events,
-      `the kill was not in the middle of the work: ${engine.done} of ${engine.appended} events were done`,
+      `the kill was not in the middle of the work: ${engine.done} of ${engine.appended} events were processed`,
     ],
     [engine.lost.length > 0, 'the process that was killed owned nothing'],
     [
       engine.lost.every(({ told, takenUpAt }) => takenUpAt >= told),
       `partitions were taken up before where they were left: ${JSON.stringify(engine.lost)}`,
     ],
-    // Whoever else was there has gone on meanwhile.
+    // Other processes have continued meanwhile.
     [
       engine.processes === 1 ? engine.resumedAt === engine.done : engine.resumedAt >= engine.done,
       `the work was taken up with ${engine.resumedAt} events done, after ${engine.done}`,
@@ -164,7 +164,7 @@ export function brokenPromises({ planned, door, engine, audit }: Facts): string[
     [engine.joinedWith > 0, 'the process that came back got no partition'],
     [Number.isFinite(engine.recoveredInMs), 'nothing was committed after the kill'],
     [wrongEvents.length === 0, `events are lost, repeated or out of order: ${some(wrongEvents)}`],
-    [wrongRows.length === 0, `rows are not what their events make of them: ${some(wrongRows)}`],
+    [wrongRows.length === 0, `rows differ from the fold of their events: ${some(wrongRows)}`],
     [wrongLetters.length === 0, `the wrong events are held, or in the wrong order: ${some(wrongLetters)}`],
     [parked > 0 && queued > 0, `held are ${parked} lanes with ${queued} events behind them`],
     [verification.ok, `verify found ${verification.differenceCount}: ${JSON.stringify(verification.differences[0])}`],

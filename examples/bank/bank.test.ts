@@ -52,7 +52,7 @@ describe('the bank', () => {
     expect(code).toBe(0)
     expect(stdout).toMatch(/appended +2,000 events/)
     expect(stdout).toContain('Nothing was lost.')
-    expect(stderr).toMatch(/was killed with -9 when \d+ events were done/)
+    expect(stderr).toMatch(/was killed with SIGKILL when \d+ events were processed/)
     using db = new DatabaseSync(file, { readOnly: true })
     const answers = queriesIn(stdout).map((query) => db.prepare(query).all().length)
     expect(answers).toEqual([5, 25])
@@ -105,7 +105,7 @@ describe('the bank', () => {
       ['appended', { door: { ...door, appended: door.appended - 1 } }],
       ['absorbed', { door: { ...door, absorbed: 0 } }],
       ['refused', { door: { ...door, refused: {} } }],
-      ['mistakes', { door: { ...door, mistakes: ['a note of 2 MB was let in'] } }],
+      ['mistakes', { door: { ...door, mistakes: ['a note of 2 MB was accepted'] } }],
       ['not killed', { engine: { ...engine, endedBy: 'exit 0' } }],
       ['middle', { engine: { ...engine, done: 0 } }],
       ['middle', { engine: { ...engine, done: engine.appended } }],
@@ -160,7 +160,7 @@ describeServers('the bank', (server) => {
     const args = ['--events', '2000', '--accounts', '100', '--schema', 'another']
     const { code, stdout, stderr } = await run('bank/main.ts', args, { DATABASE_URL: database.url })
     expect(code).toBe(0)
-    expect(stderr).toMatch(/was killed with -9 when \d+ events were done/)
+    expect(stderr).toMatch(/was killed with SIGKILL when \d+ events were processed/)
     expect(stdout).toContain('one of 2 processes')
     expect(stdout).toContain('Nothing was lost.')
     expect(stdout).not.toContain(new URL(database.url).password)
@@ -253,7 +253,7 @@ function readBalances(file: string): unknown[] {
 /** With Ctrl-C, when its engines work: how it ended, and which of their processes are still there. */
 async function interrupt(bank: ReturnType<typeof start>, engines: number) {
   const pids = () =>
-    Array.from(bank.output.stderr.matchAll(/an engine works as process (\d+)/g), ([, pid]) => Number(pid))
+    Array.from(bank.output.stderr.matchAll(/an engine runs in process (\d+)/g), ([, pid]) => Number(pid))
   await vi.waitFor(() => expect(pids().length).toBeGreaterThanOrEqual(engines), { timeout: 25_000, interval: 20 })
   bank.process.kill('SIGINT')
   const { code, stdout } = await bank.ended

@@ -10,17 +10,17 @@ export interface CrewOptions {
   readonly onProgress: (done: number, lanesHeld: number) => void
 }
 
-/** One process with an engine, and what it told. */
+/** One process with an engine, and its reports. */
 export interface Member {
   readonly process: ChildProcess
   readonly ended: Promise<unknown>
-  /** How many events had their outcome when it came. */
+  /** How many events were processed when it started. */
   found: number
   committed: number
   drained: { readonly events: number; readonly busyMs: number } | undefined
 }
 
-/** A partition in the hands of a process, from one position up to another, as far as it told. */
+/** The ownership of a partition by a process, from one position to another, as far as it reported. */
 export interface Claim {
   readonly member: Member
   readonly partition: number
@@ -31,19 +31,19 @@ export interface Claim {
 
 const running = new Set<ChildProcess>()
 
-/** For Ctrl-C, and for a failure: no process is left behind. */
+/** On Ctrl-C or a failure, all processes are ended. */
 export function killEngines(): void {
   for (const engine of running) engine.kill('SIGKILL')
 }
 
-/** The processes that run engines, and who has which partition. */
+/** The processes that run engines, and the owner of each partition. */
 export class Crew {
-  /** In the order in which they were told. The last one of a partition says who owns it. */
+  /** In the order of the reports. The last one of a partition is its current owner. */
   readonly claims: Claim[] = []
-  /** How many events have their outcome, as far as the processes told. */
+  /** How many events were processed, according to the reports. */
   done = 0
   readonly #options: CrewOptions
-  /** Those who should be there. */
+  /** The processes that should be running. */
   readonly #members = new Set<Member>()
   #lanesHeld = 0
   #look: () => void = () => undefined
@@ -73,14 +73,14 @@ export class Crew {
     return member
   }
 
-  /** Kills it with -9; resolves when it is gone. */
+  /** Kills a process with SIGKILL; resolves when it has ended. */
   async kill(member: Member): Promise<void> {
     this.#members.delete(member)
     member.process.kill('SIGKILL')
     await member.ended
   }
 
-  /** Lets them finish; resolves when they are gone. */
+  /** Lets the processes finish; resolves when they have ended. */
   async finish(members: readonly Member[]): Promise<void> {
     for (const member of members) {
       this.#members.delete(member)
@@ -94,10 +94,10 @@ export class Crew {
     return [...owners].flatMap(([partition, owner]) => (owner === member ? [partition] : []))
   }
 
-  /** Resolves when it is so, which is looked at whenever one of them tells something. One that ends by itself is an error. */
+  /** Resolves when the condition is true. It is checked at each report of a process. Rejects if a process ends by itself. */
   until(isSo: () => boolean, signal?: AbortSignal): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    // Several messages may come before whoever waits hears of the first: what they would change is not asked for any more.
+    // Several messages can arrive before the waiting code continues, so the check ends with the first match.
     const end = (settle: () => void) => {
       this.#look = () => undefined
       settle()
@@ -107,7 +107,7 @@ export class Crew {
       if (isSo()) end(resolve)
       else if (lost) end(() => reject(new Error(`An engine ended early, with ${describeEnd(lost)}.`)))
     }
-    signal?.addEventListener('abort', () => reject(new Error('The engines that are left do not go on.')))
+    signal?.addEventListener('abort', () => reject(new Error('The remaining engines make no progress.')))
     this.#look()
     return promise
   }
@@ -116,7 +116,7 @@ export class Crew {
     switch (message.kind) {
       case 'started':
         member.found = message.done
-        // What a process that was killed had not told any more.
+        // A killed process may have committed more than it reported.
         this.done = Math.max(this.done, message.done)
         break
       case 'claimed': {

@@ -1,23 +1,23 @@
-// An engine's own process. main.ts starts it, kills one with -9 in the middle of its work, and starts another.
+// A process with an engine. main.ts starts several, kills one with SIGKILL while it works, and starts another.
 import { once } from 'node:events'
 import { createEngine } from 'holdfast'
 import { balances, countDone } from './bank.ts'
 import { openStore, type Place } from './place.ts'
 
-/** What an engine's process tells. */
+/** The reports of an engine process. */
 export type EngineMessage =
-  /** Before it does anything: how many events have their outcome. */
+  /** Before it starts: how many events were processed. */
   | { readonly kind: 'started'; readonly done: number }
   | { readonly kind: 'claimed'; readonly partition: number; readonly position: number }
   | { readonly kind: 'committed'; readonly partition: number; readonly position: number; readonly events: number }
   | { readonly kind: 'held' }
-  /** Done: how many events it took while there was more than it could do at once, and in what time. */
+  /** At the end: how many events it processed while there was a backlog, and in what time. */
   | { readonly kind: 'drained'; readonly events: number; readonly busyMs: number }
 
 if (import.meta.main) {
   const [place = '', pageEvents = ''] = process.argv.slice(2)
   const tell = (message: EngineMessage) => process.send?.(message)
-  // Ctrl-C reaches us too, but it is main.ts who decides; when main.ts is gone, there is nobody to work for.
+  // Ctrl-C reaches this process too, but main.ts decides when to stop. If main.ts has ended, this process ends too.
   process.on('SIGINT', () => undefined)
   process.on('disconnect', () => process.exit(1))
   const everythingIsAppended = once(process, 'message')
@@ -29,7 +29,7 @@ if (import.meta.main) {
   engine.on('subscription.state', ({ to }) => {
     if (work.since !== undefined) work.ms += performance.now() - work.since
     work.since = to.state === 'catching-up' ? performance.now() : undefined
-    // Why is on stderr already. Waiting would not mend it.
+    // The reason is already on stderr. Waiting does not help.
     if (to.state === 'failed') process.exit(1)
   })
   engine.on('lane.held', () => tell({ kind: 'held' }))

@@ -1,48 +1,48 @@
 import { type Claim, Crew, type CrewOptions, describeEnd, type Member } from './crew.ts'
 
-/** What happened to the engines' processes. */
+/** The history of the engine processes. */
 export interface EngineFacts {
-  /** How many work at the same time. */
+  /** How many run at the same time. */
   readonly processes: number
-  /** What ended the one that was to be killed: SIGKILL, or it went by itself before it could be. */
+  /** How the chosen process ended: by SIGKILL, or by itself before the kill. */
   readonly endedBy: string
-  /** How many events had their outcome in the store then, of how many that were appended. */
+  /** How many events were processed by then, and how many were appended. */
   readonly done: number
   readonly appended: number
-  /** The partitions that the dead one owned: the last position it told of, and where the next owner took each up. */
+  /** The partitions of the killed process: the last position that it reported, and the position where the next owner continued. */
   readonly lost: readonly { readonly partition: number; readonly told: number; readonly takenUpAt: number }[]
-  /** From the kill to the first commit on one of them. */
+  /** The time from the kill to the first commit on one of these partitions. */
   readonly recoveredInMs: number
-  /** How many events had their outcome when a new process came, and how many partitions it got. */
+  /** How many events were processed when a new process started, and how many partitions it got. */
   readonly resumedAt: number
   readonly joinedWith: number
-  /** Of the process that did most, while there was more to do than it could do at once. */
+  /** The rate of the busiest process while there was a backlog. */
   readonly perSecond: number
 }
 
 export interface Bank extends CrewOptions {
   readonly processes: number
   readonly partitions: number
-  /** The first commit with which this many events are done is the last that its process lives to tell. */
+  /** The process whose commit reaches this number of events is killed. */
   readonly killAt: number
-  /** Lets the engines work, which wait for it. */
+  /** Starts the work of the waiting engines. */
   readonly begin: () => Promise<void>
-  /** How far everything is, as the store has it. */
+  /** The progress according to the store. */
   readonly look: () => Promise<{ readonly done: number; readonly appended: number }>
   readonly say: (what: string) => void
 }
 
-/** Something is wrong if those who are left take longer than this. */
+/** The time limit for the remaining processes. */
 const patienceMs = 60_000
 
 /**
- * Runs the engines and kills one of them in the middle of its work. If others are there, they take its partitions over while they go
- * on with their own; in any case a new process comes in its place. All of them run up to the end of the log.
+ * Runs the engines and kills one of them while it works. Other engines take over its partitions and continue with their own. A new process
+ * replaces the killed one. All processes run to the end of the log.
  */
 export async function runAndKill(bank: Bank, allAppended: Promise<unknown>): Promise<EngineFacts> {
   const crew = new Crew(bank)
   const hasShare = (member: Member) => crew.partitionsOf(member).length >= Math.floor(bank.partitions / bank.processes)
-  const tellWork = ({ process }: Member) => bank.say(`an engine works as process ${process.pid}`)
+  const tellWork = ({ process }: Member) => bank.say(`an engine runs in process ${process.pid}`)
 
   const members = Array.from({ length: bank.processes }, () => crew.start())
   await crew.until(() => members.every(hasShare))
@@ -55,7 +55,9 @@ export async function runAndKill(bank: Bank, allAppended: Promise<unknown>): Pro
   const killedAt = performance.now()
   await crew.kill(victim)
   const where = await bank.look()
-  bank.say(`the engine of process ${victim.process.pid} was killed with -9 when ${where.done} events were done`)
+  bank.say(
+    `the engine of process ${victim.process.pid} was killed with SIGKILL when ${where.done} events were processed`,
+  )
 
   const claimsOf = (partition: number, claims: readonly Claim[]) => claims.filter((one) => one.partition === partition)
   const nextClaim = (partition: number) => claimsOf(partition, crew.claims.slice(claimsBefore.length)).at(0)
@@ -86,7 +88,7 @@ export async function runAndKill(bank: Bank, allAppended: Promise<unknown>): Pro
   }
 }
 
-/** Who has just committed, when enough is done and all have done something: one that is idle would not die in the middle of anything. */
+/** The process that has just committed, if enough is done and all processes have done something: killing an idle process proves nothing. */
 async function findVictim(crew: Crew, members: readonly Member[], killAt: number): Promise<Member> {
   const seen = new Map<Member, number>()
   let busy: Member | undefined
@@ -98,7 +100,7 @@ async function findVictim(crew: Crew, members: readonly Member[], killAt: number
   return busy as Member
 }
 
-/** Of the process that did most. */
+/** The rate of the busiest process. */
 function rateOf(members: readonly Member[]): number {
   const work = members.map((member) => {
     if (member.drained) return member.drained

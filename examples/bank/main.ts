@@ -1,8 +1,8 @@
-// The main job: a bank with repeated, malformed and poison input, of whose engines one is killed with -9 in the middle of its
-// work. On embedded SQLite, or on the PostgreSQL of DATABASE_URL, where two engines work and one takes over from the other. It
-// ends with a table of what became of everything, and with exit code 1 if a promise was broken.
+// The main example: a bank with repeated, malformed and poison input. One of its engines is killed with SIGKILL while it works. It runs on
+// embedded SQLite, or on the PostgreSQL of DATABASE_URL, where two engines run and one takes over from the other. It prints a table of all
+// outcomes, and exits with 1 if a promise was broken.
 import { parseArgs } from 'node:util'
-import { createEngine, createLog, HoldfastError } from 'holdfast'
+import { createEngine, createLog, createOperator, HoldfastError } from 'holdfast'
 import { createRandom } from 'holdfast/testing'
 import { auditBank, brokenPromises, type Facts } from './audit.ts'
 import { balances, bank, countDone } from './bank.ts'
@@ -19,7 +19,7 @@ const usage = `Usage: npm start -- [--seed 1] [--events 100000] [--accounts 5000
 
 process.on('SIGINT', () => quit(130))
 process.on('SIGTERM', () => quit(143))
-// When whoever reads our output has gone, there is nobody left to tell.
+// The reader of the output may close the pipe; that is not an error.
 process.stdout.on('error', () => quit(1))
 
 try {
@@ -44,13 +44,14 @@ async function run({ seed, events, accounts, place }: Omit<Options, 'json'>): Pr
   const progress = createProgress(events)
   await using store = await openStore(place)
   const log = createLog({ store, events: bank })
-  // This one is never started: it only looks. Those that work are in processes of their own.
+  // This engine is never started: it only reads. The running engines are in separate processes.
   const observer = createEngine({ store, subscriptions: [balances] })
   await observer.prepare()
-  await observer.pause(balances.name, 'until all engines are there')
+  const operator = createOperator({ store, subscriptions: [balances], by: 'example' })
+  await operator.pause(balances.name, 'until all engines are there')
   const { partitions } = (await observer.status()).subscriptions[0]?.stored ?? { partitions: [] }
 
-  // The engines come when two fifths are in the log, and one is killed somewhere in that backlog, while the tellers go on.
+  // The engines start when two fifths of the events are in the log. One is killed within that backlog while the tellers continue.
   const backlog = Promise.withResolvers<void>()
   let appended = 0
   const serving = serveCustomers(log, workload, (sum) => {
@@ -61,12 +62,12 @@ async function run({ seed, events, accounts, place }: Omit<Options, 'json'>): Pr
   const running = runAndKill(
     {
       place,
-      // SQLite has one writer at a time, and one partition for it; PostgreSQL has many, and that is the point of it.
+      // SQLite allows one writer at a time, so a second process would not help.
       processes: place.kind === 'sqlite' ? 1 : 2,
       partitions: partitions.length,
       pageEvents: Math.max(5, Math.min(500, Math.floor(events / 200))),
       killAt: Math.ceil(events * (0.05 + createRandom(scatter(seed + 1)).below(250) / 1_000)),
-      begin: () => observer.resume(balances.name),
+      begin: () => operator.resume(balances.name, 'all engines are there'),
       look: async () => ({ done: await countDone(observer), appended }),
       say: (what) => progress.say(what),
       onProgress: (done, lanesHeld) => progress.projected(done, lanesHeld),
@@ -112,7 +113,7 @@ function readOptions(): Options {
   }
 }
 
-/** PostgreSQL if DATABASE_URL says where, unless a file is asked for. */
+/** PostgreSQL if DATABASE_URL is set and no --file is given, otherwise SQLite. */
 function placeOf(file: string | undefined, schema: string | undefined): Place {
   if (file !== undefined && schema !== undefined)
     throw new UsageError('--file is for SQLite and --schema for PostgreSQL; give one of them.')

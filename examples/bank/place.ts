@@ -2,7 +2,7 @@ import type { Store } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 
-/** Where the bank keeps its data. The URL stays in DATABASE_URL: it has a password in it, and command lines can be read by all. */
+/** Where the bank stores its data. The URL stays in DATABASE_URL: it contains a password, and all users can read command lines. */
 export type Place =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly schema: string }

@@ -4,22 +4,22 @@ import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import type { Place } from './place.ts'
 
-// A later run may replace what an earlier one made, and nothing else: what is ours bears a mark.
+// A run may replace the data of an earlier run and nothing else. The data of this program has a mark.
 
-/** The program was called wrongly, or would have had to change what isn't its own: exit code 2. */
+/** Wrong usage, or the target is not data of this program: exit code 2. */
 export class UsageError extends Error {}
-/** The server can't be used: exit code 1, and a sentence instead of a stack. */
+/** The server can't be used: exit code 1, and a message instead of a stack. */
 export class ServerError extends Error {}
 
 /** "BANK", in the header of the file. */
 const applicationId = 0x42414e4b
 const schemaComment = 'Made by the bank, an example of Holdfast, which replaces it whenever it runs'
 
-/** Removes what an earlier run made, and puts something empty with our mark in its place. It is ours until it is disposed of. */
+/** Replaces the data of an earlier run with an empty, marked store. Holds a lock until it is disposed. */
 export async function replacePlace(place: Place): Promise<AsyncDisposable> {
   if (place.kind === 'postgres') return replaceSchema(process.env.DATABASE_URL ?? '', place.schema)
   replaceFile(place.file)
-  // Whoever wants to replace a file is told by SQLite that it is in use.
+  // SQLite itself reports that a file is in use.
   return { [Symbol.asyncDispose]: async () => undefined }
 }
 
@@ -39,7 +39,7 @@ function checkIsOurs(file: string): void {
   try {
     const db = new DatabaseSync(file)
     found = db.prepare('PRAGMA application_id').get()?.application_id
-    // In this mode SQLite gives the lock only to somebody who is alone with the file.
+    // In this mode SQLite grants the lock only if no other connection uses the file.
     if (found === applicationId) db.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
     db.close()
   } catch (error) {
@@ -48,7 +48,7 @@ function checkIsOurs(file: string): void {
   if (found !== applicationId) throw refuse('was not made by this program')
 }
 
-/** The lock is held as long as the connection, and tells another run that the schema is in use. */
+/** The lock lasts as long as the connection, and shows other runs that the schema is in use. */
 async function replaceSchema(url: string, schema: string): Promise<AsyncDisposable> {
   const client = new Client({ connectionString: checkUrl(url), connectionTimeoutMillis: 10_000 })
   client.on('error', () => undefined)
@@ -67,7 +67,7 @@ async function replaceSchema(url: string, schema: string): Promise<AsyncDisposab
     )
     if (found.rows.some(({ mark }) => mark !== schemaComment)) throw refuse('was not made by this program')
     const name = client.escapeIdentifier(schema)
-    // Sent together they are one transaction: there is never a schema of ours without the mark.
+    // One transaction: a schema of this program never exists without the mark.
     await client.query(`
       SET client_min_messages = warning;
       DROP SCHEMA IF EXISTS ${name} CASCADE;
@@ -88,7 +88,7 @@ function checkUrl(url: string): string {
 }
 
 function messageOf(error: unknown): string {
-  // Several addresses were tried, and each has its own reason.
+  // Several addresses were tried, each with its own error.
   const [one] = error instanceof AggregateError ? (error.errors as Error[]) : []
   return (one ?? (error as Error)).message
 }

@@ -1,7 +1,7 @@
 import { styleText } from 'node:util'
 import type { Facts } from './audit.ts'
 
-/** One line that changes on a terminal, a few plain ones elsewhere; always on stderr, because stdout is for the result. */
+/** On a terminal one line that is updated, otherwise a few plain lines. Always on stderr, because stdout is for the result. */
 export interface Progress {
   appended(events: number): void
   projected(done: number, lanesHeld: number): void
@@ -49,10 +49,10 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
   print(
     `${strong('A bank on Holdfast')}  seed ${facts.seed}, ${number(planned.accounts)} accounts, ${seconds(facts.seconds)}`,
   )
-  heading('At the door')
+  heading('Appends')
   row('appended', door.appended, 'events', `${number(rate)} a second`)
-  row('duplicates absorbed', door.absorbed, 'events', 'sent again, and not written again')
-  row('refused', refused, 'appends', 'nothing of them was written:')
+  row('duplicates absorbed', door.absorbed, 'events', 'sent again, written once')
+  row('refused', refused, 'appends', 'rejected without writing anything:')
   for (const [code, count] of refusals) row('', count, '', code)
 
   heading('In the projection')
@@ -62,21 +62,21 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
     'events',
     `${number(engine.perSecond)} a second by one process while catching up`,
   )
-  row('held', audit.parked, 'lanes', 'each by an event that the projection could not apply')
-  row('queued behind them', audit.queued, 'events', 'in order, while every other account went on')
+  row('held', audit.parked, 'lanes', 'each at an event that the projection could not apply')
+  row('queued behind them', audit.queued, 'events', 'in order; other accounts were not affected')
   if (example) {
-    note(`For example ${example.account}, by ${example.event}`)
+    note(`For example ${example.account}, at ${example.event}`)
     note(`  ${example.error}`)
     note(`  ${number(example.waiting)} events wait behind it.`)
   }
 
-  heading(`Killed with -9, in the middle${engine.processes > 1 ? `: one of ${engine.processes} processes` : ''}`)
+  heading(`Killed with SIGKILL while working${engine.processes > 1 ? `: one of ${engine.processes} processes` : ''}`)
   row('done by then', engine.done, 'events', `of ${number(engine.appended)} that were in the log`)
   if (engine.processes === 1) {
-    const remark = `by a new process, which went on from ${number(engine.resumedAt)}`
+    const remark = `by a new process, which continued from ${number(engine.resumedAt)}`
     row('first commit after it', engine.recoveredInMs, 'ms', remark)
   } else {
-    const remark = `on one of its ${engine.lost.length} partitions, by another process, which went on all the while`
+    const remark = `on one of its ${engine.lost.length} partitions, by another process, which was not interrupted`
     row('first commit after it', engine.recoveredInMs, 'ms', remark)
     row('joined again', engine.joinedWith, 'partitions', 'went to a new process')
   }
@@ -92,7 +92,7 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
     'plain arithmetic',
     audit.rows,
     'rows',
-    verdict(audit.wrongRows.length === 0, 'with balances added up apart from Holdfast'),
+    verdict(audit.wrongRows.length === 0, 'with balances computed without Holdfast'),
   )
 
   print()
@@ -117,9 +117,9 @@ export function printReport(facts: Facts, broken: readonly string[]): void {
     note(`SELECT partition, position, applied, held FROM ${schema}.holdfast_partitions ORDER BY partition;`)
   }
   print('Next:')
-  hint(`npm start -- --seed ${facts.seed + 1}`, 'another bank, another moment of death')
+  hint(`npm start -- --seed ${facts.seed + 1}`, 'other data, another moment of the kill')
   hint('npm test', 'every promise has its test')
-  hint(`npm run -s bench -- projection --store ${place.kind} --json`, 'how fast it is, and compared with what')
+  hint(`npm run -s bench -- projection --store ${place.kind} --json`, 'measure the throughput')
 }
 
 function print(text = ''): void {

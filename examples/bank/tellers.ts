@@ -2,19 +2,19 @@ import { HoldfastError, type Log } from 'holdfast'
 import type { bank } from './bank.ts'
 import type { Step, Workload } from './workload.ts'
 
-/** What happened at the door of the log. */
+/** The results of all appends. */
 export interface DoorFacts {
   readonly appended: number
-  /** Events that were sent again, and that the log already had. */
+  /** Events that were sent again and that the log already had. */
   readonly absorbed: number
   /** How many appends were refused, by the code of the error. */
   readonly refused: Readonly<Record<string, number>>
-  /** Malformed appends that were let in, or refused for another reason than theirs. */
+  /** Malformed appends that were accepted, or rejected for a wrong reason. */
   readonly mistakes: readonly string[]
   readonly seconds: number
 }
 
-/** All tellers at once, each with one step at a time. What is appended in the same moment shares a transaction. */
+/** Runs all tellers concurrently, each one step at a time. Simultaneous appends share a transaction. */
 export async function serveCustomers(
   log: Log<typeof bank>,
   { tellers }: Workload,
@@ -44,13 +44,13 @@ export async function serveCustomers(
 
   async function refuse({ what, code, key, drafts, options }: Step & { kind: 'malformed' }): Promise<void> {
     try {
-      // The compiler would refuse most of these as well.
+      // The compiler would also reject most of these.
       await log.append(key, drafts as never, options)
-      mistakes.push(`${what} was let in`)
+      mistakes.push(`${what} was accepted`)
     } catch (error) {
       if (!(error instanceof HoldfastError)) throw error
       if (error.code === code) refused[code] = (refused[code] ?? 0) + 1
-      else mistakes.push(`${what} was refused with ${error.code} instead of ${code}`)
+      else mistakes.push(`${what} was rejected with ${error.code} instead of ${code}`)
     }
   }
 }

@@ -1,9 +1,9 @@
 import type { AppendOptions, Draft, ErrorCode } from 'holdfast'
 import { createRandom } from 'holdfast/testing'
 
-/** The work of the bank's tellers, made from a seed, and what must come of it, worked out without Holdfast. */
+/** The work of the bank's tellers, generated from a seed, and the expected result, computed without Holdfast. */
 export interface Workload {
-  /** Each teller serves accounts of its own, one step after the other; the tellers work side by side. */
+  /** Each teller serves its own accounts, one step after the other. The tellers work concurrently. */
   readonly tellers: readonly (readonly Step[])[]
   readonly events: number
   readonly repeatedEvents: number
@@ -12,9 +12,9 @@ export interface Workload {
 
 export type Step =
   | { readonly kind: 'append'; readonly key: string; readonly drafts: readonly BankDraft[] }
-  /** An append that was made before, sent again: the answer was lost on the way, say. */
+  /** A repeated append, for example after a lost answer. */
   | { readonly kind: 'repeat'; readonly key: string; readonly drafts: readonly BankDraft[] }
-  /** One that must be refused, and with which code. */
+  /** An append that must be rejected with this code. */
   | ({ readonly kind: 'malformed' } & Malformed)
 
 export type BankDraft =
@@ -107,7 +107,7 @@ export function createWorkload(seed: number, events: number, accounts: number): 
     return { type: isDebit ? 'FundsDebited' : 'FundsCredited', data: { amount } }
   }
 
-  /** Fits the schema, and yet the projection can't apply it: more than the account may owe, or more than can be counted. */
+  /** Valid for the schema, but the projection can't apply it: it exceeds the overdraft or the largest safe number. */
   function poison(account: AccountInTheMaking): Entry {
     account.poisoned = true
     const owed = account.balance + account.overdraft
@@ -138,7 +138,7 @@ export function createWorkload(seed: number, events: number, accounts: number): 
 const type = 'FundsCredited'
 const good = { type, data: { amount: 100 } }
 
-/** Everything a door should keep out. */
+/** Appends that the log must reject. */
 const malformedKinds: readonly ((account: AccountInTheMaking) => Malformed)[] = [
   ({ key }) => refuse('EVENT_NOT_JSON', 'an amount that is not a number', key, { type, data: { amount: Number.NaN } }),
   ({ key }) => refuse('EVENT_NOT_JSON', 'a text that is cut off', key, { type, json: '{"amount": 1' }),
@@ -151,9 +151,9 @@ const malformedKinds: readonly ((account: AccountInTheMaking) => Malformed)[] = 
   ({ key }) => refuse('EVENT_SCHEMA', 'an amount in words', key, { type, data: { amount: 'twelve' } }),
   ({ key }) => refuse('EVENT_SCHEMA', 'an amount below zero', key, { type, data: { amount: -5 } }),
   ({ key }) => refuse('EVENT_SCHEMA', 'a bad event behind a good one', key, good, { type, data: {} }),
-  ({ key }) => refuse('EVENT_TYPE_UNKNOWN', 'a type nobody knows', key, { type: 'FundsVanished', data: {} }),
+  ({ key }) => refuse('EVENT_TYPE_UNKNOWN', 'an unknown type', key, { type: 'FundsVanished', data: {} }),
   ({ key }) => refuse('NAME_INVALID', 'a type of 49 characters', key, { ...good, type: 'F'.repeat(49) }),
-  ({ key }) => refuse('EVENT_FIELD_INVALID', 'a time that is none', key, { ...good, time: 'yesterday' }),
+  ({ key }) => refuse('EVENT_FIELD_INVALID', 'an invalid time', key, { ...good, time: 'yesterday' }),
   () => refuse('EVENT_FIELD_INVALID', 'a key with a line break', 'account\n1', good),
   ({ key, appends }) => refuse('EVENT_ID_CONFLICT', 'an id that is taken', key, { ...good, id: appends[0]?.[0]?.id }),
   ({ key, events }) => ({
@@ -174,7 +174,7 @@ function manyKeys(count: number): object {
   return Object.fromEntries(Array.from({ length: count }, (_, i) => [`key${i}`, i]))
 }
 
-/** Seeds that lie close together would begin alike. */
+/** Similar seeds would start with similar numbers. */
 export function scatter(seed: number): number {
   return Math.imul(seed ^ (seed >>> 16), 0x45d9f3b) ^ 0x9e3779b9
 }
@@ -185,11 +185,11 @@ export interface ExpectedAccount {
   overdraft: number
   balance: number
   entries: number
-  /** The events up to here are applied; the one after it, if there is one, is held, and the rest wait behind it. */
+  /** How many events are applied. The next event, if there is one, is held, and the rest are queued behind it. */
   applied: number
 }
 
-/** What every account must look like in the end: the same rules as in bank.ts, written a second time on purpose. */
+/** The expected final state of each account: the rules of bank.ts, written a second time on purpose. */
 export function expectedAccounts({ tellers }: Workload): Map<string, ExpectedAccount> {
   const accounts = new Map<string, ExpectedAccount>()
   for (const step of tellers.flat()) {

@@ -1,5 +1,5 @@
-// Back to the file: what was appended on the server since the copy is appended to the file too, in order, with the same ids. Run
-// it while nobody appends; if it is interrupted, run it again.
+// Moves back to the file: appends to the file, in order and with the same ids, the events that were appended on the server since the copy.
+// Run it while no process appends. If it is interrupted, run it again.
 import { createLog, type DraftOf } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'

@@ -1,4 +1,4 @@
-// From the file to the server, as a program: what `holdfast copy` does, and then the projection goes on from its checkpoint.
+// Moves from the file to the server: does what `holdfast copy` does, then the projection continues from its checkpoint.
 import { copyStore, createEngine } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'

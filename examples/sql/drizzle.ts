@@ -1,9 +1,9 @@
-// A projection with Drizzle on PostgreSQL: your table, your query builder, our transaction.
+// A projection with Drizzle on PostgreSQL: your table and your query builder in the transaction of Holdfast.
 import { asc, eq, sql } from 'drizzle-orm'
 import { drizzle } from 'drizzle-orm/node-postgres'
 import { integer, pgTable, text } from 'drizzle-orm/pg-core'
-import { createEngine, createLog, defineEvents, defineProjection } from 'holdfast'
-import { createPostgresStore } from 'holdfast/postgres'
+import { createEngine, createLog, defineEvents } from 'holdfast'
+import { createPostgresStore, defineSqlProjection } from 'holdfast/postgres'
 import { Pool, type PoolClient } from 'pg'
 import { z } from 'zod'
 
@@ -12,8 +12,8 @@ const levels = pgTable('stock_levels', { item: text().primaryKey(), quantity: in
 const quantity = z.int().positive()
 const warehouse = defineEvents({ Received: z.object({ quantity }), Shipped: z.object({ quantity }) })
 
-// `tx` is the connection whose transaction moves the checkpoint: what is written there happens once.
-const stock = defineProjection('stock', {
+// `tx` is the connection whose transaction moves the checkpoint, so its writes take effect exactly once.
+const stock = defineSqlProjection('stock', {
   events: warehouse,
   on: {
     Received: ({ key, data }, tx: PoolClient) =>
@@ -44,8 +44,8 @@ const log = createLog({ store, events: warehouse })
 await log.append('apples', [{ id: 'a1', type: 'Received', data: { quantity: 10 } }])
 await log.append('pears', [{ id: 'p1', type: 'Received', data: { quantity: 2 } }])
 await log.append('pears', [{ id: 'p2', type: 'Shipped', data: { quantity: 5 } }]) // breaks the CHECK: held
-await log.append('pears', [{ id: 'p3', type: 'Received', data: { quantity: 9 } }]) // waits behind it
-await log.append('apples', [{ id: 'a2', type: 'Shipped', data: { quantity: 4 } }]) // goes on
+await log.append('pears', [{ id: 'p3', type: 'Received', data: { quantity: 9 } }]) // queued behind p2
+await log.append('apples', [{ id: 'a2', type: 'Shipped', data: { quantity: 4 } }]) // not affected
 
 await using engine = createEngine({ store, subscriptions: [stock] })
 await engine.start()

@@ -1,6 +1,6 @@
-// A projection with Kysely on PostgreSQL: your table, your query builder, our transaction.
-import { createEngine, createLog, defineEvents, defineProjection } from 'holdfast'
-import { createPostgresStore } from 'holdfast/postgres'
+// A projection with Kysely on PostgreSQL: your table and your query builder in the transaction of Holdfast.
+import { createEngine, createLog, defineEvents } from 'holdfast'
+import { createPostgresStore, defineSqlProjection } from 'holdfast/postgres'
 import { Kysely, PostgresDialect, type PostgresPool, sql } from 'kysely'
 import { Pool } from 'pg'
 import { z } from 'zod'
@@ -13,13 +13,13 @@ const connection = process.argv[2] ?? 'postgres://localhost/postgres'
 const quantity = z.int().positive()
 const warehouse = defineEvents({ Received: z.object({ quantity }), Shipped: z.object({ quantity }) })
 
-/** On `tx`, whose transaction moves the checkpoint: what is written there happens once. Kysely takes it as a pool of one. */
+/** Uses `tx`, whose transaction moves the checkpoint, so its writes take effect exactly once. Kysely uses it as a pool of one connection. */
 const kysely = (pool: PostgresPool) => new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
 
-const stock = defineProjection('stock', {
+const stock = defineSqlProjection('stock', {
   events: warehouse,
   on: {
-    Received: ({ key, data }, tx: PostgresPool) =>
+    Received: ({ key, data }, tx) =>
       kysely(tx)
         .insertInto('stock_levels')
         .values({ item: key, quantity: data.quantity })
@@ -27,14 +27,14 @@ const stock = defineProjection('stock', {
           conflict.column('item').doUpdateSet({ quantity: sql`stock_levels.quantity + excluded.quantity` }),
         )
         .execute(),
-    Shipped: ({ key, data }, tx: PostgresPool) =>
+    Shipped: ({ key, data }, tx) =>
       kysely(tx)
         .updateTable('stock_levels')
         .set((row) => ({ quantity: row('quantity', '-', data.quantity) }))
         .where('item', '=', key)
         .execute(),
   },
-  reset: (tx: PostgresPool) => kysely(tx).deleteFrom('stock_levels').execute(),
+  reset: (tx) => kysely(tx).deleteFrom('stock_levels').execute(),
 })
 
 await using store = await createPostgresStore({ connection })
@@ -47,8 +47,8 @@ const log = createLog({ store, events: warehouse })
 await log.append('apples', [{ id: 'a1', type: 'Received', data: { quantity: 10 } }])
 await log.append('pears', [{ id: 'p1', type: 'Received', data: { quantity: 2 } }])
 await log.append('pears', [{ id: 'p2', type: 'Shipped', data: { quantity: 5 } }]) // breaks the CHECK: held
-await log.append('pears', [{ id: 'p3', type: 'Received', data: { quantity: 9 } }]) // waits behind it
-await log.append('apples', [{ id: 'a2', type: 'Shipped', data: { quantity: 4 } }]) // goes on
+await log.append('pears', [{ id: 'p3', type: 'Received', data: { quantity: 9 } }]) // queued behind p2
+await log.append('apples', [{ id: 'a2', type: 'Shipped', data: { quantity: 4 } }]) // not affected
 
 await using engine = createEngine({ store, subscriptions: [stock] })
 await engine.start()

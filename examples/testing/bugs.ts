@@ -1,16 +1,16 @@
-// Two bugs that pass every ordinary test, and what the kit says of them.
+// Two bugs that pass every ordinary test, and the messages of the kit.
 import { defineHandler, defineProjection } from 'holdfast'
 import { expectIdempotent, given } from 'holdfast/testing'
 import { type Mailer, shop } from './shop.ts'
 
-// It works, until a process dies between the mail and the note that it was sent: the next one sends it again.
+// It works until a process dies after the mail and before its commit: the next process sends the mail again.
 const receipts = (mailer: Pick<Mailer, 'send'>) =>
   defineHandler('receipts', {
     events: shop,
     on: { OrderPaid: ({ key, data }) => mailer.send(key, `We got ${data.amount}.`, crypto.randomUUID()) },
   })
 
-// It works, until somebody rebuilds it: then everything was paid today.
+// It works until a rebuild: then everything was paid today.
 const orders = defineProjection('orders', {
   events: shop,
   initial: () => ({ paidAt: '' }),

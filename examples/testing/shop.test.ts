@@ -1,14 +1,14 @@
 import { defineProjection } from 'holdfast'
 import { createTestEngine, expectIdempotent, expectOrderSafe, expectRebuildEqual, given } from 'holdfast/testing'
 import { expect, test } from 'vitest'
-import { desk, type Mailer, orders, pay, receipts, shop } from './shop.ts'
+import { commands, type Mailer, orders, pay, receipts, shop } from './shop.ts'
 
 const placed = (key: string, total: number) =>
   ({ key, type: 'OrderPlaced', data: { email: `${key}@mail.example`, total } }) as const
 const paid = (key: string, amount: number) =>
   ({ key, type: 'OrderPaid', data: { amount }, time: '2026-01-01T12:00:00.000Z' }) as const
 
-/** Stands for the mail service, and keeps its promise about the key. */
+/** A fake mail service that sends one mail per key. */
 function fakeMailer() {
   const sent = new Map<string, { to: string; text: string }>()
   const mailer: Mailer = {
@@ -25,13 +25,13 @@ test('a payment closes the order', async () => {
     .then({ o1: { email: 'o1@mail.example', open: 0, paidAt: '2026-01-01T12:00:00.000Z' } })
 })
 
-test('who pays too much is held, and others are not', async () => {
+test('an overpayment is held, and other orders are not affected', async () => {
   await given(orders, [placed('o1', 30), placed('o2', 5)])
     .when([paid('o1', 31), paid('o2', 5)])
     .thenHeld({ o1: 'RangeError' })
 })
 
-/** Is away for so many calls. */
+/** Refuses the first calls. */
 function busyMailer(times: number): Mailer {
   let calls = 0
   return {
@@ -41,7 +41,7 @@ function busyMailer(times: number): Mailer {
   }
 }
 
-test('a receipt is sent when the mail service is there again', async () => {
+test('a receipt is sent when the mail service is back', async () => {
   await given(receipts(busyMailer(1)))
     .when([paid('o1', 30)])
     .then([{ outcome: 'retrying', error: 'ECONNREFUSED' }])
@@ -51,27 +51,27 @@ test('a receipt is sent when the mail service is there again', async () => {
     .then([{ outcome: 'done', attempts: 2 }])
 })
 
-test('nobody can pay more than is open', async () => {
-  await given(desk, [placed('o1', 30)])
+test('a payment above the open amount is refused', async () => {
+  await given(commands, [placed('o1', 30)])
     .when(pay(30))
     .then([{ type: 'OrderPaid', data: { amount: 30 } }])
-  await given(desk, [placed('o1', 30)])
+  await given(commands, [placed('o1', 30)])
     .when(pay(31))
     .thenRefused('RangeError')
 })
 
 const day = [placed('o1', 30), placed('o2', 5), paid('o1', 10), paid('o2', 5), paid('o1', 20)]
 
-test('a crash sends no receipt twice, and the order of orders does not matter', async () => {
+test('a crash sends no receipt twice, and the order of different orders does not matter', async () => {
   await expectIdempotent(receipts, day, { world: fakeMailer })
   await expectOrderSafe(receipts, day, { world: fakeMailer })
 })
 
-test('rows are the same however they come about', async () => {
+test('a rebuild gives the same rows', async () => {
   await expectRebuildEqual(orders, day)
 })
 
-/** The next version of the code: what is too much is kept for the next order. */
+/** The next version of the code: an overpayment becomes a negative open amount. */
 const tolerant = defineProjection('orders', {
   events: shop,
   initial: () => ({ open: 0 }),
@@ -81,7 +81,7 @@ const tolerant = defineProjection('orders', {
   },
 })
 
-test('the shop as a whole: a bug is fixed, and what it had held goes on', async () => {
+test('the whole shop: after a fix, held events are applied', async () => {
   const { dependencies, observe } = fakeMailer()
   await using app = await createTestEngine({ subscriptions: [orders, receipts(dependencies)] })
   await app.append([placed('o1', 30), paid('o1', 40), placed('o2', 5)])

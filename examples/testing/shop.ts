@@ -1,4 +1,4 @@
-// A small shop, as it would stand in your own code: a projection, a handler that is given whom it calls, and commands.
+// A small shop: a projection, a handler that gets its dependencies as arguments, and commands.
 import { createCommands, defineEvents, defineHandler, defineProjection, type Store } from 'holdfast'
 import { z } from 'zod'
 
@@ -19,7 +19,7 @@ export const orders = defineProjection('orders', {
   },
 })
 
-/** Somebody who sends mails. Asked twice with one key, they send one. */
+/** A mail service. It sends one mail per key, even if it is called twice. */
 export interface Mailer {
   send(to: string, text: string, key: string): Promise<void>
 }
@@ -32,7 +32,7 @@ export const receipts = (mailer: Mailer) =>
     },
   })
 
-export const desk = (parts: { readonly store: Store }) =>
+export const commands = (parts: { readonly store: Store }) =>
   createCommands({
     ...parts,
     events: shop,
