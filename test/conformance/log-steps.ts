@@ -77,10 +77,15 @@ export function appendWithin(knowledge: Knowledge): Step | undefined {
   const client = knowledge.client()
   const other = knowledge.open.some((one) => one !== pair && one.keys.has(key))
   if (!pair || other) return undefined
+  const isFirst = !knowledge.isAppending
   pair.isAppending = true
   return {
     name: `append in a transaction ${key} ${events.map(({ id }) => id).join()} ${expected}`,
-    run: (side) => side.clients[client].log.append(key, events, expected, { tx: pair.of.get(side.name)?.handle }),
+    run: async (side) => {
+      // Gaps of transactions that have ended are settled first. Otherwise it depends on when a reader looks whether it waits for this one.
+      if (isFirst) await catchUp(side)
+      return side.clients[client].log.append(key, events, expected, { tx: pair.of.get(side.name)?.handle })
+    },
     learn: (outcome: AppendOutcome) => {
       if (outcome.outcome !== 'appended') return
       pair.keys.add(key)
@@ -151,6 +156,10 @@ function isInTheWay(
 async function settled(knowledge: Knowledge, side: Side): Promise<void> {
   if (knowledge.isAppending) return
   knowledge.isLoose = false
+  await catchUp(side)
+}
+
+async function catchUp(side: Side): Promise<void> {
   for (const { log } of side.clients) {
     const top = await log.end()
     while ((await log.head()) < top) await new Promise((resolve) => setTimeout(resolve, 1))

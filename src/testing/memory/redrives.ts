@@ -157,12 +157,9 @@ function headsOf(
   }: Pick<RedriveRequest, 'subscription' | 'act' | 'filter' | 'after' | 'through'>,
 ): readonly SelectedHead[] {
   const { lane, ...rest } = filter
-  const hasConditions = Object.values(rest).some((value) => value !== undefined)
   const heads = [...subscribed.lanes.values()].filter((one) => {
     const { hold, partition } = one
-    if (!hold || (lane !== undefined && one.lane !== lane)) return false
-    const isMeant = isActedOn(act, hold)
-    if (!isMeant || !hasConditions) return isMeant
+    if (!hold || (lane !== undefined && one.lane !== lane) || !isActedOn(act, hold)) return false
     const letter = subscribed.partitions[partition]?.letters.get(hold.headPosition)
     return letter !== undefined && matches(letter, rest)
   })

@@ -84,7 +84,8 @@ function findLetter(state: State, { subscription, position, partition }: LetterN
 /** About to be tried: it is in a redrive, or is neither parked nor waiting for a breaker. */
 function isBusy({ lanes, redrives }: Subscribed, lane: string): boolean {
   const hold = lanes.get(lane)?.hold
-  if (hold?.status !== 'parked' && hold?.breaker === undefined) return true
+  const isAtRest = hold?.status === 'parked' || (hold?.status === 'waiting' && hold.breaker !== undefined)
+  if (!isAtRest) return true
   return redrives.some((kept) =>
     kept.lanes.some((one) => one.lane === lane && (one.state === 'pending' || one.state === 'running')),
   )
