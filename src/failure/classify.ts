@@ -1,5 +1,5 @@
 import type { FailureClass } from './failure.ts'
-import { field } from './peek.ts'
+import { field, membersOf } from './peek.ts'
 import { byOurs } from './recognise.ts'
 import { ask, type Rule } from './rules.ts'
 import { said } from './said.ts'
@@ -21,7 +21,6 @@ export interface Classified {
 export type { Rule } from './rules.ts'
 
 const mostCauses = 8
-const mostMembers = 16
 // Each error of an aggregate may be an aggregate with causes; eight levels of sixteen would be billions.
 const mostErrors = 256
 
@@ -76,16 +75,6 @@ function chainOf(thrown: unknown, { seen }: Hearing, depth: number): unknown[] {
     if (error === undefined || error === null) break
   }
   return chain
-}
-
-/** The errors of an AggregateError, or of a similar object. */
-function membersOf(error: unknown): unknown[] {
-  const errors = field(error, 'errors')
-  try {
-    return Array.isArray(errors) ? errors.slice(0, mostMembers) : []
-  } catch {
-    return []
-  }
 }
 
 /**

@@ -80,6 +80,21 @@ describe('a failure', () => {
     expect(failed(Object.assign(new Error('first'), { cause: null })).causes).toEqual([])
   })
 
+  it('keeps the errors of an AggregateError, which has no cause of its own', () => {
+    const refused = new Error('connect', { cause: new TypeError('no route') })
+    const several = new AggregateError([refused, new RangeError('too far'), null, refused], 'all endpoints failed')
+    expect(failed(several).causes).toEqual([
+      { errorType: 'Error', message: 'connect' },
+      { errorType: 'TypeError', message: 'no route' },
+      { errorType: 'RangeError', message: 'too far' },
+    ])
+    const many = Array.from({ length: 50 }, (_, i) => new Error(`error ${i}`))
+    expect(failed(new Error('outside', { cause: new AggregateError(many) })).causes).toHaveLength(8)
+    const circle = new AggregateError([])
+    circle.errors.push(circle, new Error('inside'))
+    expect(failed(circle).causes).toEqual([{ errorType: 'Error', message: 'inside' }])
+  })
+
   it.for([
     [undefined, 'undefined', 'undefined'],
     [null, 'null', 'null'],

@@ -1,5 +1,5 @@
 import { sha256Hex } from '../event/sha256.ts'
-import { cut, field, messageOf, printed, storable, text } from './peek.ts'
+import { cut, field, membersOf, messageOf, printed, storable, text } from './peek.ts'
 
 export { disarm } from './peek.ts'
 
@@ -75,15 +75,17 @@ function describe(thrown: unknown): { errorType: string; message: string } {
   }
 }
 
+/** The chain of causes. An AggregateError has no cause; the errors that it collects are the reason, so they follow. */
 function causesOf(thrown: unknown): { errorType: string; message: string }[] {
   const causes: { errorType: string; message: string }[] = []
-  const seen = new Set<unknown>([thrown])
-  let cause = field(thrown, 'cause')
-  while (cause !== undefined && cause !== null && !seen.has(cause) && causes.length < mostCauses) {
-    seen.add(cause)
-    causes.push(describe(cause))
-    cause = field(cause, 'cause')
+  const seen = new Set<unknown>()
+  const visit = (error: unknown): void => {
+    if (error === undefined || error === null || seen.has(error) || causes.length === mostCauses) return
+    seen.add(error)
+    if (error !== thrown) causes.push(describe(error))
+    for (const next of [field(error, 'cause'), ...membersOf(error)]) visit(next)
   }
+  visit(thrown)
   return causes
 }
 

@@ -24,6 +24,18 @@ export function messageOf(error: unknown): string | undefined {
   return text(field(error, 'message'))
 }
 
+const mostMembers = 16
+
+/** The errors of an AggregateError, or of a similar object. */
+export function membersOf(error: unknown): unknown[] {
+  const errors = field(error, 'errors')
+  try {
+    return Array.isArray(errors) ? errors.slice(0, mostMembers) : []
+  } catch {
+    return []
+  }
+}
+
 /** Limits a list, which may be infinite or contain infinite lists. */
 const mostPrinted = 100
 

@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
 /** The process of an owner. On the same machine, its death can be detected without waiting for its lease. */
 export interface Holder {
   readonly host: string
   readonly pid: number
+  /** Where the process id is valid. Containers may share a host name, and each has a process 1. Undefined where it can't be read. */
+  readonly namespace?: string | undefined
   /** The start time of the process, in milliseconds since 1970, to distinguish it from an earlier process with the same id. */
   readonly began: number
   /** The same by the kernel's own count, which no change of the clock moves. Undefined where it can't be read. */
@@ -21,8 +23,11 @@ const beganWithinMs = 2_000
 // Computed once: the clock may be set before the next store is opened.
 const began = Math.round(Date.now() - process.uptime() * 1_000)
 
+const namespace = readNamespace()
+
 export function createHolder(): Holder {
-  return { host: hostname(), pid: process.pid, began, ticks: lookUp(process.pid)?.ticks, store: randomUUID() }
+  const { pid } = process
+  return { host: hostname(), pid, namespace, began, ticks: lookUp(pid)?.ticks, store: randomUUID() }
 }
 
 export function forgetHolder({ store }: Holder): void {
@@ -30,21 +35,25 @@ export function forgetHolder({ store }: Holder): void {
 }
 
 /**
- * True only if the holder is certainly dead: killed, crashed, or closed without releasing its lease. A wrong true (another
- * container that shares the file and the host name) causes a take-over, which the epoch makes safe.
+ * True only if the holder is certainly dead: killed, crashed, or closed without releasing its lease. Processes of another container can't be seen
+ * from here, so only the end of the lease shows that they are dead.
  */
 export function isGone(holder: string | null, self: Holder): boolean {
   if (holder === null) return false
-  const { host, pid, began: theirs, ticks, store } = JSON.parse(holder) as Holder
-  if (host !== self.host) return false
-  // Our own process id: this process, or an earlier one with the same id, as in a container.
-  if (pid === self.pid) return closedStores.has(store) || Math.abs(theirs - self.began) > beganWithinMs
+  const { host, pid, namespace: theirNamespace, began: theirs, ticks, store } = JSON.parse(holder) as Holder
+  if (host !== self.host || theirNamespace !== self.namespace) return false
+  // This process, or an earlier one with the same id.
+  if (pid === self.pid) return closedStores.has(store) || isAnother(ticks, self.ticks, Math.abs(theirs - self.began))
   try {
     process.kill(pid, 0)
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === 'ESRCH'
   }
   return isGoneToKernel(pid, ticks)
+}
+
+function isAnother(ticks: string | undefined, own: string | undefined, apartMs: number): boolean {
+  return ticks !== undefined && own !== undefined ? ticks !== own : apartMs > beganWithinMs
 }
 
 interface Look {
@@ -79,6 +88,14 @@ function lookUp(pid: number): Look | undefined {
     const [state] = fields
     const ticks = fields[19]
     return state === undefined || ticks === undefined ? undefined : { isZombie: state === 'Z' || state === 'X', ticks }
+  } catch {
+    return undefined
+  }
+}
+
+function readNamespace(): string | undefined {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
   } catch {
     return undefined
   }

@@ -310,7 +310,9 @@ describe('the holder of a lease', () => {
     expect(isGone(JSON.stringify(self), self)).toBe(false)
     // Another thread, or another copy of the package, of this very process.
     expect(isGone(JSON.stringify({ ...self, store: 'theirs' }), self)).toBe(false)
-    expect(isGone(JSON.stringify({ ...self, store: 'theirs', began: self.began - 60_000 }), self)).toBe(true)
+    const earlier = { ...self, store: 'theirs', ticks: undefined, began: self.began - 60_000 }
+    expect(isGone(JSON.stringify(earlier), self)).toBe(true)
+    expect(isGone(JSON.stringify({ ...earlier, namespace: 'of another container' }), self)).toBe(false)
     forgetHolder(self)
     expect(isGone(JSON.stringify(self), self)).toBe(true)
   })

@@ -1,11 +1,8 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { DatabaseSync } from 'node:sqlite'
 import { setImmediate } from 'node:timers/promises'
-import { createSqliteStore } from 'holdfast/sqlite'
-import { createTemporaryStore } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
-import { createHolder } from '../../src/sqlite/holder.ts'
+import { claimFrom } from './claim-from.ts'
 
 /** A process, and its parent, which never asks how it ended. */
 async function abandoned() {
@@ -16,23 +13,6 @@ async function abandoned() {
 }
 
 describe.runIf(process.platform === 'linux')('on SQLite, a partition is taken over at once', () => {
-  /** The partition of a process with this number, and what another process gets that claims it. */
-  async function claimFrom(process: { readonly pid: number; readonly ticks: string | undefined }) {
-    await using first = await createTemporaryStore()
-    await first.subscriptions.register({ name: 's', table: undefined, start: 0, partitions: 1 })
-    const claim = { subscription: 's', partition: 0, leaseMs: 60_000 }
-    await first.subscriptions.claim({ ...claim, owner: 'one' })
-    using db = new DatabaseSync(first.file)
-    const holder = JSON.stringify({ ...createHolder(), ...process, store: 'theirs' })
-    db.prepare('UPDATE holdfast_partitions SET holder = ?').run(holder)
-    const second = await createSqliteStore({ file: first.file })
-    try {
-      return (await second.subscriptions.claim({ ...claim, owner: 'two' })).outcome
-    } finally {
-      await second.close()
-    }
-  }
-
   it('when its process was killed, though its parent has not asked how it ended', async () => {
     using one = await abandoned()
     const ticks = one.stat()[19]
