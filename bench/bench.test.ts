@@ -48,14 +48,14 @@ it('measures append to applied, from another process and from the same', { timeo
   expect(missing(result['sameProcess'] as object, ['p50Ms', 'p95Ms'])).toEqual([])
 })
 
-it.for(['sqlite', 'postgres'])('measures handlers on %s', { timeout: 300_000 }, async (store) => {
-  const result = await measure('handlers', '--store', store, '--events', '400', '--rounds', '1')
+it('measures handlers', { timeout: 300_000 }, async () => {
+  const result = await measure('handlers', '--store', 'postgres', '--events', '200', '--rounds', '1')
   const figures = ['ratioToIdeal', 'failingP99Ratio', 'heldCostRatio']
   expect(missing(result, [...figures, 'eventsPerSecond', 'idealPerSecond', 'failedAttempts', 'heldLanes'])).toEqual([])
 })
 
 it('measures a rebuild beside live events, and finds no difference', { timeout: 120_000 }, async () => {
-  const result = await measure('rebuild', '--store', 'sqlite', '--events', '4000', '--keys', '100')
+  const result = await measure('rebuild', '--store', 'sqlite', '--events', '1000', '--keys', '100')
   expect(missing(result, ['eventsPerSecond', 'lagRatio', 'lagP50BeforeMs', 'switchMs', 'liveEvents'])).toEqual([])
   expect(result).toMatchObject({ differences: 0, held: 0 })
 })

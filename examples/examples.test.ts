@@ -6,7 +6,7 @@ import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { Client } from 'pg'
 import { afterAll, describe, expect, test } from 'vitest'
-import { createDatabase, describeServers } from '../test/postgres/databases.ts'
+import { createDatabase, describeNewest } from '../test/postgres/databases.ts'
 import { balances, bank } from './bank/bank.ts'
 import { run } from './run.ts'
 
@@ -151,7 +151,7 @@ describe('docs/growing.md', () => {
   })
 })
 
-describeServers('the examples', (server) => {
+describeNewest('the examples', (server) => {
   test.each(['kysely', 'drizzle'])(
     'a projection in SQL with %s holds what breaks a rule of its table',
     async (name) => {

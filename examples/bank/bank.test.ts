@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Client } from 'pg'
 import { afterAll, describe, expect, test, vi } from 'vitest'
-import { createDatabase, describeServers } from '../../test/postgres/databases.ts'
+import { createDatabase, describeNewest } from '../../test/postgres/databases.ts'
 import { run, start } from '../run.ts'
 import { brokenPromises, type Facts } from './audit.ts'
 
@@ -128,7 +128,7 @@ describe('the bank', () => {
   })
 })
 
-describeServers('the bank', (server) => {
+describeNewest('the bank', (server) => {
   test('keeps its promises with two engines, one of which takes over from the other, and ends as it does on SQLite', async () => {
     await using database = await createDatabase(server)
     const env = { DATABASE_URL: database.url }

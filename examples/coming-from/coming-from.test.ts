@@ -5,7 +5,7 @@ import { createEngine, createLog, defineEvents, defineHandler, defineSubscriptio
 import { createTemporaryStore } from 'holdfast/testing'
 import { afterAll, describe, expect, test } from 'vitest'
 import { z } from 'zod'
-import { createDatabase, describeServers } from '../../test/postgres/databases.ts'
+import { createDatabase, describeNewest } from '../../test/postgres/databases.ts'
 import { useRedis } from '../../test/services/redis.ts'
 import { describeService } from '../../test/services/services.ts'
 import { run } from '../run.ts'
@@ -14,7 +14,7 @@ import { appendRecord } from './kafka-consumer.ts'
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-coming-from-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-describeServers('coming from', (server) => {
+describeNewest('coming from', (server) => {
   test('an outbox table: what was not sent is handled once, in the order of its key', { timeout: 60_000 }, async () => {
     await using database = await createDatabase(server)
     const { code, stdout } = await run('coming-from/outbox-table.ts', [database.url])

@@ -5,7 +5,7 @@ import { type Breaker, createBreaker, type Store } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { describe, expect, it } from 'vitest'
-import { cloneDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeNewest } from '../postgres/databases.ts'
 
 // The same promises on the stores there are, with as many connections as processes, in real time.
 
@@ -62,7 +62,7 @@ describe('SQLite', () => {
   })
 })
 
-describeServers('a breaker', (server) => {
+describeNewest('a breaker', (server) => {
   it('is one for all who share the schema', async () => {
     await using database = await cloneDatabase(server)
     await using one = await createPostgresStore({ connection: database.url })

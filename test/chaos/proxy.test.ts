@@ -1,13 +1,13 @@
 import { Socket } from 'node:net'
 import { Client, type ClientConfig } from 'pg'
 import { describe, expect, it } from 'vitest'
-import { createDatabase, type Database, describeServers } from '../postgres/databases.ts'
+import { createDatabase, type Database, describeNewest } from '../postgres/databases.ts'
 import { createProxy, type Proxy } from './proxy.ts'
 
 /** How a client tells of it depends on whether it was just writing. */
 const lost = /terminated|ECONNRESET|not queryable/
 
-describeServers('a network that fails on demand', (server) => {
+describeNewest('a network that fails on demand', (server) => {
   it('lets through what it is not told to stop', async () => {
     await using world = await createWorld()
     const big = 'x'.repeat(3_000_000)

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, vi } from 'vitest'
-import { describeServers } from '../postgres/databases.ts'
+import { describeNewest } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 import { createPlace, type Place, type RunOptions, type Told } from './place.ts'
 
@@ -16,7 +16,7 @@ describe('SQLite: a night', () => {
   })
 })
 
-describeServers('a night', (server) => {
+describeNewest('a night', (server) => {
   const schemas = useSchemas(server)
   it('ends well', async () => {
     const env = { HOLDFAST_STORE: schemas.url, HOLDFAST_SCHEMA: schemas.newSchema() }

@@ -4,7 +4,7 @@ import { createBreaker, type Store } from 'holdfast'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { itemsOf } from '../../src/archive/archive.ts'
 import { createProgram } from '../../src/cli/program.ts'
-import { describeServers } from '../postgres/databases.ts'
+import { describeNewest } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 import { createPlace, type Place, type Told } from './place.ts'
 
@@ -342,7 +342,7 @@ describe('every command that is called wrongly', () => {
     expect(readdirSync(place.folder).toSorted()).toEqual(files)
   })
 
-  describeServers('names of nothing', (server) => {
+  describeNewest('names of nothing', (server) => {
     const schemas = useSchemas(server)
 
     it('are refused, and nothing is changed', async () => {

@@ -13,7 +13,7 @@ import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { checkSchema } from '../../src/postgres/identifier.ts'
 import { createPlace } from '../cli/place.ts'
-import { cloneDatabase, describeServers } from '../postgres/databases.ts'
+import { cloneDatabase, describeNewest } from '../postgres/databases.ts'
 import { notes } from './doors/append.ts'
 import { silent } from './doors/engine.ts'
 import { hostileProxy } from './generate/value.ts'
@@ -178,7 +178,7 @@ it('a time that is far away comes back as it was', async () => {
   expect(events.map((event) => event.time)).toEqual([time.toISOString(), time.toISOString()])
 })
 
-describeServers('a source', (server) => {
+describeNewest('a source', (server) => {
   // More than any index takes, and nothing in it that could be written shorter.
   const long = Array.from({ length: 3_000 }, (_, i) => String.fromCharCode(33 + ((i * i * 31 + i * 7) % 20_000))).join(
     '',

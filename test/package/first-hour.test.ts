@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it, vi } from 'vitest'
-import { createDatabase, describeServers } from '../postgres/databases.ts'
+import { createDatabase, describeNewest } from '../postgres/databases.ts'
 import { type Done, firstHour, transcript } from './first-hour.ts'
 
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 180_000 })
@@ -48,7 +48,7 @@ it('docs/first-hour.md is the transcript of that run', () => {
   expect(readFileSync(page, 'utf8')).toBe(text)
 })
 
-describeServers('the first hour', (server) => {
+describeNewest('the first hour', (server) => {
   it('prints the same as on SQLite', async () => {
     await using database = await createDatabase(server)
     const done = firstHour({ folder: folderOf(database.name), postgres: database.url })

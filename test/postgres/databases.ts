@@ -17,18 +17,20 @@ export function cloneDatabase(server: TestServer): Promise<Database> {
   return createDatabase(server, undefined, server.templates.store)
 }
 
-export interface ServerOptions {
-  /** For what processes do and how they die, which takes long and is the same for each version of the server. */
-  readonly newestOnly?: boolean
+/** On every major: for SQL, and for what depends on how the server behaves. Also reports the servers that can't be had as skipped, with the reason. */
+export function describeServers(promise: string, tests: (server: TestServer) => void): void {
+  describeOn(servers, promise, tests)
 }
 
-/** `describe.each(servers)`, which also reports the servers that can't be had as skipped, with the reason. */
-export function describeServers(
-  promise: string,
-  tests: (server: TestServer) => void,
-  { newestOnly = false }: ServerOptions = {},
-): void {
-  describe.each(newestOnly ? servers.slice(0, 1) : servers)(`$name: ${promise}`, (server) => {
+/**
+ * On the newest major: for what is built on a store whose contract is tested on every major. HOLDFAST_MAJORS=all runs it on every major too.
+ */
+export function describeNewest(promise: string, tests: (server: TestServer) => void): void {
+  describeOn(process.env['HOLDFAST_MAJORS'] === 'all' ? servers : servers.slice(0, 1), promise, tests)
+}
+
+function describeOn(on: readonly TestServer[], promise: string, tests: (server: TestServer) => void): void {
+  describe.each(on)(`$name: ${promise}`, (server) => {
     tests(server)
   })
   describe.each(missing)(`$name: ${promise}`, ({ missing: reason }) => {

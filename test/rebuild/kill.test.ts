@@ -5,7 +5,7 @@ import { verifySubscription } from '../../src/engine/verify.ts'
 import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
 import { credit, engineOf, first, second, silent } from './bank.ts'
 import { RebuildProcess } from './child-process.ts'
-import { describeNewestStores } from './stores.ts'
+import { describeStores } from './stores.ts'
 import { systemRuntime } from '../../src/runtime/system.ts'
 import { rebuild, switchRebuild } from '../acts.ts'
 
@@ -14,7 +14,7 @@ const accounts = 200
 /** When the rebuild is killed, by how many events it has applied. */
 const kills = [1_000, 4_000, 7_000]
 
-describeNewestStores('a rebuild that is killed goes on', (open) => {
+describeStores('a rebuild that is killed goes on', (open) => {
   it('is equal to the fold after three kill -9, beside live traffic, and after the switch', async () => {
     await using place = await open()
     const { store, address } = place
@@ -50,7 +50,7 @@ describeNewestStores('a rebuild that is killed goes on', (open) => {
   }, 120_000)
 })
 
-describeNewestStores('a switch that is killed', (open) => {
+describeStores('a switch that is killed', (open) => {
   it('has happened or has not: one version is live, and both are equal to their folds', async () => {
     await using place = await open()
     const { store, address } = place

@@ -4,10 +4,10 @@ import { expect, it } from 'vitest'
 import { sqlProjection } from '../../src/projection/sql-projection.ts'
 import { bank } from '../fixtures.ts'
 import { credit, engineOf, first, second, silent, liveWith } from './bank.ts'
-import { describeStores } from './stores.ts'
+import { describeEveryStore } from './stores.ts'
 import { diffRebuild, dropRebuild, operatorOf, rebuild, switchRebuild } from '../acts.ts'
 
-describeStores('a projection is rebuilt beside the live one', (open) => {
+describeEveryStore('a projection is rebuilt beside the live one', (open) => {
   it('is over as switched where it was the live one in between, and its table was gone for that time', async () => {
     await using place = await open()
     const { store } = place

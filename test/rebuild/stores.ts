@@ -3,7 +3,7 @@ import type { Store } from 'holdfast'
 import { createTemporaryStore } from 'holdfast/testing'
 import type { Client } from 'pg'
 import { describe } from 'vitest'
-import { describeServers, type ServerOptions, type TestServer } from '../postgres/databases.ts'
+import { describeNewest, describeServers, type TestServer } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 import type { Address } from './child.ts'
 
@@ -15,11 +15,20 @@ export interface Place extends AsyncDisposable {
   readonly user: (sql: string) => Promise<readonly Record<string, unknown>[]>
 }
 
-/** The same tests on both stores, each in an empty one. */
-export function describeStores(
+/** The same tests on SQLite and on the newest PostgreSQL, each in an empty store. */
+export function describeStores(promise: string, tests: (open: () => Promise<Place>) => void): void {
+  describeIn(describeNewest, promise, tests)
+}
+
+/** Also on the oldest PostgreSQL: for SQL. */
+export function describeEveryStore(promise: string, tests: (open: () => Promise<Place>) => void): void {
+  describeIn(describeServers, promise, tests)
+}
+
+function describeIn(
+  describeOn: typeof describeServers,
   promise: string,
   tests: (open: () => Promise<Place>) => void,
-  options: ServerOptions = {},
 ): void {
   describe(`SQLite: ${promise}`, () => {
     tests(async () => {
@@ -42,10 +51,5 @@ export function describeStores(
       return { store, user, address: { url: schemas.url, schema }, [Symbol.asyncDispose]: () => store.close() }
     })
   }
-  describeServers(promise, onServer, options)
-}
-
-/** For what processes do and how they die: it takes long and does not depend on the version of the server. */
-export function describeNewestStores(promise: string, tests: (open: () => Promise<Place>) => void): void {
-  describeStores(promise, tests, { newestOnly: true })
+  describeOn(promise, onServer)
 }

@@ -4,13 +4,13 @@ import { expect, it } from 'vitest'
 import { verifySubscription } from '../../src/engine/verify.ts'
 import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
 import { credit, engineOf, first, second, silent } from './bank.ts'
-import { describeStores } from './stores.ts'
+import { describeEveryStore } from './stores.ts'
 import { systemRuntime } from '../../src/runtime/system.ts'
 import { rebuild, switchRebuild } from '../acts.ts'
 
 const accounts = 20
 
-describeStores('two versions that change places again and again', (open) => {
+describeEveryStore('two versions that change places again and again', (open) => {
   it('are both equal to their folds, while both kinds of process run and events keep coming', async () => {
     await using place = await open()
     const { store } = place

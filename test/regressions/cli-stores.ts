@@ -1,7 +1,7 @@
 import { createPostgresStore } from 'holdfast/postgres'
 import { describe } from 'vitest'
 import { createPlace, type Place, type RunOptions } from '../cli/place.ts'
-import { describeServers } from '../postgres/databases.ts'
+import { describeNewest } from '../postgres/databases.ts'
 import { useSchemas } from '../postgres/schemas.ts'
 
 /** `store` is what `--store` takes. */
@@ -20,7 +20,7 @@ export function describeCli(
       return { ...place, store: place.file }
     })
   })
-  describeServers(promise, (server) => {
+  describeNewest(promise, (server) => {
     const schemas = useSchemas(server)
     tests((files) => {
       const schema = schemas.newSchema()

@@ -5,7 +5,7 @@ import type { DeadLetter } from '../../src/dead-letter/letter.ts'
 import { hasText } from '../../src/dead-letter/searchable.ts'
 import { bank, debited } from '../fixtures.ts'
 import { createChance } from '../fuzz/chance.ts'
-import { describeStores } from '../rebuild/stores.ts'
+import { describeEveryStore } from '../rebuild/stores.ts'
 
 // A text filter searches what people see of a letter, the same on every store, also for acts.
 
@@ -81,7 +81,7 @@ async function compare(store: Store, seed: number) {
   return { found, wanted }
 }
 
-describeStores('a text filter', (open) => {
+describeEveryStore('a text filter', (open) => {
   it.for([1, 2, 3])('finds what its texts have, and nothing else (%i)', { timeout: 60_000 }, async (seed) => {
     await using place = await open()
     const { found, wanted } = await compare(place.store, seed)
