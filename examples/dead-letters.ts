@@ -46,11 +46,11 @@ const operator = createOperator({ store, subscriptions: [sales(2)], by: 'ada' })
 for (const { state, held, lanes, errorType } of await operator.incidents({ subscription: 'sales' }))
   console.log('incident', state, errorType, `letters: ${held}, lanes: ${lanes}`)
 
-const { letter, decoded, behind } = await operator.letter({ subscription: 'sales', position: 2 })
+const { letter, decoded, behind, revisions } = await operator.letter({ subscription: 'sales', position: 2 })
 console.log(letter.lane, 'held at', letter.event.position, 'with', behind.length, 'behind it')
 // Show the shape of the payload and the redacted message, without payload values.
 if ('data' in decoded && letter.failure)
-  console.log(shapeOf(decoded.data), redactFailure(letter.failure, payloadOf(letter)).message)
+  console.log(shapeOf(decoded.data), redactFailure(letter.failure, payloadOf({ ...letter, revisions })).message)
 
 const before = await operator.stateAt('sales', 'berlin', { before: letter.event.position })
 console.log('before it', before.row?.data)

@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { payloadOf } from '../dead-letter/payload.ts'
 import { redactFailure } from '../dead-letter/redact.ts'
-import type { DeadLetter, LetterStatus } from '../dead-letter/letter.ts'
-import type { LetterFilter } from '../dead-letter/letter-store.ts'
+import type { DeadLetter, LetterStatus, Revision } from '../dead-letter/letter.ts'
+import type { LetterFilter, LetterStore } from '../dead-letter/letter-store.ts'
 import { type Failure, type FailureClass, failureClasses } from '../failure/failure.ts'
 import { heldStatuses } from '../operator/letters.ts'
 import { pastTime, wholeNumber } from './command.ts'
@@ -69,13 +69,25 @@ export function filterOf(flags: FilterFlags): LetterFilter {
   return Object.fromEntries(names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])))
 }
 
-export function withoutPayload(failure: Failure, letter: DeadLetter): Failure {
+/** A letter with all its revisions: its attempts can quote each of them. */
+export interface RevisedLetter extends DeadLetter {
+  readonly revisions?: readonly Revision[]
+}
+
+export async function withRevisions(letters: LetterStore, letter: DeadLetter): Promise<RevisedLetter> {
+  // The first attempt is made before an operator can edit the letter.
+  if (letter.attemptsTotal < 2 && !letter.revision) return letter
+  const { subscription, partition, event } = letter
+  return { ...letter, revisions: await letters.revisions({ subscription, partition, position: event.position }) }
+}
+
+export function withoutPayload(failure: Failure, letter: RevisedLetter): Failure {
   return redactFailure(failure, payloadOf(letter))
 }
 
 /** A failure as it may be shown: whole, or without values of the payload. */
 export function shownFailure(
-  letter: DeadLetter,
+  letter: RevisedLetter,
   failure: Failure | undefined,
   isRevealed: boolean,
 ): Failure | undefined {
@@ -83,7 +95,7 @@ export function shownFailure(
 }
 
 /** A letter in a list: everything but its payload. */
-export function letterJson(letter: DeadLetter, isRevealed = false) {
+export function letterJson(letter: RevisedLetter, isRevealed = false) {
   const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy, endedReason } = letter
   const failure = shownFailure(letter, letter.failure, isRevealed)
   return {

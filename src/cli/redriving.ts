@@ -6,7 +6,7 @@ import { reasonFlag } from './act.ts'
 import type { Result } from './command.ts'
 import type { Context } from './context.ts'
 import { CommandError, toTold } from './errors.ts'
-import { failureJson, failureLine, withoutPayload } from './letters.ts'
+import { failureJson, failureLine, withoutPayload, withRevisions } from './letters.ts'
 import { bar } from './output/progress.ts'
 import { bold, dim, green, red, yellow } from './output/style.ts'
 import { withIsoTimes } from './output/times.ts'
@@ -63,7 +63,7 @@ export async function followRedrive(
   }
   try {
     const worked = await working
-    return await redriveResult(operator, await operator.findRedrive(id), { busy, by: worked?.by })
+    return await redriveResult(ctx, operator, await operator.findRedrive(id), { busy, by: worked?.by })
   } catch (error) {
     const { code, message } = toTold(error)
     if (code === 'STORE_IMPORTED')
@@ -113,18 +113,22 @@ function progressOf(report: RedriveProgressReport): string {
 
 /** The result of a redrive with its failures. Exit code 3 if some lanes failed or the redrive stopped. */
 export async function redriveResult(
+  ctx: Context,
   operator: Operator,
   redrive: Redrive,
   more: { readonly busy?: number; readonly by?: 'engine' | 'here' | undefined } = {},
 ): Promise<Result> {
   const { id, status, byState, letters, lanes } = redrive
   const reports = byState.failed > 0 ? await operator.redriveLanes(id, { state: 'failed', limit: shownFailures }) : []
-  const failures = reports.map(({ lane, position, heldAt, failure, head }) => ({
-    lane,
-    position,
-    heldAt: heldAt ?? null,
-    failure: failure && head ? failureJson(withoutPayload(failure, head)) : null,
-  }))
+  const { letters: stored } = await ctx.store()
+  const failures = await Promise.all(
+    reports.map(async ({ lane, position, heldAt, failure, head }) => ({
+      lane,
+      position,
+      heldAt: heldAt ?? null,
+      failure: failure && head ? failureJson(withoutPayload(failure, await withRevisions(stored, head))) : null,
+    })),
+  )
   const isGood = byState.failed === 0 && status !== 'stopped'
   return {
     json: { redrive: withIsoTimes(redrive), failures, ...more },

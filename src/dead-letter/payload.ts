@@ -1,18 +1,24 @@
 import { parseBody, type RecordedEvent } from '../event/event.ts'
-import type { DeadLetter } from './letter.ts'
+import type { DeadLetter, Revision } from './letter.ts'
 
-/** The private parts of an event, for `redact` and `redactFailure`: its data, its metadata and its revision. */
+/**
+ * The private parts of an event, for `redact` and `redactFailure`: its data, its metadata and its revision. An attempt can quote an earlier or
+ * undone revision: give `revisions` of `operator.letter()`, too.
+ */
 export function payloadOf({
   event,
   revision,
+  revisions = [],
 }: {
   readonly event: Pick<RecordedEvent, 'body' | 'metadata'>
   readonly revision?: DeadLetter['revision']
+  readonly revisions?: readonly Pick<Revision, 'body'>[]
 }): unknown {
   return [
     tryParse(event.body),
     event.metadata === undefined ? undefined : tryParse(event.metadata),
     revision && tryParse(revision.body),
+    ...revisions.map(({ body }) => tryParse(body)),
   ]
 }
 

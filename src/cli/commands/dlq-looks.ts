@@ -11,9 +11,11 @@ import {
   failureLine,
   filterOf,
   letterJson,
+  type RevisedLetter,
   withoutPayload,
   withFilter,
   withLane,
+  withRevisions,
   withStatus,
 } from '../letters.ts'
 import { bold, dim, green, red, type Text, yellow } from '../output/style.ts'
@@ -42,8 +44,10 @@ function addList(group: Command, perform: Perform): void {
     .option('--after <position>', 'only letters after this position', wholeNumber)
     .option('--limit <n>', 'the number of letters per subscription; default: 50', limitNumber)
   action<ListFlags>(withFilter(withStatus(withLane(command))), perform, async (ctx, [name], flags) => {
-    const letters: DeadLetter[] = []
-    for (const subscription of await names(ctx, name)) letters.push(...(await lettersOf(ctx, subscription, flags)))
+    const { letters: stored } = await ctx.store()
+    const letters: RevisedLetter[] = []
+    for (const subscription of await names(ctx, name))
+      for (const letter of await lettersOf(ctx, subscription, flags)) letters.push(await withRevisions(stored, letter))
     const now = ctx.clock.now()
     return {
       json: { letters: letters.map((letter) => letterJson(letter)) },
@@ -152,7 +156,7 @@ async function withoutValues(store: Store, incident: Incident): Promise<Incident
     position === undefined ? [] : await store.letters.list({ subscription, position, fingerprint, limit: 100 })
   const letter = letters.find(({ failure }) => failure?.message === message)
   if (!letter?.failure) return { ...incident, errorType: '***', message: '***' }
-  const { errorType, message: shown } = withoutPayload(letter.failure, letter)
+  const { errorType, message: shown } = withoutPayload(letter.failure, await withRevisions(store.letters, letter))
   return { ...incident, errorType, message: shown }
 }
 

@@ -3,13 +3,12 @@ import { attemptNumbers, keptAttempts } from '../../dead-letter/attempts.ts'
 import { payloadOf } from '../../dead-letter/payload.ts'
 import { redact } from '../../dead-letter/redact.ts'
 import { shapeOf } from '../../dead-letter/shape.ts'
-import type { DeadLetter } from '../../dead-letter/letter.ts'
 import { foldStack, type StackFrames } from '../../dead-letter/stack.ts'
 import type { Decoded, LetterView } from '../../operator/view.ts'
 import { reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { classLine, failureJson, failureLine, letterJson, shownFailure } from '../letters.ts'
+import { classLine, failureJson, failureLine, letterJson, type RevisedLetter, shownFailure } from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, red, type Text } from '../output/style.ts'
 import { iso } from '../output/times.ts'
@@ -21,6 +20,8 @@ interface Flags extends RevealFlags {
   readonly partition?: number
   readonly stack?: boolean
 }
+
+type View = LetterView & { readonly letter: RevisedLetter }
 
 export function addShow(group: Command, perform: Perform): void {
   const command = group
@@ -36,7 +37,8 @@ export function addShow(group: Command, perform: Perform): void {
     const name = { subscription, position: positionOf(text), partition: flags.partition }
     await ctx.storedSubscription(subscription)
     const operator = await ctx.operator()
-    const view = flags.reveal ? await operator.reveal(name, await reasonOf(ctx, flags)) : await operator.letter(name)
+    const found = flags.reveal ? await operator.reveal(name, await reasonOf(ctx, flags)) : await operator.letter(name)
+    const view = { ...found, letter: { ...found.letter, revisions: found.revisions } }
     const isRevealed = flags.reveal === true
     const now = ctx.clock.now()
     return { json: { letter: jsonOf(view, isRevealed) }, show: (out) => show(out, view, flags, now) }
@@ -52,7 +54,7 @@ export function positionOf(text: string): number {
   )
 }
 
-function shownData(letter: DeadLetter, decoded: Decoded, isRevealed: boolean) {
+function shownData(letter: RevisedLetter, decoded: Decoded, isRevealed: boolean) {
   // Messages of a schema or an upcast may quote the data.
   if ('problem' in decoded)
     return { problem: isRevealed ? decoded.problem : redact(decoded.problem, payloadOf(letter)) }
@@ -74,7 +76,7 @@ function isJson(data: unknown): boolean {
 }
 
 function jsonOf(
-  { letter, decoded, original, stack, lane, isHead, behind, revisions, redrive }: LetterView,
+  { letter, decoded, original, stack, lane, isHead, behind, revisions, redrive }: View,
   isRevealed: boolean,
 ) {
   return {
@@ -115,19 +117,19 @@ function jsonOf(
 }
 
 /** Function names may come from a payload, so a stack is redacted like its failure. */
-function stackOf(letter: DeadLetter, stack: StackFrames | undefined, isRevealed: boolean): StackFrames | undefined {
+function stackOf(letter: RevisedLetter, stack: StackFrames | undefined, isRevealed: boolean): StackFrames | undefined {
   if (isRevealed || stack === undefined) return stack
   const failure = shownFailure(letter, letter.failure, false)
   return failure && foldStack({ stack: failure.stack, message: '' })
 }
 
-function dataText(letter: DeadLetter, decoded: Decoded, isRevealed: boolean): Text {
+function dataText(letter: RevisedLetter, decoded: Decoded, isRevealed: boolean): Text {
   const shown = shownData(letter, decoded, isRevealed)
   if ('problem' in shown) return red(shown.problem ?? '')
   return 'data' in shown ? JSON.stringify(shown.data) : shapeText(shown.shape)
 }
 
-function show(out: Output, view: LetterView, flags: Flags, now: number): void {
+function show(out: Output, view: View, flags: Flags, now: number): void {
   const { letter, lane, behind, revisions, redrive } = view
   const { event, subscription } = letter
   const isRevealed = flags.reveal === true

@@ -81,7 +81,7 @@ function addShow(group: Command, perform: Perform): void {
       const redrive = await operator.findRedrive(checkId(id))
       if (redrive.status === 'running' && (watch || work))
         return followRedrive(ctx, operator, id, { mayWork: work, allowEffects })
-      return redriveResult(operator, redrive)
+      return redriveResult(ctx, operator, redrive)
     },
   )
 }

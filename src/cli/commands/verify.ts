@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { payloadOf } from '../../dead-letter/payload.ts'
 import { redact } from '../../dead-letter/redact.ts'
 import type { Difference, Verification } from '../../engine/verify.ts'
-import type { LogStore } from '../../log/log-store.ts'
+import type { Store } from '../../store.ts'
 import { reasonFlag } from '../act.ts'
 import { action, type Perform, shareNumber, withReason } from '../command.ts'
 import { changeLine, type ShownChange, shownChange } from '../output/changes.ts'
@@ -50,10 +50,10 @@ export function addVerify(program: Command, perform: Perform): void {
       }
     }
     await reveal(name ?? 'all subscriptions')
-    const { log } = await ctx.store()
+    const store = await ctx.store()
     const verified: Shown[] = []
     for (const each of results) {
-      const differences = each.differences.map((one) => shown(log, one, flags.reveal === true))
+      const differences = each.differences.map((one) => shown(store, each.subscription, one, flags.reveal === true))
       verified.push({ ...each, differences: await Promise.all(differences) })
     }
     const changed = results.filter(isOfAnotherFold).map(({ subscription }) => subscription)
@@ -80,9 +80,9 @@ export function addVerify(program: Command, perform: Perform): void {
   })
 }
 
-/** All outcomes match, but rows have different data at the same version: the fold was changed. */
-function isOfAnotherFold({ ok, differences }: Verification): boolean {
-  return !ok && differences.every((each) => each.kind === 'row' && each.changes.length > 0)
+/** Rows differ from a replay. A changed fold is the most frequent cause; it can also refuse events that were applied. */
+function isOfAnotherFold({ differences }: Verification): boolean {
+  return differences.some(({ kind }) => kind === 'row')
 }
 
 type ShownDifference =
@@ -94,7 +94,12 @@ type Shown = Omit<Verification, 'differences'> & { readonly differences: readonl
 const pageBytes = 4_194_304
 
 /** Rows contain event values, and the description of a difference may too. */
-async function shown(log: LogStore, difference: Difference, isRevealed: boolean): Promise<ShownDifference> {
+async function shown(
+  { log, letters }: Store,
+  subscription: string,
+  difference: Difference,
+  isRevealed: boolean,
+): Promise<ShownDifference> {
   switch (difference.kind) {
     case 'row': {
       const { expected, actual } = difference
@@ -104,9 +109,12 @@ async function shown(log: LogStore, difference: Difference, isRevealed: boolean)
     }
     case 'event': {
       if (isRevealed) return difference
-      const { events } = await log.readAll(difference.position - 1, { events: 1, bytes: pageBytes })
-      const event = events.find(({ position }) => position === difference.position)
-      return { ...difference, what: event ? redact(difference.what, payloadOf({ event })) : '***' }
+      const { position, what } = difference
+      const { events } = await log.readAll(position - 1, { events: 1, bytes: pageBytes })
+      const event = events.find((each) => each.position === position)
+      if (!event) return { ...difference, what: '***' }
+      const revisions = await letters.revisions({ subscription, position })
+      return { ...difference, what: redact(what, payloadOf({ event, revisions })) }
     }
     case 'lane':
     case 'count':
