@@ -24,12 +24,14 @@ export function redactFailure(failure: Failure, payload: unknown): Failure {
   const sought: Sought[] = []
   const add = (text: string, kind: Sought['kind']) => sought.push({ text, kind }) - 1
   const isProtocol = evidence != null && protocolEvidence.test(evidence)
-  const say = isProtocol && dataError.test(evidence) ? withoutQuoted : (text: string) => text
+  const isOwn = code !== null && dataCode.test(code)
+  const isData = isOwn || (isProtocol && evidence.startsWith(dataEvidence))
+  const say = isData ? withoutQuoted : (text: string) => text
   const shown = {
     evidence: evidence == null || isProtocol ? undefined : add(evidence, 'name'),
     code: code === null || (isProtocol && evidence.endsWith(` ${code}`)) ? undefined : add(code, 'name'),
     errorType: add(errorType, 'name'),
-    message: add(say(message), 'message'),
+    message: add(isData && !isOwn ? withoutRefused(message, causes) : say(message), 'message'),
     causes: causes.map((cause) => [add(cause.errorType, 'name'), add(say(cause.message), 'message')] as const),
     frames: framesOf(failure).map((frame) => {
       // The name of the function can come from a payload; the place is a file.
@@ -53,10 +55,21 @@ export function redactFailure(failure: Failure, payload: unknown): Failure {
 
 const protocolEvidence = /^(?:HTTP \d{3}|SQLSTATE [0-9A-Z]{5}|SQLITE_[A-Z]+)$/
 /** `invalid input syntax for type integer: "…"`: the quoted value can be derived from a payload without being in it. */
-const dataError = /^SQLSTATE 22/
+const dataEvidence = 'SQLSTATE 22'
+const dataCode = /^22[0-9A-Z]{3}$/
+const quoted = /(?<!encoding )"[^"]*("|$)/g
+// A message of PostgreSQL has one or two.
+const mostRefused = 20
 
 function withoutQuoted(text: string): string {
-  return text.replaceAll(/(?<!encoding )"[^"]*("|$)/g, `"${gone}"`)
+  return text.replaceAll(quoted, `"${gone}"`)
+}
+
+/** Hides only what its causes quote: an ORM quotes names of tables and columns in the error around that of the database. */
+function withoutRefused(text: string, causes: Failure['causes']): string {
+  const refused = causes.flatMap(({ message }) => message.match(quoted) ?? [])
+  if (refused.length > mostRefused) return withoutQuoted(text)
+  return refused.reduce((shown, value) => (value.length > 2 ? shown.replaceAll(value, `"${gone}"`) : shown), text)
 }
 
 /** Never throws: it runs while a failure is recorded, with any value that code can throw. */

@@ -28,6 +28,9 @@ const diagnosis = (
   'which would'
 ).split(' ')
 
+// Shown although a name has them: `and` of `Bread and butter`. Not if they are a whole value.
+const common = new Set('and are but for from has have into its not that the this was were with'.split(' '))
+
 /** Hides each value of a payload. Returns false if it is too much work; then not all of it is hidden. */
 export function hideValues(haystack: Haystack, payload: unknown, mostText: number): boolean {
   let left = mostText
@@ -146,8 +149,8 @@ function hideUnspaced(haystack: Haystack, text: string): void {
 /** Of a short text, each word is hidden; of a long text, words that look like a name, an address or a number. */
 function hidePartOfText(haystack: Haystack, word: string, isLong: boolean): void {
   if (word.length < shortest || /^\d+$/.test(word)) return
-  if (isLong && !/^\p{Lu}|[\d@]/u.test(word)) return
-  const isPlain = /^\p{L}+$/u.test(word)
+  if (common.has(lower(word)) || (isLong && !/^\p{Lu}|[\d@]/u.test(word))) return
+  const isPlain = /^[\p{L}\p{M}]+$/u.test(word)
   if (isPlain || word.length < anywhere) haystack.hideWord(word, isLong && isPlain)
   else if (word.length < part) haystack.hideAnywhere(lower(word))
   else haystack.hideParts(lower(word), part)
@@ -158,8 +161,8 @@ function trimmed(word: string): string {
   const start = word.search(/[\p{L}\p{N}+@]/u)
   if (start < 0) return ''
   let end = word.length
-  while (end > start && !/[\p{L}\p{N}]/u.test(word.charAt(end - 1)) && !/[\uDC00-\uDFFF]/.test(word.charAt(end - 1)))
-    end--
+  // A letter can end with a combining mark, and a character outside the basic plane with a surrogate.
+  while (end > start && !/[\p{L}\p{M}\p{N}\uDC00-\uDFFF]/u.test(word.charAt(end - 1))) end--
   return word.slice(start, end)
 }
 
