@@ -137,7 +137,7 @@ describeStores('forty secrets', (open) => {
     await both('dlq', 'redrive', 'totals', '--letter', '5', ...why)
     await both('redrives', 'list')
     for (const command of ['status', 'doctor', 'config', 'verify']) await both(command)
-    await both('events', 'tail', '--last', '100')
+    await both('events', 'tail', '--limit', '100')
     await both('events', 'show', '7')
     await both('events', 'history', 'k7')
     await both('projections', 'get', 'totals', 'k1')
