@@ -227,7 +227,7 @@ describe('suspicion', () => {
     expect(failure).toMatchObject({ class: 'permanent', rule: 'crash', code: 'EVENT_DEADLY' })
     expect(failure.message).toContain('4 processes died while they tried this event. Either its function')
     expect(failure.message).toContain('or something outside did: the OOM killer, kill -9')
-    expect(failure.message).toContain('holdfast dlq redrive mails --letter 17')
+    expect(failure.message).toContain('holdfast dlq redrive mails --letter 17 --reason "<why>"')
     // All of them are one incident.
     expect(deadly(5, 'mails', 18).fingerprint).toBe(failure.fingerprint)
   })

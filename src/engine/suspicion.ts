@@ -219,7 +219,7 @@ export function deadly(deaths: number, subscription: string, position: number): 
     hint:
       'Either its function ended them (it exits, uses all memory or blocks the thread), or something outside did: the OOM killer, kill -9, ' +
       'a machine failure. In the first case, fix the function. In the second case, the event is healthy. Then redrive it: ' +
-      `holdfast dlq redrive ${subscription} --letter ${position}`,
+      `holdfast dlq redrive ${subscription} --letter ${position} --reason "<why>"`,
   })
   return describeFailure(error, 'permanent', 'crash')
 }
