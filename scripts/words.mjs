@@ -57,7 +57,17 @@ const skipped = new Set(['node_modules', 'dist', '.git', 'runs', 'migrations'])
 
 /** What users read: pages, and sources without their tests. */
 export function readByUsers(
-  paths = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'docs', 'examples', 'src'],
+  paths = [
+    'README.md',
+    'CHANGELOG.md',
+    'CODE_OF_CONDUCT.md',
+    'CONTRIBUTING.md',
+    'SECURITY.md',
+    '.github',
+    'docs',
+    'examples',
+    'src',
+  ],
 ) {
   /** @type {string[]} */
   const files = []

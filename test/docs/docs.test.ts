@@ -1,5 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { errorCodes } from 'holdfast'
 import { describe, expect, it } from 'vitest'
 import { breakerOptionNames } from '../../src/breaker/settings.ts'
@@ -88,10 +88,27 @@ describe('every page', () => {
   it('is reached from the index, in the folders that the index is about', async () => {
     const index = await text('docs/README.md')
     const linked = [...index.matchAll(/\]\(([^)#]+)/g)].map(([, target = '']) => join('docs', target))
-    const all = (await pages('docs')).filter((page) => !page.startsWith('docs/decisions') && page !== 'docs/README.md')
+    const all = (await pages('docs')).filter((page) => !isDecision(page) && page !== 'docs/README.md')
     expect(all.filter((page) => !linked.includes(page))).toEqual([])
   })
+
+  it('of a decision is in the list of decisions, with its number and its title', async () => {
+    const decisions = (await pages('docs')).filter(isDecision)
+    const lines = await Promise.all(
+      decisions.map(async (page) => {
+        const [, number = '', title = ''] = /^# (\d+)\. (.*)$/m.exec(await text(page)) ?? []
+        expect(basename(page), page).toMatch(`${number.padStart(4, '0')}-`)
+        return `${number}. [${title}](${basename(page)})`
+      }),
+    )
+    const list = await text('docs/decisions/README.md')
+    expect(list.match(/^\d+\. .*$/gm)).toEqual(
+      lines.toSorted((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10)),
+    )
+  })
 })
+
+const isDecision = (page: string) => /^docs\/decisions\/\d/.test(page)
 
 /** As GitHub makes them from headings. */
 function anchorsOf(markdown: string): string[] {

@@ -32,7 +32,7 @@ const steps: readonly Step[] = [
   append('bob', 'FundsDebited', 500),
   append('bob', 'FundsCredited', 9),
   {
-    says: 'Everything that is there is processed; bob is held at his second event.',
+    says: 'Process all events. Bob is held at his second event.',
     run: ['holdfast', 'start', '--drain'],
   },
   { says: '', run: ['holdfast', 'status'] },
