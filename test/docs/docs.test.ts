@@ -97,7 +97,7 @@ describe('every page', () => {
     const lines = await Promise.all(
       decisions.map(async (page) => {
         const [, number = '', title = ''] = /^# (\d+)\. (.*)$/m.exec(await text(page)) ?? []
-        expect(basename(page), page).toMatch(`${number.padStart(4, '0')}-`)
+        expect(basename(page)).toMatch(`${number.padStart(4, '0')}-`)
         return `${number}. [${title}](${basename(page)})`
       }),
     )
