@@ -72,7 +72,7 @@ async function* copied(
       const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
       if (owner !== undefined && !force) {
         throw new HoldfastError('STORE_IN_USE', `${owner} runs ${name}; its further changes would not be copied.`, {
-          hint: 'Stop all engines first. If ${owner} is dead, wait until its lease expires, or force the copy.',
+          hint: `Stop all engines first. If ${owner} is dead, wait until its lease expires, or force the copy.`,
         })
       }
       if (kind === 'sql') left.add(name)
