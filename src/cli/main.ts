@@ -157,8 +157,17 @@ function isStarted(): boolean {
 }
 
 if (import.meta.main || isStarted()) {
-  // A reader such as `head` closes the pipe early. That is not a failure.
-  process.stdout.on('error', () => process.exit(0))
+  // A reader such as `head` closes the pipe early. That is not a failure; a full disk is.
+  process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'EPIPE') process.exit(0)
+    process.stderr.write(`FAILED: stdout can't be written: ${error.message}.\n`)
+    process.stderr.write(
+      'Next: Free some space, or redirect the output to another place. The output is not complete.\n',
+    )
+    process.exit(1)
+  })
+  // Messages are lost then, but not the result.
+  process.stderr.on('error', () => undefined)
   const exit = await main(process.argv.slice(2))
   // Modules of the configuration may keep the process alive, so it exits explicitly, after all output is flushed.
   await Promise.all([process.stdout, process.stderr].map((stream) => new Promise((done) => stream.write('', done))))
