@@ -2,8 +2,7 @@ import { createHash } from 'node:crypto'
 import type { Context } from './context.ts'
 import { CommandError } from './errors.ts'
 import { ask, canAsk } from './output/prompt.ts'
-import type { Output } from './output/output.ts'
-import type { Text } from './output/style.ts'
+import { dim, type Text } from './output/style.ts'
 import { count } from './output/words.ts'
 
 /** The options of every command that changes something. */
@@ -74,9 +73,9 @@ export async function confirm(ctx: Context, flags: ActFlags, danger: Danger): Pr
   return seen
 }
 
-/** The last line of a dry run: the option that limits the command to exactly this selection. */
-export function expectHint(out: Output, digest: string, more = ''): void {
-  out.next(`add ${more}--expect ${digest.slice(0, shownDigits)} to act on exactly this`)
+/** The last line of a dry run: the same command, limited to exactly this selection. */
+export function expectHint(ctx: Context, digest: string, more = ''): void {
+  ctx.out.talk(dim('Next: '), ctx.again(`${more}--expect ${digest.slice(0, shownDigits)} ${reasonFlag}`))
 }
 
 /**

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { ArchivedSubscription } from '../archive/archive.ts'
 import type { StoreChoice } from '../config/config.ts'
 import { createEngine, type Engine } from '../engine/engine.ts'
@@ -12,7 +12,8 @@ import { defineSubscription, type Subscription } from '../subscription/subscript
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
 import type { Output } from './output/output.ts'
-import { type GlobalFlags, readSettings, type Settings } from './settings.ts'
+import { shellWord } from './output/words.ts'
+import { configAbove, type GlobalFlags, readSettings, type Settings } from './settings.ts'
 import { type OpenMode, openStore } from './store.ts'
 
 /** A subscription as it is stored. The configuration may no longer declare it. */
@@ -37,17 +38,31 @@ export class Context implements AsyncDisposable {
   readonly #flags: GlobalFlags
   readonly #patience: Patience
   readonly #called: string
+  readonly #again: (more: string) => string
   #settings: Promise<Settings> | undefined
   #store: Promise<Store> | undefined
 
-  /** `called`: the command as typed, such as `holdfast dlq list`. Hints quote it. */
-  constructor(io: Io, out: Output, flags: GlobalFlags, signal: AbortSignal, patience: Patience, called: string) {
+  /** `called`: the command, such as `holdfast dlq list`. `again`: all that was typed, see `typedAgain`. Hints quote them. */
+  constructor(
+    io: Io,
+    out: Output,
+    flags: GlobalFlags,
+    signal: AbortSignal,
+    patience: Patience,
+    { called, again }: { readonly called: string; readonly again: (more: string) => string },
+  ) {
     this.io = io
     this.out = out
     this.#flags = flags
     this.signal = signal
     this.#patience = patience
     this.#called = called
+    this.#again = again
+  }
+
+  /** This command line without the options of a dry run, and with others. */
+  again(more: string): string {
+    return this.#again(more)
   }
 
   /** For a command that shuts down by itself: from now on the first ^C aborts only this signal, and the second ends the command. */
@@ -66,7 +81,8 @@ export class Context implements AsyncDisposable {
     throw new CommandError(
       'CONFIG_MISSING',
       'No store is configured: this folder has no holdfast.config.ts with a store.',
-      `${this.#called} --store events.db, or --store postgres://user@host/database. To create a project: holdfast init`,
+      this.#aboveHint() ??
+        `${this.#called} --store events.db, or --store postgres://user@host/database. To create a project: holdfast init`,
     )
   }
 
@@ -104,6 +120,13 @@ export class Context implements AsyncDisposable {
     return all
   }
 
+  /** For a command that is run in a subfolder of the project. */
+  #aboveHint(): string | undefined {
+    const above = configAbove(this.io.cwd)
+    if (above === undefined) return undefined
+    return `A folder above has a configuration. To use it: ${this.#called} --config ${shellWord(relative(this.io.cwd, above))}`
+  }
+
   async #checkDeclared(all: readonly Subscription[]): Promise<void> {
     if (all.length > 0) return
     const { file } = await this.settings()
@@ -113,7 +136,8 @@ export class Context implements AsyncDisposable {
         ? `${join(this.io.cwd, 'holdfast.config.ts')} does not exist: this command runs the code of the subscriptions that it declares.`
         : `${file.value} declares no subscriptions: this command runs their code.`,
       file.value === undefined
-        ? 'Run it in the folder of the project, or give --config <file>. To create a project: holdfast init'
+        ? (this.#aboveHint() ??
+            'Run it in the folder of the project, or give --config <file>. To create a project: holdfast init')
         : 'Add subscriptions: [...] to defineConfig.',
     )
   }

@@ -3,6 +3,7 @@ import { readFileSync, realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Command, CommanderError } from 'commander'
 import { nodeSqlite } from '../sqlite/node.ts'
+import { typedAgain } from './again.ts'
 import type { Perform } from './command.ts'
 import { Context, type Patience } from './context.ts'
 import { CommandError, type Exit, toTold } from './errors.ts'
@@ -38,7 +39,10 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
       ...(as !== undefined && { as: checkUser(as) }),
     }
     out.carry(givenOf(flags))
-    await using ctx = new Context(io, out, flags, interrupted.signal, patience, pathOf(command))
+    await using ctx = new Context(io, out, flags, interrupted.signal, patience, {
+      called: pathOf(command),
+      again: (more) => typedAgain(command, args, more),
+    })
     const result = await untilInterrupted(action(ctx), interrupted.signal)
     exit = result?.exit ?? 0
     if (!result) return

@@ -157,8 +157,10 @@ export async function redriveResult(
         )
       if (byState.failed > failures.length) out.data(`  … and ${count(byState.failed - failures.length)} more`)
       if (byState.failed > 0) out.next(`holdfast dlq incidents ${redrive.subscription}`)
-      if (byState.deferred > 0)
-        out.next(`holdfast breakers list --open; to try them now: holdfast breakers reset <breaker> ${reasonFlag}`)
+      if (byState.deferred > 0) {
+        out.talk('A deferred lane continues when its breaker closes. To try it now, reset the breaker.')
+        out.next('holdfast breakers list --open')
+      }
     },
     exit: isGood ? 0 : 3,
   }

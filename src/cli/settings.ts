@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
+import { fileURLToPath, pathToFileURL } from 'node:url'
 import { type Config, defineConfig, type StoreChoice } from '../config/config.ts'
+import { field, isA, printed } from '../failure/peek.ts'
 import { CommandError, toTold } from './errors.ts'
 import type { Io } from './io.ts'
 import { withoutSecrets } from './output/escape.ts'
@@ -119,6 +120,28 @@ function findFile(io: Io, flags: GlobalFlags): Setting<string | undefined> {
   return { value: found, from: found === undefined ? byDefault : 'the working directory' }
 }
 
+/** The nearest configuration in a folder above. It is suggested, not used: its store may not be the one that is meant. */
+export function configAbove(cwd: string): string | undefined {
+  for (let folder = dirname(cwd); ; folder = dirname(folder)) {
+    const found = fileNames.map((name) => join(folder, name)).find((path) => existsSync(path))
+    if (found !== undefined || folder === dirname(folder)) return found
+  }
+}
+
+/** The file and line of a syntax error. Only its stack has them, before the message; the file may be one that the configuration imports. */
+function placeOf(error: unknown): string {
+  const stack = isA(error, SyntaxError) ? printed(field(error, 'stack')) : ''
+  const [, file, line] = /^(file:\/\/\S+|\/\S+?):(\d+)\r?\n/.exec(stack) ?? []
+  if (file === undefined) return ''
+  return ` (${file.startsWith('file:') ? fileURLToPath(file) : file}, line ${line})`
+}
+
+function loadHint({ message }: { readonly message: string }): string {
+  if (/import statement outside a module|Unexpected token 'export'/.test(message))
+    return 'The configuration is an ES module. Run: npm pkg set type=module'
+  return 'Fix the file. Node imports it directly.'
+}
+
 /** Node loads the file, so it may be TypeScript and may import modules of the application. */
 async function load(path: string): Promise<Config> {
   let exported: unknown
@@ -128,8 +151,8 @@ async function load(path: string): Promise<Config> {
     const { message } = toTold(cause)
     throw new CommandError(
       'CONFIG_INVALID',
-      `${path} can't be loaded. ${message}`,
-      'Fix the file. Node imports it directly.',
+      `${path} can't be loaded. ${message}${placeOf(cause)}`,
+      loadHint({ message }),
       {
         cause,
       },

@@ -95,7 +95,7 @@ describe('holdfast start', () => {
 
   it('has nothing to run without subscriptions', async () => {
     using place = createPlace({ 'holdfast.config.ts': "export default { store: { sqlite: 'events.db' } }" })
-    expect(await place.json(['start'])).toMatchObject({ code: 1, error: { code: 'CONFIG_INVALID' } })
+    expect(await place.json(['start'])).toMatchObject({ code: 2, error: { code: 'CONFIG_MISSING' } })
   })
 
   it('says nothing of what is in an event', async () => {

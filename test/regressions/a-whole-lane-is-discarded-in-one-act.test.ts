@@ -211,7 +211,7 @@ describeCli('--whole', (open) => {
     expect(seen).toMatchObject({ code: 0, lanes: 1, letters: 3, through: 3, totals: { pass: 3, fail: 0 } })
     const shown = await place.call([...discard, '--dry-run'])
     expect(shown.stdout).toContain('3 letters would be discarded.')
-    expect(shown.stderr).toContain(`add --whole 3 --expect ${seen.digest.slice(0, 12)}`)
+    expect(shown.stderr).toContain(`discard balances --lane a --whole 3 --expect ${seen.digest.slice(0, 12)}`)
     for (const more of [
       ['--letter', '1'],
       ['--whole', 'x'],

@@ -13,7 +13,7 @@ async function imported(): Promise<Place> {
   await place.json(['migrate'])
   const told = await place.call(['dlq', 'import', '-', ...why], { input: stdout })
   expect(told.stderr.split('\n').findLast((line) => line.startsWith('Next: '))).toBe(
-    'Next: holdfast start --drain --only <subscription> --allow-effects',
+    'Next: holdfast start --drain --only balances --allow-effects',
   )
   expect(await place.call(['start', '--drain', '--allow-effects'])).toMatchObject({ code: 0 })
   writeFileSync(join(place.folder, 'fixed'), '')

@@ -86,7 +86,7 @@ function addIsolate(group: Command, perform: Perform): void {
           name,
           dryRun ? ' would be isolated.' : ' is isolated. Events that need it wait without using up attempts.',
         )
-        out.next(`holdfast breakers reset ${shellWord(name)} ${reasonFlag}`)
+        if (!dryRun) out.next(`holdfast breakers reset ${shellWord(name)} ${reasonFlag}`)
       },
     }
   })

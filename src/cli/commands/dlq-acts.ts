@@ -261,7 +261,7 @@ async function dryRun(
       json: { dryRun: true, lanes, digest },
       show: (out) => {
         out.data(many(lanes, 'lane'), ' would continue.')
-        expectHint(out, digest)
+        if (lanes > 0) expectHint(ctx, digest)
       },
     }
   }
@@ -293,10 +293,18 @@ async function dryRun(
         out.data(
           `${many(letters, 'letter')} would ${act === 'discard' ? 'be discarded' : 'count as handled manually'}.`,
         )
-      expectHint(out, digest, through === undefined ? '' : `--whole ${through} `)
+      const failed = act === 'redrive' ? firstFailed(tried) : undefined
+      if (failed !== undefined) out.next(`holdfast dlq show ${name} ${failed}`)
+      else if (lanes > 0) expectHint(ctx, digest, through === undefined ? '' : `--whole ${through} `)
     },
     exit: tried.totals.fail > 0 ? 3 : 0,
   }
+}
+
+/** The first letter that would fail, if no lane would pass. */
+function firstFailed({ lanes, totals }: DryRun): number | undefined {
+  if (totals.pass > 0 || totals.unknown > 0) return undefined
+  return lanes.flatMap(({ letters }) => letters).find(({ outcome }) => outcome.outcome === 'failed')?.position
 }
 
 /** Rows contain payload values. Without `--reveal` only their shapes and the changed fields are shown. */

@@ -18,7 +18,7 @@ import { canAsk } from '../output/prompt.ts'
 import { changeLine, shownChange } from '../output/changes.ts'
 import { shellWord } from '../output/words.ts'
 import { prepareReveal, type RevealFlags } from '../reveal.ts'
-import { positionOf } from './dlq-show.ts'
+import { positionOf, wayOut } from './dlq-show.ts'
 
 interface Flags extends RevealFlags {
   readonly data?: string
@@ -49,18 +49,21 @@ export function addEdit(group: Command, perform: Perform): void {
     const operator = await ctx.operator()
     const { dryRun = false } = flags
     const reveal = await prepareReveal(ctx, flags)
-    const reason = dryRun && flags.data !== undefined ? '' : await reasonOf(ctx, flags)
+    // The editor shows the data, which the audit records.
+    const isGiven = flags.data !== undefined || flags.file !== undefined
+    const reason = dryRun && isGiven ? '' : await reasonOf(ctx, flags)
     if (flags.undo) {
       const { number, changes } = await operator.unrevise(name, reason)
-      const { letter, ...view } = await operator.letter(name, { behind: 0 })
-      const left = letter.revision ? `edit ${letter.revision.number}` : 'the original event'
+      const view = await operator.letter(name, { behind: 0 })
+      const { revision } = view.letter
+      const left = revision ? `edit ${revision.number}` : 'the original event'
       await reveal(`${subscription}/${name.position}`)
       return resultOf(
         name,
         flags,
         { number, changes },
         {
-          talk: `Edit ${number} was undone. The letter is processed with ${left}.`,
+          talk: `Edit ${number} was undone. The letter is processed with ${left}.${placeOf(view)}`,
           next: nextOf(name, view),
         },
       )
@@ -76,17 +79,27 @@ export function addEdit(group: Command, perform: Perform): void {
     const revised = dryRun ? preview : await operator.revise(name, data, reason)
     await reveal(`${subscription}/${name.position}`)
     if (dryRun) return resultOf(name, flags, revised, { talk: 'The new data fits the schema. Nothing was changed.' })
+    const view = await operator.letter(name, { behind: 0 })
     return resultOf(name, flags, revised, {
-      talk: 'The letter is now processed with the new data. The event itself does not change.',
-      next: nextOf(name, await operator.letter(name, { behind: 0 })),
+      talk: `The letter is now processed with the new data. The event itself does not change.${placeOf(view)}`,
+      next: nextOf(name, view),
     })
   })
 }
 
 /** Only the head of a lane can be redriven by itself. For a later letter the hint redrives the lane. */
-function nextOf({ subscription, position }: LetterName, { isHead, lane }: Pick<LetterView, 'isHead' | 'lane'>): string {
-  if (isHead || !lane) return `holdfast dlq redrive ${subscription} --letter ${position} --dry-run`
-  return `its lane is held at position ${lane.headPosition}: holdfast dlq redrive ${subscription} --lane ${shellWord(lane.lane)} --dry-run`
+function nextOf({ subscription, position, partition }: LetterName, view: LetterView): string {
+  const { isHead, lane } = view
+  const of = partition === undefined ? '' : ` --partition ${partition}`
+  const refused = wayOut(view)
+  if (refused !== undefined) return refused
+  if (isHead || !lane) return `holdfast dlq redrive ${subscription} --letter ${position}${of} --dry-run`
+  return `holdfast dlq redrive ${subscription} --lane ${shellWord(lane.lane)} --dry-run`
+}
+
+/** Where a letter that is not the head of its lane waits. */
+function placeOf({ isHead, lane }: LetterView): string {
+  return isHead || !lane ? '' : ` Its lane is held at position ${lane.headPosition}.`
 }
 
 function resultOf(

@@ -9,7 +9,7 @@ import { CommandError } from '../errors.ts'
 import { type FilterFlags, filterOf, withFilter, withLane, withStatus } from '../letters.ts'
 import { harmlessJson } from '../output/escape.ts'
 import { yellow } from '../output/style.ts'
-import { many } from '../output/words.ts'
+import { many, shellWord } from '../output/words.ts'
 
 export function addElsewhere(group: Command, perform: Perform): void {
   addExport(group, perform)
@@ -100,6 +100,10 @@ function addImport(group: Command, perform: Perform): void {
     const done = await operator.importLetters(createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY }), {
       reason,
     })
+    const declared = await ctx.subscriptions()
+    const projections = declared
+      .filter(({ consumer }) => consumer.kind !== 'handler')
+      .map(({ name }) => shellWord(name))
     return {
       json: { ...done },
       show: (out) => {
@@ -114,7 +118,7 @@ function addImport(group: Command, perform: Perform): void {
         for (const { line, eventId, why } of done.skipped)
           out.talk(yellow('skipped'), ` line ${line}, `, eventId, ': ', why)
         out.talk('Handlers that you start on this store run with their real side effects.')
-        out.next('holdfast start --drain --only <subscription> --allow-effects')
+        if (projections.length > 0) out.next(`holdfast start --drain --only ${projections.join(' ')} --allow-effects`)
       },
       exit: done.skipped.length > 0 ? 3 : 0,
     }

@@ -27,7 +27,7 @@ export function addPurge(group: Command, perform: Perform): void {
         json: { subscription: name, dryRun: true, letters, digest },
         show: (out) => {
           out.data(`${what} would be purged.`)
-          expectHint(out, digest)
+          if (letters > 0) expectHint(ctx, digest)
         },
       }
     const reason = await reasonOf(ctx, flags)

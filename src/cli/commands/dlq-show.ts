@@ -12,7 +12,7 @@ import { classLine, failureJson, failureLine, letterJson, type RevisedLetter, sh
 import type { Output } from '../output/output.ts'
 import { bold, dim, red, type Text } from '../output/style.ts'
 import { iso } from '../output/times.ts'
-import { ago, count, laneName, many, moment } from '../output/words.ts'
+import { ago, count, laneName, many, moment, shellWord } from '../output/words.ts'
 import { type RevealFlags, revealHint, shapeText } from '../reveal.ts'
 import { statusText } from './dlq-looks.ts'
 
@@ -182,11 +182,20 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
   }
   if (behind.length > 0) line('later', behind.map(({ event: each }) => `${each.position} ${each.type}`).join(', '))
   if (!isRevealed) out.talk(revealHint(out, `holdfast dlq show ${subscription} ${event.position}${of}`))
-  if (!view.isHead && lane)
-    out.next(
-      `its lane is held at position ${lane.headPosition}: holdfast dlq show ${subscription} ${lane.headPosition}`,
-    )
-  else if (lane) out.next(`holdfast dlq redrive ${subscription} --letter ${event.position} --dry-run`)
+  if (!view.isHead && lane) {
+    out.talk(`Its lane is held at position ${lane.headPosition}.`)
+    out.next(`holdfast dlq show ${subscription} ${lane.headPosition}${of}`)
+  } else if (lane)
+    out.next(wayOut(view) ?? `holdfast dlq redrive ${subscription} --letter ${event.position}${of} --dry-run`)
+}
+
+/** The next step for a lane that a redrive would refuse; undefined for any other lane. */
+export function wayOut({ lane, redrive, letter }: Pick<LetterView, 'lane' | 'redrive' | 'letter'>): string | undefined {
+  if (redrive) return `holdfast redrives show ${redrive.id}`
+  if (lane?.breaker !== undefined) return 'holdfast breakers list --open'
+  if (lane?.status === 'waiting')
+    return `holdfast dlq skip ${letter.subscription} --lane ${shellWord(lane.lane)} --dry-run`
+  return undefined
 }
 
 function showStack(out: Output, frames: StackFrames, isWhole: boolean): void {

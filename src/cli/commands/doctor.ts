@@ -101,11 +101,14 @@ async function examine(ctx: Context, maxLag: number): Promise<Finding[]> {
     for (const subscription of report.subscriptions)
       findings.push(...subscriptionFindings(subscription, maxLag, report.at))
     for (const { name, state } of report.breakers) {
-      const next =
+      const [what, next] =
         state.state === 'isolated'
-          ? `When the endpoint works again: holdfast breakers reset ${shellWord(name)} ${reasonFlag}`
-          : 'It retries automatically. See: holdfast breakers list'
-      findings.push({ check: 'breaker', level: 'warning', what: `The breaker ${name} is ${state.state}.`, next })
+          ? [
+              'isolated. Reset it when its endpoint works again.',
+              `holdfast breakers reset ${shellWord(name)} ${reasonFlag}`,
+            ]
+          : [`${state.state}. It retries automatically.`, 'holdfast breakers list --open']
+      findings.push({ check: 'breaker', level: 'warning', what: `The breaker ${name} is ${what}`, next })
     }
     findings.push(...(await redriveFindings(ctx, report)))
   } catch (error) {
@@ -189,7 +192,7 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
       'version',
       'warning',
       'its live version differs from the declared one, so this code does not run it.',
-      `holdfast projections versions ${name}, then: holdfast projections rebuild ${name} ${reasonFlag}`,
+      `holdfast projections versions ${name}`,
     )
   if (state === 'unreadable') add('subscription', 'problem', 'its stored state cannot be read.', 'holdfast status')
   if (pause)
@@ -204,8 +207,8 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
     add(
       'lease',
       'warning',
-      `${unowned} of ${many(partitions, 'partition')} without a live owner.`,
-      'A running engine takes over within seconds. Run holdfast doctor again.',
+      `${unowned} of ${many(partitions, 'partition')} without a live owner. A running engine takes over within seconds.`,
+      'holdfast doctor',
     )
   if (lag && lag.events > 0 && lag.seconds * 1_000 > maxLag)
     add(
@@ -236,7 +239,7 @@ async function redriveFindings(ctx: Context, { subscriptions }: StoreReport): Pr
       check: 'redrive' as const,
       level: 'problem' as const,
       what: `The redrive ${id} of ${subscription} is waiting, and no engine runs it.`,
-      next: `holdfast start, or: holdfast redrives show ${id} --work`,
+      next: `holdfast redrives show ${id} --work`,
     }))
 }
 

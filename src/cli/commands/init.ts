@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import { action, type Perform } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { dim, green } from '../output/style.ts'
+import { shellWord } from '../output/words.ts'
 import { type Draft, projectFiles } from './init-files.ts'
 
 interface Flags {
@@ -33,7 +34,7 @@ export function addInit(program: Command, perform: Perform): void {
     const missing = await missingPackages(root)
     const inFolder = relative(ctx.io.cwd, root)
     const next = [
-      ...(inFolder === '' ? [] : [`cd ${inFolder}`]),
+      ...(inFolder === '' ? [] : [`cd ${shellWord(inFolder)}`]),
       missing.length > 0 ? `npm install ${missing.join(' ')}` : 'npm install',
       'npx holdfast migrate',
       `npx holdfast events append alice FundsCredited --data '{"amount":100}' --reason "a first try"`,

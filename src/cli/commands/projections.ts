@@ -234,7 +234,7 @@ function addReset(group: Command, perform: Perform): void {
         json: { projection: name, dryRun: true, applied: passed, letters, digest: seen },
         show: (out) => {
           what.forEach((line) => out.data(line))
-          expectHint(out, seen)
+          expectHint(ctx, seen)
         },
       }
     }

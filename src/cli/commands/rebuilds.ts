@@ -86,8 +86,10 @@ function addVersions(group: Command, perform: Perform): void {
             each.retiredAt ?? dim('-'),
           ]),
         )
-        if (!versions.some(({ isDeclared }) => isDeclared))
-          out.next(`version ${consumer.version} is not built yet: holdfast projections rebuild ${name} ${reasonFlag}`)
+        if (!versions.some(({ isDeclared }) => isDeclared)) {
+          out.talk(`Version ${consumer.version} is not built yet.`)
+          out.next(`holdfast projections rebuild ${name} ${reasonFlag}`)
+        }
       },
     }
   })
@@ -147,9 +149,13 @@ function addRebuild(group: Command, perform: Perform): void {
         if (progress && progress.held > 0)
           out.talk(red(`${many(progress.held, 'event')} held.`), ' ', out.hint(`holdfast dlq list ${name}~${version}`))
         if (end === 'level') {
-          out.next(`holdfast projections diff ${name}, then: holdfast projections switch ${name} ${reasonFlag}`)
+          out.next(`holdfast projections diff ${name}`)
+          out.talk(dim('Then: '), out.hint(`holdfast projections switch ${name} ${reasonFlag}`))
         }
-        if (end === 'stopped') out.next(`to continue: holdfast projections rebuild ${name} ${reasonFlag}`)
+        if (end === 'stopped') {
+          out.talk('The same command continues it.')
+          out.next(`holdfast projections rebuild ${name} ${reasonFlag}`)
+        }
       },
       ...(end === 'stopped' && { exit: 130 as const }),
     }
@@ -258,7 +264,7 @@ function addSwitch(group: Command, perform: Perform): void {
         json: { projection: name, dryRun: true, from: live?.version ?? null, to, held: await held(), digest: seen },
         show: (out) => {
           what.forEach((line) => out.data(line))
-          expectHint(out, seen)
+          expectHint(ctx, seen)
         },
       }
     }
@@ -271,9 +277,11 @@ function addSwitch(group: Command, perform: Perform): void {
       show: (out) => {
         out.data(`${name} is live at version ${switched.to}; version ${switched.from} is kept.`)
         out.talk(dim('Back: '), out.hint(`holdfast projections switch ${name} --to ${switched.from} ${reasonFlag}`))
-        out.next(
-          `holdfast verify ${name}, and when version ${switched.from} is no longer needed: holdfast projections drop ${name} ${switched.from} ${reasonFlag}`,
+        out.talk(
+          dim(`When version ${switched.from} is no longer needed: `),
+          out.hint(`holdfast projections drop ${name} ${switched.from} ${reasonFlag}`),
         )
+        out.next(`holdfast verify ${name}`)
       },
     }
   })
@@ -312,7 +320,7 @@ function addDrop(group: Command, perform: Perform): void {
         json: { projection: name, dryRun: true, version, digest: seen },
         show: (out) => {
           what.forEach((line) => out.data(line))
-          expectHint(out, seen)
+          expectHint(ctx, seen)
         },
       }
     }

@@ -33,15 +33,7 @@ export function addStart(program: Command, perform: Perform): void {
     .option('--drain', 'stop when all events that are in the log now are processed')
   action<Flags>(command, perform, async (ctx, _args, flags) => {
     const { config, name } = await ctx.settings()
-    const declared = await ctx.subscriptions()
-    if (declared.length === 0) {
-      throw new CommandError(
-        'CONFIG_INVALID',
-        'The configuration has no subscriptions: there is nothing to run.',
-        'Add them to holdfast.config.ts, or create a project: holdfast init',
-      )
-    }
-    const subscriptions = await chosen(ctx, declared, flags)
+    const subscriptions = await chosen(ctx, await ctx.declared(), flags)
     const { store, schema } = await ctx.choice()
     const own = flags.name ?? name.value
     const engine = createEngine({

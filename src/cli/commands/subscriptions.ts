@@ -61,7 +61,7 @@ function addPause(group: Command, perform: Perform): void {
       ? ' was already paused; the new reason replaces the old one.'
       : ' is paused in all processes.'
     out.data(name, dryRun ? ' would be paused.' : done)
-    out.next(`holdfast subscriptions resume ${name} ${reasonFlag}`)
+    if (!dryRun) out.next(`holdfast subscriptions resume ${name} ${reasonFlag}`)
   })
 }
 

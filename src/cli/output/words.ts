@@ -7,7 +7,7 @@ export function laneName(lane: string): string {
 
 /** Quotes a word so that a printed command can be copied into a shell. */
 export function shellWord(text: string): string {
-  return /^[\w.:/@+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+  return /^[\w.,:/@+=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 const units = [
