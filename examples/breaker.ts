@@ -1,5 +1,5 @@
 // A standalone breaker around any call. All processes that use the same store and the same name share it.
-import { BreakerOpenError, createBreaker } from 'holdfast'
+import { BreakerOpenError, createBreaker, createOperator } from 'holdfast'
 import { createSqliteStore } from 'holdfast/sqlite'
 
 await using store = await createSqliteStore({ file: process.argv[2] ?? 'quickstart.db' })
@@ -25,5 +25,9 @@ for (let attempt = 1; attempt <= 4; attempt++) {
   }
 }
 
-await rates.isolate('ada', 'they are moving to a new server') // open until `reset`
-await rates.reset('ada') // closed, with no failures counted
+// Acts of operators are audited, with author and reason.
+const operator = createOperator({ store, subscriptions: [], by: 'ada' })
+await operator.isolateBreaker(rates.name, 'they are moving to a new server') // open until it is reset
+console.log('now', (await rates.state()).state)
+await operator.resetBreaker(rates.name, 'they have moved') // closed, with no failures counted
+console.log('now', (await rates.state()).state)

@@ -85,8 +85,8 @@ describe('a breaker by itself', () => {
           `${called}${called}`,
           `${name} closed → open\n${called}`,
           'try again in 30 s\n',
-          `${name} open → isolated\n`,
-          `${name} isolated → closed\n`,
+          `${name} open → isolated\nnow isolated\n`,
+          `${name} isolated → closed\nnow closed\n`,
         ].join(''),
       })
     }

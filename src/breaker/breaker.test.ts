@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createBreakerWorld, entryOf, probeOf } from '../../test/breaker/world.ts'
+import { createBreakerWorld, entryOf, operatorOf, probeOf } from '../../test/breaker/world.ts'
 import { createMemoryBreakerStore } from '../testing/breaker-store.ts'
 import { BreakerOpenError, type CreateBreakerOptions, createBreaker } from '../index.ts'
 
@@ -96,8 +96,8 @@ describe('a call', () => {
   it('does not blame this one when one further in is open', async () => {
     const world = createBreakerWorld({ opens: { failures: 1 } })
     const outer = world.start('a').breaker
-    const inner = world.start('a', { name: 'smtp' }).breaker
-    await inner.isolate('ada', 'maintenance')
+    const { breaker: inner, isolate } = world.start('a', { name: 'smtp' })
+    await isolate()
     await expect(outer.call(() => inner.call(() => 1))).rejects.toMatchObject({ breaker: 'smtp', state: 'isolated' })
     expect(await outer.state()).toEqual({ state: 'closed' })
   })
@@ -209,24 +209,57 @@ describe('a change', () => {
 describe('a person', () => {
   it('isolates it until a person resets it', async () => {
     const world = createBreakerWorld()
-    const { breaker, changes } = world.start('a')
-    await breaker.isolate('ada', 'they asked us to')
+    const { breaker, changes, isolate, reset } = world.start('a')
+    expect(await entryOf(breaker)).toBe('closed')
+    await isolate()
     const since = world.runtime.clock.now()
-    expect(await breaker.state()).toEqual({ state: 'isolated', since, by: 'ada', reason: 'they asked us to' })
+    expect(await breaker.state()).toEqual({ state: 'isolated', since, by: 'ada', reason: 'maintenance' })
     await world.advance(3_600_000)
     expect(await breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated', afterMs: 10_000 })
     await expect(breaker.call(() => 1)).rejects.toThrow('until an operator resets it')
-    await breaker.reset('bob')
-    expect(await breaker.state()).toEqual({ state: 'closed', reset: { by: 'bob', at: world.runtime.clock.now() } })
+    await reset()
+    expect(await breaker.state()).toEqual({ state: 'closed', reset: { by: 'ada', at: world.runtime.clock.now() } })
     expect(await entryOf(breaker)).toBe('closed')
     expect(changes).toEqual(['closed → isolated', 'isolated → closed'])
   })
 
-  it('has to say who and why', async () => {
-    const { breaker } = createBreakerWorld().start('a')
-    await expect(breaker.isolate('', 'why')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    await expect(breaker.isolate('ada', ' ')).rejects.toMatchObject({ code: 'OPTION_INVALID' })
-    await expect(breaker.reset('x'.repeat(3_000))).rejects.toMatchObject({ code: 'OPTION_INVALID' })
+  it('in the same process is heard by one that is reading the store meanwhile', async () => {
+    const world = createBreakerWorld()
+    const started = Promise.withResolvers<void>()
+    const end = Promise.withResolvers<void>()
+    let loads = 0
+    const slow = {
+      ...world.store,
+      load: async (names: readonly string[]) => {
+        const answer = await world.store.load(names)
+        loads++
+        if (loads === 1) {
+          started.resolve()
+          await end.promise
+        }
+        return answer
+      },
+    }
+    const { breaker } = world.start('a', { store: { breakers: slow } })
+    const first = breaker.enter()
+    await started.promise
+    await operatorOf(slow, world.runtime).isolateBreaker('mail', 'maintenance', { new: true })
+    const second = breaker.enter()
+    end.resolve()
+    expect([await first, await second]).toMatchObject([{ state: 'isolated' }, { state: 'isolated' }])
+    // Of the breaker, the operator, and the breaker once more.
+    expect(loads).toBe(3)
+  })
+
+  it('costs other breakers one read', async () => {
+    const world = createBreakerWorld()
+    const { breaker, calls, isolate, reset } = world.start('a')
+    await breaker.enter()
+    await isolate()
+    await reset()
+    const { load } = calls
+    for (let i = 0; i < 5; i++) await breaker.enter()
+    expect(calls.load).toBe(load + 1)
   })
 })
 
@@ -270,9 +303,8 @@ describe('createBreaker', () => {
 
   it('tells a person when others were quicker each time', async () => {
     const busy = { ...createMemoryBreakerStore(), save: async () => false }
-    const breaker = createBreaker({ store: { breakers: busy }, name: 'mail' })
-    await expect(breaker.reset('ada')).rejects.toMatchObject({ code: 'STORE_BUSY', hint: 'Try again.' })
-    await breaker.close()
+    const isolated = operatorOf(busy).isolateBreaker('mail', 'maintenance', { new: true })
+    await expect(isolated).rejects.toMatchObject({ code: 'STORE_BUSY', hint: 'Try again.' })
   })
 
   it.for([

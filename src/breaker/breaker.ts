@@ -83,7 +83,10 @@ export interface BreakerPass {
   readonly probe?: { readonly id: string; readonly of: 'all' | 'process' }
 }
 
-/** A circuit breaker, used by the engine for a handler, or by a program directly. */
+/**
+ * A circuit breaker, used by the engine for a handler, or by a program directly. To isolate or reset it, use `isolateBreaker` and
+ * `resetBreaker` of an operator: acts are audited.
+ */
 export interface Breaker {
   readonly name: string
   /** Whether a call may be made now. Never throws: if the store is unavailable, the process decides by its local state. */
@@ -99,10 +102,6 @@ export interface Breaker {
   call<T>(work: (signal: AbortSignal | undefined) => T | Promise<T>, options?: CallOptions): Promise<T>
   /** The state as this process knows it, at most 1 second old unless the store is unavailable. */
   state(): Promise<BreakerState>
-  /** Opens the breaker for all processes until `reset`. Throws if the store fails. */
-  isolate(by: string, reason: string): Promise<void>
-  /** Closes the breaker for all processes, in any state, and clears its failures. Throws if the store fails. */
-  reset(by: string): Promise<void>
   /** Waits for running store operations; the store is not used after that. */
   close(): Promise<void>
 }
@@ -114,7 +113,10 @@ export interface CallOptions {
 
 /** Callbacks. An error of a callback is ignored. */
 export interface BreakerHooks {
-  /** Called for changes that this process sees. Changes that other processes made within the same second can be missing. */
+  /**
+   * Called for changes that this process sees: its own at once, those of operators and other processes at the next use of the breaker. Of several
+   * changes between two uses, or within a second, only the last is seen.
+   */
   readonly onChange?: (name: string, from: BreakerState, to: BreakerState) => void
   /** The store failed; the breaker uses its local state. Called at most once per second and breaker. */
   readonly onStoreError?: (name: string, error: unknown) => void

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { operatorOf } from '../../test/breaker/world.ts'
 import { createMemoryBreakerStore } from '../testing/breaker-store.ts'
 import { createVirtualRuntime } from '../testing/virtual.ts'
 import { type BreakersOptions, createBreakers } from './breakers.ts'
@@ -33,7 +34,7 @@ describe('a look at breakers', () => {
     }
     const breakers = createBreakers({ store: { breakers: counted }, runtime, processId: 'a', ...options })
     const other = createBreakers({ store: { breakers: shared }, runtime, processId: 'b' })
-    return { runtime, loads, breakers, other }
+    return { runtime, loads, breakers, other, operator: operatorOf(shared, runtime) }
   }
 
   it('reads all of them in one statement, once for all who look at the same time', async () => {
@@ -53,7 +54,7 @@ describe('a look at breakers', () => {
   })
 
   it('sees what an operator did elsewhere, and what may be tried when', async () => {
-    const { breakers, other, runtime } = createLooking()
+    const { breakers, other, operator, runtime } = createLooking()
     const lookOf = async (name: string) => {
       await runtime.advance(500)
       return (await breakers.look([name], settings)).get(name)
@@ -63,9 +64,9 @@ describe('a look at breakers', () => {
     for (const _ of [1, 2]) await elsewhere.report(await elsewhere.enter(), false)
     expect(await lookOf('x')).toEqual({ entry: 'open', afterMs: 29_500 })
     expect((await breakers.get('x', settings).enter()).entry).toBe('open')
-    await elsewhere.isolate('ada', 'they asked us to')
+    await operator.isolateBreaker('x', 'they asked us to')
     expect(await lookOf('x')).toEqual({ entry: 'open', afterMs: 10_000 })
-    await elsewhere.reset('ada')
+    await operator.resetBreaker('x', 'they are back')
     expect(await lookOf('x')).toEqual({ entry: 'closed' })
     for (const _ of [1, 2]) await elsewhere.report(await elsewhere.enter(), false)
     await runtime.advance(30_000)
@@ -73,6 +74,22 @@ describe('a look at breakers', () => {
     // To look is not to ask for it.
     expect((await elsewhere.enter()).entry).toBe('probe')
     expect(await lookOf('x')).toEqual({ entry: 'open', afterMs: 1_000 })
+  })
+
+  it('sees at once what an operator did in this process, also during the read', async () => {
+    const { runtime, store, breakers, fail } = createWorld()
+    await fail('x')
+    await fail('x')
+    expect((await breakers.look(['x'], settings)).get('x')).toMatchObject({ entry: 'open' })
+    const operator = operatorOf(store.breakers, runtime)
+    await operator.resetBreaker('x', 'it is back')
+    expect((await breakers.look(['x'], settings)).get('x')).toEqual({ entry: 'closed' })
+    await runtime.advance(500)
+    const acted = operator.isolateBreaker('x', 'they asked us to')
+    const [before] = await Promise.all([breakers.look(['x'], settings), acted])
+    // What it read may be older than the act.
+    expect(before.get('x')?.entry).not.toBe('closed')
+    expect((await breakers.look(['x'], settings)).get('x')).toMatchObject({ entry: 'open', afterMs: 10_000 })
   })
 
   it('does not take what this process saved since for older than it is', async () => {

@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import { systemRuntime } from '../runtime/system.ts'
 import type { Breaker, BreakerHooks, BreakerSettings } from './breaker.ts'
+import { actsOn } from './acts.ts'
 import type { BreakerStore } from './breaker-store.ts'
 import { Gate, type Outlook } from './gate.ts'
 import { answered } from './mirror.ts'
@@ -80,10 +81,11 @@ export function createBreakers(options: BreakersOptions): Breakers {
   /** If the store fails, each breaker detects it at the next `enter` and uses its local state until then. */
   async function readAll(old: readonly Gate[]): Promise<void> {
     try {
+      const acts = actsOn(store.breakers)
       const { breakers, now } = await answered(store.breakers.load(old.map(({ name }) => name)), runtime.timers)
       const readAt = runtime.clock.mono()
       const found = new Map(breakers.map((breaker) => [breaker.name, breaker]))
-      await Promise.all(old.map((gate) => gate.learn(found.get(gate.name), now, readAt)))
+      await Promise.all(old.map((gate) => gate.learn({ breaker: found.get(gate.name), now, readAt, acts })))
     } catch {
       // The next look is soon.
     }

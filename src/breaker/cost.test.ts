@@ -81,7 +81,6 @@ describe('what is asked of the store', () => {
     await breaker.close()
     await world.advance(5_000)
     expect(await fail(2)).toEqual(['closed', 'open'])
-    await expect(breaker.reset('ada')).rejects.toMatchObject({ code: 'STORE_CLOSED' })
     expect(calls).toEqual({ load: 1, save: 0 })
   })
 })

@@ -8,13 +8,12 @@ import type {
   BreakerState,
   CallOptions,
 } from './breaker.ts'
-import type { BreakerRecord, BreakerStore } from './breaker-store.ts'
+import type { BreakerStore } from './breaker-store.ts'
 import { callThrough } from './call.ts'
 import { admitsProbe, type Circuit, closedCircuit, holdsProbe, stateOf, tallyOf } from './circuit.ts'
 import { createToken, isOnce, shut } from './entry.ts'
 import { type Input, step } from './machine.ts'
-import { Mirror } from './mirror.ts'
-import { checkWords } from './name.ts'
+import { Mirror, type Reading } from './mirror.ts'
 import { tallyIn } from './tally.ts'
 
 export interface GateOptions {
@@ -100,18 +99,6 @@ export class Gate implements Breaker {
     return this.#current()
   }
 
-  async isolate(by: string, reason: string): Promise<void> {
-    await this.#insist({
-      input: 'isolate',
-      by: checkWords(by, 'The author'),
-      reason: checkWords(reason, 'The reason'),
-    })
-  }
-
-  async reset(by: string): Promise<void> {
-    await this.#insist({ input: 'reset', by: checkWords(by, 'The author') })
-  }
-
   close(): Promise<void> {
     return this.#mirror.close()
   }
@@ -120,8 +107,8 @@ export class Gate implements Breaker {
     return this.#mirror.isYounger(ms)
   }
 
-  learn(breaker: BreakerRecord | undefined, now: number, readAt: number): Promise<void> {
-    return this.#mirror.learn(breaker, now, readAt)
+  learn(reading: Reading): Promise<void> {
+    return this.#mirror.learn(reading)
   }
 
   /** What `enter` would return, from memory. Requests no probe and changes nothing. */
@@ -200,11 +187,6 @@ export class Gate implements Breaker {
     await telling
     // It may never have run, because the store failed.
     if (this.#telling === telling) this.#telling = undefined
-  }
-
-  async #insist(input: Input): Promise<void> {
-    await this.#mirror.insist((circuit, now) => step(circuit, input, this.#options.settings, now))
-    this.#announce()
   }
 
   #stepOwn(input: Input): void {

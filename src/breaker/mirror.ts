@@ -1,5 +1,6 @@
 import { StoreError } from '../errors.ts'
 import type { Runtime, Timers } from '../runtime/ports.ts'
+import { actsOn } from './acts.ts'
 import type { BreakerRecord, BreakerStore } from './breaker-store.ts'
 import { type Circuit, closedCircuit, readCircuit, stateOf } from './circuit.ts'
 
@@ -14,6 +15,17 @@ export interface MirrorOptions {
   /** The store answers again. */
   readonly onBack: () => void
   readonly onError: (error: unknown) => void
+}
+
+/** The result of a read of the store. */
+export interface Reading {
+  readonly breaker: BreakerRecord | undefined
+  /** Store time. */
+  readonly now: number
+  /** When the store answered, by the monotonic clock. */
+  readonly readAt: number
+  /** `actsOn` the store before the read: it contains the acts up to this one. */
+  readonly acts: number
 }
 
 // The maximum age of the known state. Changes by other processes are seen within 1 second, for one small read per second and
@@ -38,6 +50,8 @@ export class Mirror {
   #revision = 0
   #hasRead = false
   #triedAt = Number.NEGATIVE_INFINITY
+  /** The acts of operators of this process that the last read contains. */
+  #acts = 0
   /** The store's time minus `mono`; wall time until the store was read. */
   #offset: number
   #tail: Promise<unknown> = Promise.resolve()
@@ -55,30 +69,36 @@ export class Mirror {
     return Math.round(this.#options.runtime.clock.mono() + this.#offset)
   }
 
-  /** Resolves when the known state is fresh enough, or at once while the store is unavailable. */
+  /**
+   * Resolves when the known state is fresh enough, or at once while the store is unavailable. After an act of this process it waits also
+   * then, because the store has just answered that act.
+   */
   async refresh(): Promise<void> {
     if (this.#isFresh() || this.#isClosed) return
     this.#refreshing ??= this.#serially(async () => {
       await this.#try(() => this.#load())
       this.#refreshing = undefined
     })
-    if (!this.isDown) await this.#refreshing
+    if (this.isDown && !this.#missesAct()) return
+    await this.#refreshing
+    // The act came during the read.
+    if (this.#missesAct()) await this.refresh()
   }
 
-  /** Whether the store was read less than `ms` ago. */
+  /** Whether the store was read less than `ms` ago, and since the last act of an operator of this process. */
   isYounger(ms: number): boolean {
-    return this.#options.runtime.clock.mono() - this.#triedAt < ms
+    return this.#options.runtime.clock.mono() - this.#triedAt < ms && !this.#missesAct()
   }
 
   /**
    * Takes the result of a read of several breakers. Runs in turn, and ignores a result that is older than the known state: this
    * process may have saved during the read. Never throws.
    */
-  async learn(breaker: BreakerRecord | undefined, now: number, readAt: number): Promise<void> {
+  async learn(reading: Reading): Promise<void> {
     if (this.#isClosed) return
     await this.#serially(() =>
       this.#try(async () => {
-        if ((breaker?.revision ?? 0) >= this.#revision) this.#take(breaker, now, readAt, false)
+        if ((reading.breaker?.revision ?? 0) >= this.#revision) this.#take(reading)
       }),
     )
   }
@@ -87,13 +107,6 @@ export class Mirror {
   async act(change: (circuit: Circuit, now: number) => Circuit): Promise<boolean> {
     if (this.isDown || this.#isClosed) return false
     return this.#serially(async () => !this.isDown && this.#try(() => this.#change(change)))
-  }
-
-  /** The same for an operator: throws on failure, and tries even if the store has just failed. */
-  async insist(change: (circuit: Circuit, now: number) => Circuit): Promise<void> {
-    if (this.#isClosed) throw new StoreError('STORE_CLOSED', 'The breaker is closed.')
-    await this.#serially(() => this.#change(change, { isPerson: true }))
-    this.#answered()
   }
 
   async close(): Promise<void> {
@@ -105,6 +118,10 @@ export class Mirror {
     return this.isYounger(freshMs)
   }
 
+  #missesAct(): boolean {
+    return this.#acts !== actsOn(this.#options.store)
+  }
+
   async #serially<T>(work: () => Promise<T>): Promise<T> {
     const run = this.#tail.then(work)
     this.#tail = run.catch(() => undefined)
@@ -112,12 +129,17 @@ export class Mirror {
   }
 
   async #try(work: () => Promise<void>): Promise<boolean> {
+    const acts = actsOn(this.#options.store)
     try {
       await work()
-      this.#answered()
+      if (this.isDown) {
+        this.isDown = false
+        this.#options.onBack()
+      }
       return true
     } catch (error) {
       this.#triedAt = this.#options.runtime.clock.mono()
+      this.#acts = acts
       // A conflict, not a failure of the store.
       const wasDown = this.isDown
       if (!(error instanceof Outrun)) this.isDown = true
@@ -127,17 +149,11 @@ export class Mirror {
     }
   }
 
-  #answered(): void {
-    if (!this.isDown) return
-    this.isDown = false
-    this.#options.onBack()
-  }
-
-  async #change(change: (circuit: Circuit, now: number) => Circuit, { isPerson = false } = {}): Promise<void> {
+  async #change(change: (circuit: Circuit, now: number) => Circuit): Promise<void> {
     const { name, store, runtime } = this.#options
     for (let saves = 0; saves < mostSaves; saves++) {
       // The known state is enough for the first try; if it is outdated, the save is refused.
-      if (saves > 0 || !this.#isFresh() || !this.#hasRead) await this.#load({ isPerson })
+      if (saves > 0 || !this.#isFresh() || !this.#hasRead) await this.#load()
       const next = change(this.circuit, this.now())
       if (next === this.circuit) return
       const breaker = { name, state: stateOf(next), record: JSON.stringify(next) }
@@ -151,27 +167,19 @@ export class Mirror {
     throw new Outrun(name)
   }
 
-  async #load({ isPerson = false } = {}): Promise<void> {
+  async #load(): Promise<void> {
     const { name, store, runtime } = this.#options
+    const acts = actsOn(store)
     const { breakers, now } = await answered(store.load([name]), runtime.timers)
-    this.#take(breakers[0], now, runtime.clock.mono(), isPerson)
+    this.#take({ breaker: breakers[0], now, readAt: runtime.clock.mono(), acts })
   }
 
-  #take(breaker: BreakerRecord | undefined, now: number, readAt: number, isPerson: boolean): void {
+  #take({ breaker, now, readAt, acts }: Reading): void {
     this.#triedAt = readAt
+    this.#acts = acts
     this.#offset = now - readAt
-    this.#learn(breaker ? this.#read(breaker.record, isPerson) : closedCircuit(), breaker?.revision ?? 0)
+    this.#learn(breaker ? readCircuit(this.#options.name, breaker.record) : closedCircuit(), breaker?.revision ?? 0)
     this.#hasRead = true
-  }
-
-  /** An act of an operator replaces the whole record, even one that can't be parsed. */
-  #read(record: string, isPerson: boolean): Circuit {
-    try {
-      return readCircuit(this.#options.name, record)
-    } catch (error) {
-      if (isPerson) return closedCircuit(this.circuit.era)
-      throw error
-    }
   }
 
   #learn(circuit: Circuit, revision: number): void {

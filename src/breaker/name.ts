@@ -12,13 +12,6 @@ export function checkBreakerName(name: unknown): string {
   })
 }
 
-export function checkWords(text: unknown, what: string): string {
-  if (typeof text === 'string' && text.trim() !== '' && text.length <= 2_000) return text.toWellFormed()
-  throw new HoldfastError('OPTION_INVALID', `${what} is missing.`, {
-    hint: 'Give the author and the reason, up to 2,000 characters each.',
-  })
-}
-
 function shown(name: unknown): string {
   if (typeof name !== 'string') return name === null ? 'null' : `A value of type ${typeof name}`
   return JSON.stringify(name.length > 60 ? `${name.slice(0, 60)}…` : name)

@@ -85,29 +85,29 @@ describe.for(outages)('a store that fails (%s)', (outage: Outage) => {
   it('does not open what a person has isolated', async () => {
     const world = createBreakerWorld()
     const a = world.start('a')
-    await a.breaker.isolate('ada', 'maintenance')
+    await a.isolate()
+    expect(await entryOf(a.breaker)).toBe('open')
     a.outage = outage
     await world.advance(3_600_000)
     expect(await meanwhile(world, a.breaker.enter())).toMatchObject({ entry: 'open', state: 'isolated' })
     expect(await a.breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated' })
     expect(await a.breaker.state()).toMatchObject({ state: 'isolated', by: 'ada' })
   })
-
-  it('is said to a person who wanted something of it', async () => {
-    const world = createBreakerWorld()
-    const a = world.start('a')
-    a.outage = outage
-    await expect(meanwhile(world, a.breaker.isolate('ada', 'maintenance'))).rejects.toMatchObject({
-      code: 'STORE_UNAVAILABLE',
-    })
-    await expect(meanwhile(world, a.breaker.reset('ada'))).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
-    a.outage = undefined
-    await meanwhile(world, a.breaker.isolate('ada', 'maintenance'))
-    expect(await entryOf(a.breaker)).toBe('open')
-  })
 })
 
 describe('a store that is down', () => {
+  // One that hangs keeps an operator waiting, as with every act.
+  it.for(['before', 'after'] as const)('is said to an operator who wanted something of it: %s', async (outage) => {
+    const world = createBreakerWorld()
+    const a = world.start('a')
+    a.outage = outage
+    await expect(a.isolate()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    await expect(a.reset()).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    a.outage = undefined
+    await a.isolate()
+    expect(await entryOf(a.breaker)).toBe('open')
+  })
+
   it('is asked once a second, and nobody waits for it', async () => {
     const world = createBreakerWorld()
     const a = world.start('a')
@@ -129,7 +129,8 @@ describe('a store that is down', () => {
     a.outage = 'before'
     await world.advance(1_000)
     await a.fail(3)
-    await b.breaker.reset('ada')
+    await b.isolate()
+    await b.reset()
     a.outage = undefined
     await world.advance(1_000)
     await a.breaker.enter()
@@ -163,7 +164,8 @@ describe('a store that comes back', () => {
     a.outage = 'before'
     await a.fail()
     a.outage = undefined
-    await a.breaker.reset('ada')
+    await a.isolate()
+    await a.reset()
     const { save } = a.calls
     // Not by itself any more: what it sees go wrong, it tells.
     await a.fail()
@@ -251,7 +253,7 @@ describe('a record that can not be read', () => {
     expect(await a.fail(2)).toEqual(['closed', 'open'])
     expect(a.errors[0]).toMatchObject({ code: 'STORE_CORRUPT' })
     expect((await world.store.list())[0]).toMatchObject({ record: '{"state":"ajar"}', revision: 1 })
-    await a.breaker.reset('ada')
+    await a.reset()
     expect(await entryOf(a.breaker)).toBe('closed')
     expect((await world.store.list())[0]).toMatchObject({ state: { state: 'closed' }, revision: 2 })
   })

@@ -74,10 +74,10 @@ describe('two processes', () => {
     const world = createBreakerWorld({ opens: { failures: 1 }, cooldown: '1h' })
     const [a, desk] = [world.start('a'), world.start('desk')]
     await (state === 'open' ? a.fail() : a.succeed())
-    await desk.breaker.isolate('ada', 'maintenance')
+    await desk.isolate()
     await world.advance(1_000)
     expect(await a.breaker.enter()).toMatchObject({ entry: 'open', state: 'isolated' })
-    await desk.breaker.reset('ada')
+    await desk.reset()
     await world.advance(1_000)
     expect(await entryOf(a.breaker)).toBe('closed')
   })

@@ -98,17 +98,14 @@ async function live(
       case 'outage':
         at(todo.process).outage = todo.outage
         return undefined
-      // A person is told when it can't be done, and may try again.
+      // An operator is told when it can't be done, does not wait for ever, and may try again.
       case 'isolate':
-        await at(todo.process)
-          .breaker.isolate('ada', 'because')
-          .catch(() => undefined)
+      case 'reset': {
+        const process = at(todo.process)
+        const acted = process[todo.act]().catch(() => undefined)
+        await Promise.race([acted, world.runtime.timers.sleep(5_000)])
         return undefined
-      case 'reset':
-        await at(todo.process)
-          .breaker.reset('ada')
-          .catch(() => undefined)
-        return undefined
+      }
     }
   }
 
@@ -134,7 +131,8 @@ async function allIsWellAgain(world: World): Promise<void> {
   await world.advance(6_000)
   for (const { breaker } of world.all) await breaker.enter()
   await world.advance(6_000)
-  await world.all[0]?.breaker.reset('ada')
+  await world.all[0]?.isolate()
+  await world.all[0]?.reset()
   await world.advance(1_000)
   for (const one of world.all) {
     expect(await one.succeed(3)).toEqual(['closed', 'closed', 'closed'])

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { countsOf, createWorld, heldOf } from '../../test/fixtures.ts'
 import { calm, fill, heard, keysOf, noting, type Options, run, stateOf } from '../../test/noting.ts'
-import { createBreaker, definePolicy, defineSubscription, failure, fixed, park, retry } from '../index.ts'
+import { definePolicy, defineSubscription, failure, fixed, park, retry } from '../index.ts'
 
 const minute = 60_000
 
@@ -96,14 +96,13 @@ describe('the breaker of a handler', () => {
   it('is that of a person while it is isolated', async () => {
     await using world = await createWorld()
     await fill(world, keysOf(3), 1)
-    const breaker = createBreaker({ store: world.store, name: 'notify', ...world.runtime })
-    await breaker.isolate('ada', 'they are moving house')
+    await world.operator().isolateBreaker('notify', 'they are moving house', { new: true })
     const { handler, calls } = noting(world, undefined, whole)
     const engine = world.engine([handler], calm(world))
     await run(world, engine, 60 * minute)
     expect(calls).toEqual([])
     expect(await stateOf(engine)).toMatchObject({ state: 'blocked', by: 'breaker' })
-    await breaker.reset('ada')
+    await world.operator().resetBreaker('notify', 'they have moved')
     for (let i = 0; i < 130; i++) await world.runtime.advance(1_000)
     expect(calls).toHaveLength(3)
     expect(await stateOf(engine)).toMatchObject({ state: 'live' })
@@ -215,8 +214,7 @@ describe('the number of an attempt', () => {
     await using world = await createWorld()
     await fill(world, ['x/1'], 2)
     const name = 'key' in options.breaker ? 'notify:x' : 'notify'
-    const breaker = createBreaker({ store: world.store, name, ...world.runtime })
-    await breaker.isolate('ada', 'not yet')
+    await world.operator().isolateBreaker(name, 'not yet', { new: true })
     const { handler, calls } = noting(world, undefined, options)
     const first = world.engine([handler], calm(world))
     await run(world, first, 10 * minute)
@@ -224,10 +222,9 @@ describe('the number of an attempt', () => {
     const second = world.engine([handler], calm(world))
     await run(world, second, 10 * minute)
     expect(calls).toEqual([])
-    await breaker.reset('ada')
+    await world.operator().resetBreaker(name, 'now')
     await world.runtime.advance(minute)
     expect(calls.map(({ ctx }) => ctx.attempt)).toEqual([1, 1])
-    await breaker.close()
   })
 })
 

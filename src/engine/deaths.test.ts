@@ -5,7 +5,6 @@ import { createMortal, type Mortal } from '../../test/mortal.ts'
 import { redrive } from '../../test/redrive/asking.ts'
 import {
   block,
-  createBreaker,
   createLog,
   defineHandler,
   definePolicy,
@@ -79,14 +78,14 @@ describe('an event that kills its process, and has to wait for its breaker each 
     const settings = { opens: { failures: 3 } } as const
     const act = ({ key, amount }: Call, life: Mortal) => (key === 'bad' && amount === deadly ? die(life) : undefined)
     const { live, lives, callsOf } = livesOf(world, act, plain, {}, { ...settings, key: ({ key }) => key })
-    const breaker = createBreaker({ store: world.store, name: 'notify:bad', ...settings, ...world.runtime })
+    const operator = world.operator()
     for (let deaths = 0; ; deaths++) {
       const life = await live(leaseMs + 5_000)
-      await breaker.reset('a test')
+      if (deaths > 0) await operator.resetBreaker('notify:bad', 'a test')
       await world.runtime.advance(120_000)
       if (!life.isDead) break
       expect(deaths).toBeLessThan(6)
-      await breaker.isolate('a test', 'it waits')
+      await operator.isolateBreaker('notify:bad', 'it waits', { new: true })
     }
     expect(callsOf('bad').filter((amount) => amount === deadly)).toHaveLength(4)
     const [parked] = await heldOf(lives.at(-1)?.life.engine as Engine, 'notify')

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { balances, bank, createWorld, credited, debited, rowOf } from '../../test/fixtures.ts'
 import { away, calm, heard, noting, run, stateOf, unreachable } from '../../test/noting.ts'
-import { createBreaker, createLog, defineProjection, type EngineOptions, type Store, StoreError } from '../index.ts'
+import { createLog, defineProjection, type EngineOptions, type Store, StoreError } from '../index.ts'
 
 const invalid = expect.objectContaining({ code: 'OPTION_INVALID' }) as unknown
 
@@ -287,13 +287,13 @@ describe('the breaker of a handler', () => {
     const told = heard(engine, 'breaker.opened', 'breaker.closed', 'breaker.half_open')
     await log.append('a', [credited(1)])
     await run(world, engine, 100)
-    const desk = createBreaker({ store: world.store, name: 'notify', ...world.runtime })
-    await desk.isolate('ada', 'a test')
+    const operator = world.operator([handler])
+    await operator.isolateBreaker('notify', 'a test')
     await world.runtime.advance(1_000)
     await log.append('a', [credited(2)])
     await world.runtime.advance(20_000)
     expect(calls).toHaveLength(1)
-    await desk.reset('ada')
+    await operator.resetBreaker('notify', 'a test')
     await world.runtime.advance(20_000)
     expect(calls).toHaveLength(2)
     expect(told).toEqual([

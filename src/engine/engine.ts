@@ -239,6 +239,10 @@ export function createEngine<const Dialect extends string>(options: EngineOption
 
   /** An operator's act in this process takes effect here before the act returns. */
   function heed(announcement: Announcement): void {
+    if (announcement.act === 'breaker') {
+      for (const each of all) each.lookAtBreakers()
+      return
+    }
     const runner = runners.get(announcement.subscription)
     if (!runner) return
     switch (announcement.act) {

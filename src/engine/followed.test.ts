@@ -5,7 +5,6 @@ import { createMortal, type Mortal } from '../../test/mortal.ts'
 import { redrive } from '../../test/redrive/asking.ts'
 import {
   block,
-  createBreaker,
   createLog,
   defineHandler,
   definePolicy,
@@ -306,8 +305,7 @@ describe('an event that was parked for deaths, while another lane waits for its 
       {},
       { ...settings, key: ({ key }) => key },
     )
-    const breaker = createBreaker({ store: world.store, name: 'notify:waits', ...settings, ...world.runtime })
-    await breaker.isolate('a test', 'it waits')
+    await world.operator().isolateBreaker('notify:waits', 'it waits', { new: true })
     const { engine: first, deaths } = await untilOneLives()
     expect(deaths).toBe(4)
     await first.stop()
@@ -336,8 +334,7 @@ describe('events that are followed, while another lane waits for its breaker,', 
       {},
       { ...settings, key: ({ key }) => key },
     )
-    const breaker = createBreaker({ store: world.store, name: 'notify:waits', ...settings, ...world.runtime })
-    await breaker.isolate('a test', 'it waits')
+    await world.operator().isolateBreaker('notify:waits', 'it waits', { new: true })
     for (let i = 0; i < 2; i++) (await live(leaseMs + 500)).die()
     await live(leaseMs + 1_000)
     await fill(world, ['fresh'], 1)

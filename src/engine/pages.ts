@@ -115,6 +115,10 @@ export class PageLoop implements Loop {
     this.#releases.redriving.hear()
   }
 
+  lookAtBreakers(): void {
+    // Projections have none.
+  }
+
   standing(): NextState {
     const hold = this.#heldUpBy
     if (hold) return heldUpState(this.#parts.subscription, hold)

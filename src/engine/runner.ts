@@ -122,6 +122,11 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.wake()
   }
 
+  /** An operator has changed a breaker. */
+  lookAtBreakers(): void {
+    for (const worker of this.#workers.values()) worker.lookAtBreakers()
+  }
+
   /** Wakes the workers that have not read the source up to a position. */
   wakeBelow(position: number): void {
     for (const worker of this.#workers.values()) if (!worker.hasSeen(position)) worker.wake()

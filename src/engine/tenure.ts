@@ -20,6 +20,8 @@ export interface Loop {
   appended(): void
   /** A redrive may have lanes to process. */
   redriven(): void
+  /** An operator has changed a breaker, which lanes may wait for. */
+  lookAtBreakers(): void
   /** The state when idle: at the head, or blocked. */
   standing(): NextState
   /** The longest time it may rest when idle. */

@@ -138,6 +138,12 @@ export class Worker {
     this.#nap.wake()
   }
 
+  /** An operator has changed a breaker. */
+  lookAtBreakers(): void {
+    this.#loop?.lookAtBreakers()
+    this.#nap.wake()
+  }
+
   /** Finishes the work in progress and releases the lease. */
   stop(): void {
     this.#stopping.abort()

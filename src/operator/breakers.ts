@@ -1,3 +1,4 @@
+import { countAct } from '../breaker/acts.ts'
 import type { BreakerState } from '../breaker/breaker.ts'
 import type { BreakerRecord } from '../breaker/breaker-store.ts'
 import { type Circuit, closedCircuit, readCircuit, stateOf } from '../breaker/circuit.ts'
@@ -7,6 +8,7 @@ import { breakerSettings } from '../breaker/settings.ts'
 import { HoldfastError, StoreError } from '../errors.ts'
 import { nearest } from '../runtime/nearest.ts'
 import { checkOptions } from '../runtime/options.ts'
+import { announce } from '../subscription/announce.ts'
 import type { OperatorParts } from './parts.ts'
 
 const mostSaves = 10
@@ -78,7 +80,10 @@ async function change(
     const details = { before: circuit.state, after: next.state }
     const deed = parts.deed({ act, target: name, reason, details })
     const saved = { name, state: stateOf(next), record: JSON.stringify(next) }
-    if (await breakers.save(saved, breaker?.revision ?? 0, deed)) return
+    if (await breakers.save(saved, breaker?.revision ?? 0, deed)) {
+      countAct(breakers)
+      return announce(parts.store, { act: 'breaker' })
+    }
     await timers.sleep((random.u32() / 2 ** 32) * 20 * (saves + 1))
   }
   throw new StoreError(

@@ -1,10 +1,11 @@
 import type { Store } from '../store.ts'
 import type { Pause } from './subscription-store.ts'
 
-/** What an operator has just done to a subscription. */
+/** What an operator has just done to a subscription, or to a breaker that any of them may wait for. */
 export type Announcement =
   | { readonly act: 'pause'; readonly subscription: string; readonly pause: Pause }
   | { readonly act: 'resume' | 'reset'; readonly subscription: string }
+  | { readonly act: 'breaker' }
 
 type Listener = (announcement: Announcement) => void
 

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { type Breaker, createBreaker, type Store } from 'holdfast'
+import { type Breaker, createBreaker, createOperator, type Store } from 'holdfast'
 import { createPostgresStore } from 'holdfast/postgres'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { describe, expect, it } from 'vitest'
@@ -16,7 +16,8 @@ async function sharesOneBreaker(stores: readonly Store[]): Promise<void> {
   const breakers = stores.map((store) =>
     createBreaker({ ...options, store, onStoreError: (_, error) => errors.push(error) }),
   )
-  const [first, second] = breakers as [Breaker, Breaker]
+  const [first] = breakers as [Breaker]
+  const operator = createOperator({ store: stores.at(-1) as Store, subscriptions: [], by: 'ada' })
 
   await Promise.all(breakers.map((breaker) => fail(breaker, 4)))
   expect(await first.state()).toEqual({ state: 'closed' })
@@ -33,10 +34,10 @@ async function sharesOneBreaker(stores: readonly Store[]): Promise<void> {
     [options.name, 'closed'],
   ])
 
-  await second.isolate('ada', 'maintenance')
+  await operator.isolateBreaker(options.name, 'maintenance')
   await forSeconds(1)
   await expect(first.call(() => 1)).rejects.toMatchObject({ code: 'BREAKER_OPEN', state: 'isolated' })
-  await second.reset('ada')
+  await operator.resetBreaker(options.name, 'it is over')
   expect(errors).toEqual([])
 }
 

@@ -5,6 +5,10 @@ import {
   type BreakerStore,
   type CreateBreakerOptions,
   createBreaker,
+  createOperator,
+  type Operator,
+  type Runtime,
+  type Store,
   StoreError,
 } from 'holdfast'
 import { createMemoryBreakerStore, createVirtualRuntime } from 'holdfast/testing'
@@ -24,6 +28,15 @@ export interface BreakerProcess {
   /** Of calls that were let through: 'closed', 'probe', or 'open'. */
   readonly fail: (times?: number) => Promise<string[]>
   readonly succeed: (times?: number) => Promise<string[]>
+  /** What an operator in this process does. */
+  readonly isolate: () => Promise<void>
+  readonly reset: () => Promise<void>
+}
+
+/** An operator of a store that has breakers and nothing else. */
+export function operatorOf(breakers: BreakerStore, runtime: Partial<Runtime> = {}): Operator {
+  const store = { breakers, log: undefined } as unknown as Store
+  return createOperator({ store, subscriptions: [], by: 'ada', ...runtime })
 }
 
 /** Processes that share a store in memory, and the time. */
@@ -84,6 +97,7 @@ export function createBreakerWorld(shared: Partial<CreateBreakerOptions> = {}) {
         }
         return entries
       }
+    const operator = operatorOf(own, runtime)
     const started: BreakerProcess = {
       breaker,
       changes,
@@ -92,6 +106,8 @@ export function createBreakerWorld(shared: Partial<CreateBreakerOptions> = {}) {
       outage: undefined,
       fail: end(false),
       succeed: end(true),
+      isolate: () => operator.isolateBreaker(breaker.name, 'maintenance', { new: true }),
+      reset: () => operator.resetBreaker(breaker.name, 'it is over'),
     }
     return started
   }

@@ -220,13 +220,24 @@ describe('holdfast breakers', () => {
       code: 0,
       state: 'isolated',
     })
+    expect(await lastDeed()).toMatchObject({
+      act: 'breaker.isolate',
+      target: 'mails/acme',
+      by: 'ada',
+      reason: 'a test',
+    })
     expect(await place.json(['breakers', 'list'])).toMatchObject({
       breakers: [{ state: 'isolated', by: 'ada', reason: 'a test' }],
     })
     expect((await place.call(['doctor'])).stdout).toContain('Next: holdfast breakers reset mails/acme')
     expect(await place.json(['breakers', 'reset', 'mails/acme', ...why])).toMatchObject({ code: 0, before: 'isolated' })
     expect(await place.json(['breakers', 'list'])).toMatchObject({ breakers: [{ state: 'closed' }] })
-    expect(await lastDeed()).toMatchObject({ target: 'mails/acme', reason: 'a test' })
+    expect(await lastDeed()).toMatchObject({
+      act: 'breaker.reset',
+      target: 'mails/acme',
+      by: 'ada',
+      reason: 'a test',
+    })
   })
 
   it('that nobody has are not isolated by a slip', async () => {

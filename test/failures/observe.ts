@@ -1,11 +1,4 @@
-import {
-  createBreaker,
-  createLog,
-  defineSubscription,
-  type Engine,
-  type Failure,
-  type Policy,
-} from '../../src/index.ts'
+import { createLog, defineSubscription, type Engine, type Failure, type Policy } from '../../src/index.ts'
 import { bank, createWorld, credited, heldOf, type World } from '../fixtures.ts'
 import { createMortal, type Mortal } from '../mortal.ts'
 import { calm, fill, noting, stateOf } from '../noting.ts'
@@ -63,7 +56,7 @@ export async function observe(cause: Cause, policy: Policy): Promise<Observed> {
   await pass(world, tenMinutes / 5)
   const othersFlow = cause.is !== 'everywhere' && callsOf('well').includes(3)
   stage.isMended = true
-  if (cause.is === 'breaker open') await breakerOf(world).reset('a test')
+  if (cause.is === 'breaker open') await world.operator().resetBreaker('notify:bad', 'a test')
   await pass(world, tenMinutes)
   const goesOn = callsOf('bad').includes(2)
   return { ...observed, tries: times.length, tookMs: (times.at(-1) ?? 0) - (times[0] ?? 0), othersFlow, goesOn }
@@ -78,11 +71,7 @@ async function prepare(world: World, { is }: Cause): Promise<void> {
   await log.append('bad', [credited(2)])
   await log.append('well', [credited(2)])
   if (is === 'everywhere') await fill(world, ['c', 'd', 'e', 'f'], 1)
-  if (is === 'breaker open') await breakerOf(world).isolate('a test', 'for the table')
-}
-
-function breakerOf(world: World) {
-  return createBreaker({ store: world.store, name: 'notify:bad', ...world.runtime })
+  if (is === 'breaker open') await world.operator().isolateBreaker('notify:bad', 'for the table', { new: true })
 }
 
 /** One process after the other, until one lives. */

@@ -1,5 +1,6 @@
 import { createMemoryBreakerStore, createVirtualRuntime } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
+import { operatorOf } from '../../../test/breaker/world.ts'
 import { createBreakers } from '../../breaker/breakers.ts'
 import { breakerSettings } from '../../breaker/settings.ts'
 import type { HeldLane } from '../../dead-letter/letter.ts'
@@ -26,18 +27,15 @@ interface Setup {
 
 function waiting({ lanes = [], hasKey = true, hasBreaker = true }: Partial<Setup> = {}) {
   const runtime = createVirtualRuntime()
-  const breakers = createBreakers({
-    store: { breakers: createMemoryBreakerStore(runtime) },
-    processId: 'p',
-    runtime,
-  })
+  const store = { breakers: createMemoryBreakerStore(runtime) }
+  const breakers = createBreakers({ store, processId: 'p', runtime })
   const settings = breakerSettings({ opens: { failures: 1 }, cooldown: '10s' })
   const key = ({ data }: Event) => data as string
   const handler = { name: 'notify', ...(hasBreaker && { breaker: { settings, ...(hasKey && { key }) } }) } as Handler
   return {
     runtime,
     waits: new BreakerWaits(handler, breakers, lanes),
-    get: (name: string) => breakers.get(name, settings),
+    operator: operatorOf(store.breakers, runtime),
   }
 }
 
@@ -169,7 +167,7 @@ describe('a look at what lanes wait for', () => {
   })
 
   it('releases all lanes of one that was reset, and postpones those of one that was isolated', async () => {
-    const { waits, runtime, get } = waiting()
+    const { waits, runtime, operator } = waiting()
     for (const key of ['k', 'l']) waits.report('lane', await waits.enter(event(key)), false)
     await runtime.advance(0)
     for (const lane of ['a', 'b']) waits.add('notify:k', lane)
@@ -178,12 +176,31 @@ describe('a look at what lanes wait for', () => {
     waits.postpone('notify:k', now + 10_000)
     waits.postpone('notify:l', now + 10_000)
     await runtime.advance(9_000)
-    await get('notify:k').reset('ada')
-    await get('notify:l').isolate('ada', 'they asked us to')
+    await operator.resetBreaker('notify:k', 'it is back')
+    await operator.isolateBreaker('notify:l', 'they asked us to')
     await waits.look(runtime.clock, false)
     const later = runtime.clock.mono() + 1_500
     expect([waits.next(later), waits.next(later), waits.next(later)]).toEqual(['a', 'b', undefined])
     expect(waits.nextAt()).toBe(runtime.clock.mono() + 10_000)
+  })
+
+  it('is due at once after an act of an operator, also if that came during a look', async () => {
+    const { waits, runtime, operator } = waiting()
+    waits.report('lane', await waits.enter(event('k')), false)
+    await runtime.advance(0)
+    waits.add('notify:k', 'a')
+    waits.postpone('notify:k', runtime.clock.mono() + 10_000)
+    await waits.look(runtime.clock, false)
+    expect(waits.lookAt(false)).toBe(runtime.clock.mono() + 500)
+    await operator.resetBreaker('notify:k', 'it is back')
+    waits.lookSoon()
+    const looking = waits.look(runtime.clock, false)
+    waits.lookSoon()
+    await looking
+    expect(waits.lookAt(false)).toBe(Number.NEGATIVE_INFINITY)
+    await waits.look(runtime.clock, false)
+    expect(waits.lookAt(false)).toBe(runtime.clock.mono() + 500)
+    expect(waits.next(runtime.clock.mono())).toBe('a')
   })
 
   it('sends one lane where a probe may go out, and none more while its verdict is awaited', async () => {
@@ -203,14 +220,14 @@ describe('a look at what lanes wait for', () => {
   })
 
   it('tells a partition that stands still when it may go on, once', async () => {
-    const { waits, runtime, get } = waiting({ hasKey: false })
+    const { waits, runtime, operator } = waiting({ hasKey: false })
     waits.report('lane', await waits.enter(event('k')), false)
     await runtime.advance(0)
     waits.stand('notify')
     expect(await waits.look(runtime.clock, true)).toEqual({ entry: 'open', afterMs: 10_000 })
     await runtime.advance(500)
     expect(await waits.look(runtime.clock, false)).toBeUndefined()
-    await get('notify').reset('ada')
+    await operator.resetBreaker('notify', 'it is back')
     expect(await waits.look(runtime.clock, true)).toEqual({ entry: 'closed' })
     await runtime.advance(500)
     expect(await waits.look(runtime.clock, true)).toBeUndefined()

@@ -49,6 +49,8 @@ export class BreakerWaits {
   /** The breaker that blocks the whole partition. */
   #standsFor: string | undefined
   #lookAt = Number.NEGATIVE_INFINITY
+  /** An act came during a look, which may not have seen it. */
+  #isLookOutdated = false
   #firstLooked = 0
 
   constructor(handler: Handler, breakers: Breakers, lanes: Iterable<HeldLane>) {
@@ -136,6 +138,12 @@ export class BreakerWaits {
     return undefined
   }
 
+  /** An operator of this process has changed a breaker: the next look is due now. */
+  lookSoon(): void {
+    this.#lookAt = Number.NEGATIVE_INFINITY
+    this.#isLookOutdated = true
+  }
+
   /**
    * Reads the breakers that lanes or the partition wait for, if it is time. Releases the lanes of closed breakers, and one lane if a probe
    * is allowed. Returns the state of the breaker that blocks the partition. Never rejects.
@@ -147,9 +155,10 @@ export class BreakerWaits {
     const standsFor = isStanding ? this.#standsFor : undefined
     const names = this.#names()
     const wanted = standsFor === undefined || names.includes(standsFor) ? names : [...names, standsFor]
+    this.#isLookOutdated = false
     const found = await this.#breakers.look(wanted, settings.settings)
     const now = clock.mono()
-    this.#lookAt = now + lookMs
+    if (!this.#isLookOutdated) this.#lookAt = now + lookMs
     for (const name of names) this.#heed(this.#waiting.get(name), found.get(name), now)
     const outlook = standsFor === undefined ? undefined : found.get(standsFor)
     // The result of the probe decides what follows; if it fails although the breaker is closed, the partition waits longer each time.

@@ -84,6 +84,10 @@ export class HandlerLoop implements Loop {
     this.#desk.redriving.hear()
   }
 
+  lookAtBreakers(): void {
+    this.#desk.waits.lookSoon()
+  }
+
   restMs(): number {
     const { parts, flow, tracks, running, due, waits, ledger, redriving } = this.#desk
     const { runtime, settings, subscription, tenure } = parts
