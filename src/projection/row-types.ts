@@ -28,7 +28,7 @@ declare class Private {
   private readonly given: true
 }
 // An interface, because linters warn about the spread of a class instance (`no-misused-spread`).
-interface Given extends Private {}
+export interface Given extends Private {}
 export type GivenRow<Row> = unknown extends Row
   ? Row
   : Row extends Scalar | readonly unknown[]
@@ -99,16 +99,17 @@ type IsChecked<Result, Row> = unknown extends Row ? false : [AnyResult] extends 
 /**
  * The required return type of the reducer of `Type`, computed from its actual return type `Result`. TypeScript does not report extra fields in
  * the result of a function or beside a spread, so the result is inferred and compared. An object literal gets its error at the wrong field.
+ * `Kind` is `'state'` for the state of commands, which can contain `undefined`.
  */
-export type ReducedRow<Result, Row, Type, KnownType> = unknown extends Row
+export type ReducedRow<Result, Row, Type, KnownType, Kind = 'row'> = unknown extends Row
   ? Type extends KnownType
     ? Result
     : NotAType<Type>
-  : [Result, Type, Inexact<Result, Row>] extends [FrozenValue<Row>, KnownType, never]
+  : [Result, Type, Inexact<Result, Row, Kind>] extends [FrozenValue<Row>, KnownType, never]
     ? Result
     : Type extends KnownType
       ? [Result] extends [FrozenValue<Row>]
-        ? Refused<Result, Row>
+        ? Refused<Result, Row, Kind>
         : [Result] extends [PromiseLike<unknown>]
           ? 'a fold is synchronous'
           : FrozenValue<Row>
@@ -118,36 +119,51 @@ type NotAType<Type> = `${Type & string} is not a type of the events`
 
 // An object literal gets its error at the field. A function with several returns gets one error, which would print each branch in full;
 // so only the sentence about the field is expected there.
-type Refused<Result, Row> = [ExtraField<Result, Row>] extends [never]
-  ? Exactly<Inexact<Result, Row>, Row>
+type Refused<Result, Row, Kind> = [ExtraField<Result, Row>] extends [never]
+  ? Exactly<Inexact<Result, Row, Kind>, Row, Kind>
   : true extends IsUnion<Result>
-    ? NotAField<ExtraField<Result, Row>>
-    : { readonly [Field in ExtraField<Result, Row>]?: NotAField<Field> }
+    ? NotAField<ExtraField<Result, Row>, Row, Kind>
+    : { readonly [Field in ExtraField<Result, Row>]?: NotAField<Field, Row, Kind> }
 
 type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never
 
-type NotAField<Field> = `${Field & string} is not a field of the row`
+type NotAField<Field, Row, Kind> =
+  Field extends FieldOf<Row>
+    ? `${Field & string} is a field of another member of the union`
+    : `${Field & string} is not a field of the ${Kind & string}`
 
 type FieldOf<T> = T extends unknown ? keyof T : never
 type ValueOf<T, Field> = T extends unknown ? (Field extends keyof T ? T[Field] : never) : never
-type ExtraField<Result, Row> = Result extends object ? Exclude<keyof Result, FieldOf<Row>> : never
+type ExtraField<Result, Row> = Result extends object ? Exclude<keyof Result, FieldOf<MemberFor<Result, Row>>> : never
+
+/** The members of a union that the result is assignable to; all of them if it is assignable only to the union. */
+type MemberFor<Result, Row> = [Fitting<Result, Row>] extends [never] ? Row : Fitting<Result, Row>
+type Fitting<Result, Row> = Row extends unknown ? ([Result] extends [FrozenValue<Row>] ? Row : never) : never
 
 // Compares each member of a union separately: a member with an extra field would match another member without it.
-type Inexact<Result, Row> = Result extends unknown ? ([Result] extends [Exactly<Result, Row>] ? never : Result) : never
+type Inexact<Result, Row, Kind> = Result extends unknown
+  ? [Result] extends [Exactly<Result, Row, Kind>]
+    ? never
+    : Result
+  : never
 
-/** The result with an error sentence for each field that the row does not have, at any depth, and for each `undefined` value. */
-type Exactly<Result, Row> = unknown extends Row
+/** The result with an error sentence for each field that the row does not have, at any depth, and for each `undefined` value in a row. */
+type Exactly<Result, Row, Kind> = unknown extends Row
   ? Result
   : Result extends Scalar
     ? Result
     : Result extends undefined
-      ? NotJson<Result>
+      ? Kind extends 'row'
+        ? NotJson<Result>
+        : Result
       : Result extends readonly unknown[]
-        ? readonly Exactly<Result[number], ValueOf<Row, number>>[]
+        ? readonly Exactly<Result[number], ValueOf<Row, number>, Kind>[]
         : string extends FieldOf<Row>
           ? Result
-          : {
-              readonly [Field in keyof Result]: Field extends FieldOf<Row>
-                ? Exactly<Present<Result, Field>, ValueOf<Row, Field>> | Absent<Result, Field>
-                : NotAField<Field>
-            }
+          : MemberFor<Result, Row> extends infer Member
+            ? {
+                readonly [Field in keyof Result]: Field extends FieldOf<Member>
+                  ? Exactly<Present<Result, Field>, ValueOf<Member, Field>, Kind> | Absent<Result, Field>
+                  : NotAField<Field, Row, Kind>
+              }
+            : never

@@ -96,6 +96,76 @@ export const literals = [
   }),
 ]
 
+// ---- unions of objects
+
+type Paid = { kind: 'none' } | { kind: 'card'; amount: number } | { kind: 'invoice'; amount: number; due: string }
+type Step =
+  | { status: 'none' }
+  | { status: 'placed' | 'paid'; customer: string; paid: Paid; note?: string }
+  | { status: 'shipped'; customer: string; paid: Paid; parcel: { carrier: string; code: string | null } }
+  | { status: 'cancelled'; reason: string }
+export const unions = [
+  defineProjection('a', {
+    events,
+    initial: (): Step => ({ status: 'none' }),
+    on: {
+      OrderPlaced: (row, { data }) => {
+        switch (row.status) {
+          case 'placed':
+            return { ...row, paid: data.total > 1 ? { kind: 'card', amount: 1 } : { kind: 'none' } }
+          case 'paid':
+            return { status: 'shipped', customer: row.customer, paid: row.paid, parcel: { carrier: '', code: null } }
+          case 'none':
+            return { status: 'placed', customer: '', paid: { kind: 'invoice', amount: 1, due: '' } }
+          default:
+            return row
+        }
+      },
+      LineAdded: (row, { data }) => {
+        if (row.status !== 'placed') return row
+        const { note: _, ...rest } = row
+        return { ...rest, status: 'shipped', parcel: { carrier: data.sku, code: null } }
+      },
+      Cancelled: (row, { data: { why } }) => (row.status === 'none' ? row : { status: 'cancelled', reason: why }),
+    },
+  }),
+  defineProjection('b', {
+    events,
+    initial: (key): Step => ({ status: 'cancelled', reason: key }),
+    on: {
+      OrderPlaced: (row, { data }) => ({ status: data.total > 1 ? 'placed' : 'paid', customer: '', paid: paidOf(row) }),
+      LineAdded: (row) => (row.status === 'shipped' ? { ...row, paid: { kind: 'none' } } : row),
+      Cancelled: () => ({ status: 'none' }),
+    },
+  }),
+  defineProjection('c', {
+    events,
+    initial: (): { open: true; total: number } | { open: false; total: number } => ({ open: true, total: 0 }),
+    // One object for both members, assignable to neither of them alone.
+    on: { OrderPlaced: (row, { data }) => ({ open: data.total > row.total, total: data.total }) },
+  }),
+  defineProjection('d', {
+    events,
+    initial: (): { a: number } | { b: string } => ({ a: 1 }),
+    on: { OrderPlaced: () => ({ a: 1, b: 'of both' }), Cancelled: () => ({ b: '' }) },
+  }),
+  defineProjection('e', {
+    events,
+    initial: (): { steps: Step[]; last: Step | null } => ({ steps: [], last: null }),
+    on: {
+      OrderPlaced: (row, { id }) => ({ ...row, steps: [...row.steps, { status: 'cancelled', reason: id }] }),
+      LineAdded: (row) => ({ ...row, last: row.steps[0] ?? null }),
+      Cancelled: (row) => ({
+        ...row,
+        steps: row.steps.map((step) => (step.status === 'none' ? step : { status: 'none' })),
+      }),
+    },
+  }),
+]
+function paidOf(row: Frozen<Step>): Frozen<Paid> {
+  return 'paid' in row ? row.paid : { kind: 'none' }
+}
+
 // ---- recursive types
 
 type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
@@ -166,6 +236,19 @@ export const helpers = defineProjection('a', {
   events,
   initial: none,
   on: { LineAdded: (row, { data }) => add(row, data.sku), OrderPlaced: (row) => cancel(row), Cancelled: cancel },
+})
+
+// A copy that is changed in place. Without `<unknown>`, the copy has the type of the frozen row, which can't be cast.
+export const copies = defineProjection('a', {
+  events,
+  initial: none,
+  on: {
+    LineAdded: (row, { data }) => {
+      const next = structuredClone<unknown>(row) as Order
+      next.lines.push({ sku: data.sku, state: 'open', history: [] })
+      return next
+    },
+  },
 })
 
 export function factory<Row extends { n: number }>(initial: () => Row, step: (row: Row) => Row): Projection<Row> {

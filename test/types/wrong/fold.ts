@@ -102,6 +102,47 @@ defineProjection('a', {
   },
 })
 
+// ---- fields of another member of a union
+
+type Step =
+  | { status: 'none' }
+  | { status: 'placed'; customer: string; by: { kind: 'card'; code: string } | { kind: 'invoice'; due: string } }
+  | { status: 'done'; at: string }
+defineProjection('a', {
+  events,
+  initial: (): Step => ({ status: 'none' }),
+  on: {
+    // error: "customer is a field of another member of the union"
+    OrderPlaced: () => ({ status: 'done', at: '', customer: 'x' }),
+    // error: "due is a field of another member of the union"
+    LineAdded: () => ({ status: 'placed', customer: '', by: { kind: 'card', code: '', due: '' } }),
+  },
+})
+defineProjection('a', {
+  events,
+  initial: (key): Step => ({ status: 'done', at: key }),
+  on: {
+    // error: "at is a field of another member of the union"
+    OrderPlaced: () => ({ status: 'none', at: '' }),
+    // error, 3 lines: "customer is a field of another member of the union"
+    LineAdded: (row) => {
+      if (row.status !== 'placed') return row
+      const { by: _, ...rest } = row
+      return { ...rest, status: 'done', at: '' }
+    },
+  },
+})
+defineProjection('a', {
+  events,
+  initial: (): Step => ({ status: 'none' }),
+  on: {
+    // error: "at is a field of another member of the union"
+    OrderPlaced: (row) => (row.status === 'done' ? { ...row, status: 'none' } : row),
+    // error: "sku is not a field of the row"
+    LineAdded: (row, { data }) => (row.status === 'done' ? { ...row, sku: data.sku } : row),
+  },
+})
+
 // ---- rows that are changed in place
 
 defineProjection('a', {
