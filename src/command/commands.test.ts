@@ -549,7 +549,7 @@ describe('the fold', () => {
         store,
         events: bank,
         initial: (): object => (at === 'initial' ? { value } : {}),
-        on: at === 'initial' ? {} : { Credited: () => ({ list: [], value }) },
+        on: { Credited: (state) => (at === 'initial' ? state : { list: [], value }) },
       })
     for (const at of ['initial', 'later'] as const)
       await expect(of(at).execute('bob', () => [credited(1)])).rejects.toMatchObject({

@@ -1,6 +1,6 @@
 import { HoldfastError } from '../errors.ts'
-import { type DataOf, type EventCatalog, type EventOf, functionsOf, type TypeName } from '../event/catalog.ts'
-import type { Event, Metadata } from '../event/event.ts'
+import { type EventCatalog, type EventOf, functionsOf } from '../event/catalog.ts'
+import type { Metadata } from '../event/event.ts'
 import { createIds } from '../event/identity.ts'
 import { checkReadable } from '../event/names.ts'
 import { checkKey, createAdmit, type DraftOf } from '../log/admit.ts'
@@ -13,6 +13,7 @@ import { systemRuntime } from '../runtime/system.ts'
 import { type Executor, execute, type Request } from './execute.ts'
 import { fingerprintOf } from './mark.ts'
 import { type CommandRetry, readRetry } from './retry.ts'
+import type { ComparedReducers, StateReducers, StateResults } from './state-types.ts'
 
 /** An event that `decide` returns. It has no id: use `idempotencyKey` to run a command once. */
 export type DecidedEvent<C> = DraftOf<C> & { readonly id?: never }
@@ -30,7 +31,8 @@ export interface DecideContext {
 /** May be asynchronous. Runs again on a newer state if another process appended first, so it must have no side effects. */
 export type Decide<C, State> = (state: Readonly<State>, context: DecideContext) => Decided<C> | Promise<Decided<C>>
 
-export interface CommandsOptions<C extends EventCatalog, State> extends Partial<Runtime> {
+export interface CommandsOptions<C extends EventCatalog, State, Reducers = StateReducers<C, State>>
+  extends Partial<Runtime> {
   readonly store: { readonly log: LogStore }
   readonly events: C
   /** The state of a key before its first event. */
@@ -39,9 +41,7 @@ export interface CommandsOptions<C extends EventCatalog, State> extends Partial<
    * How each event type changes the state. Pure, like the fold of a projection. The state consists of plain objects, arrays and
    * values, and is frozen; return a new one.
    */
-  readonly on: {
-    readonly [T in TypeName<C>]?: (state: NoInfer<Readonly<State>>, event: Event<T, DataOf<C, T>>) => NoInfer<State>
-  }
+  readonly on: Reducers
   /** Retries when another process appended first. Default: 3 times, after 50, 100 and 200 ms. */
   readonly retry?: CommandRetry | false
 }
@@ -85,9 +85,12 @@ export interface Commands<C extends EventCatalog, State> {
 const optionNames = ['store', 'events', 'initial', 'on', 'retry', 'clock', 'timers', 'random']
 const idLength = 512
 
-export function createCommands<const C extends EventCatalog, State>(
-  options: CommandsOptions<C, State>,
-): Commands<C, State> {
+export function createCommands<
+  const C extends EventCatalog,
+  State,
+  // `const` keeps `status: 'placed'` from becoming a string before it is compared with the state.
+  const Results extends StateResults<C>,
+>(options: CommandsOptions<C, State, ComparedReducers<C, State, Results>>): Commands<C, State> {
   checkOptions(options, 'createCommands', optionNames)
   checkStore(options.store, 'createCommands')
   const { store, events: catalog, initial, on, retry = {} } = options
