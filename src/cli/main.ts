@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-import { readFileSync, realpathSync } from 'node:fs'
+import { realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Command, CommanderError } from 'commander'
 import { nodeSqlite } from '../sqlite/node.ts'
@@ -14,6 +14,7 @@ import { bold, dim, red } from './output/style.ts'
 import { shellWord } from './output/words.ts'
 import { createProgram } from './program.ts'
 import type { GlobalFlags } from './settings.ts'
+import { ownVersion } from './version.ts'
 
 interface RootFlags extends GlobalFlags {
   readonly json?: boolean
@@ -56,7 +57,7 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
   })
   const program = createProgram({
     perform,
-    version: version(),
+    version: ownVersion(),
     write: (text) => void io.stdout.write(text),
     width: io.stdout.columns,
   })
@@ -145,13 +146,6 @@ function pathOf(command: Command): string {
 function tellStack(out: Output, error: unknown): void {
   for (let at: unknown = error; at instanceof Error; at = at.cause)
     for (const line of (at.stack ?? '').split('\n')) out.talk(dim(withoutSecrets(line)))
-}
-
-function version(): string {
-  const manifest = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')) as {
-    version: string
-  }
-  return manifest.version
 }
 
 /** Whether Node was started with this file. npm starts it through a symbolic link. */

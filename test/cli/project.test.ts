@@ -1,10 +1,14 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { describe, expect, it, vi } from 'vitest'
 import { createPlace } from './place.ts'
 
 // Processes begin slowly on a machine that has much to do.
 vi.setConfig({ testTimeout: 90_000 })
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const manifestIn = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
 
 describe('holdfast init', () => {
   it('writes a project that works, and never over one that is there', async () => {
@@ -17,6 +21,7 @@ describe('holdfast init', () => {
       written: expect.arrayContaining(['holdfast.config.ts', 'src/bank.ts']),
     })
     expect((await place.run(['init'])).stdout).toContain('wrote holdfast.config.ts\n')
+    expect(manifestIn(place.folder).dependencies).toMatchObject({ holdfast: `^${manifestIn(root).version}` })
     const before = readFileSync(join(place.folder, 'holdfast.config.ts'), 'utf8')
     const again = await place.call(['init'])
     expect(again).toMatchObject({ code: 1, stdout: '', stderr: expect.stringMatching(/^FILE_EXISTS: /) })

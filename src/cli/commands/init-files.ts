@@ -6,11 +6,11 @@ export interface Draft {
 }
 
 /** The files that `holdfast init` writes. A test runs them unchanged. */
-export function projectFiles(name: string): readonly Draft[] {
+export function projectFiles(name: string, version: string): readonly Draft[] {
   return [
     { path: 'holdfast.config.ts', text: config },
     { path: 'src/bank.ts', text: bank },
-    { path: 'package.json', text: manifest(name), isOptional: true },
+    { path: 'package.json', text: manifest(name, version), isOptional: true },
     { path: 'README.md', text: readme(name), isOptional: true },
     { path: '.gitignore', text: 'node_modules/\ndata/\n', isOptional: true },
   ]
@@ -58,14 +58,14 @@ export const notify = defineHandler('notify', {
 })
 `
 
-function manifest(name: string): string {
+function manifest(name: string, version: string): string {
   const content = {
     name,
     private: true,
     type: 'module',
     scripts: { start: 'holdfast start', status: 'holdfast status', doctor: 'holdfast doctor' },
     engines: { node: '>=24' },
-    dependencies: { holdfast: '*', zod: '^4.0.0' },
+    dependencies: { holdfast: `^${version}`, zod: '^4.0.0' },
   }
   return `${JSON.stringify(content, null, 2)}\n`
 }

@@ -6,6 +6,7 @@ import { action, type Perform } from '../command.ts'
 import { CommandError } from '../errors.ts'
 import { dim, green } from '../output/style.ts'
 import { shellWord } from '../output/words.ts'
+import { ownVersion } from '../version.ts'
 import { type Draft, projectFiles } from './init-files.ts'
 
 interface Flags {
@@ -20,7 +21,7 @@ export function addInit(program: Command, perform: Perform): void {
     .option('--dry-run', 'show what would be written and write nothing')
   action<Flags>(command, perform, async (ctx, [folder = '.'], { dryRun = false }) => {
     const root = resolve(ctx.io.cwd, folder)
-    const drafts = projectFiles(projectName(root))
+    const drafts = projectFiles(projectName(root), ownVersion())
     const taken = drafts.filter(({ path, isOptional }) => !isOptional && existsSync(join(root, path)))
     if (taken.length > 0) {
       throw new CommandError(
