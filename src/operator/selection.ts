@@ -118,7 +118,7 @@ export async function checkNamed(
     if (lane.headPosition !== position) {
       throw new HoldfastError(
         'LETTER_NOT_HEAD',
-        `${titleOf(letter)} stands behind position ${lane.headPosition}, in the lane ${JSON.stringify(lane.lane)}.`,
+        `${titleOf(letter)} is queued in the lane ${JSON.stringify(lane.lane)}, behind the letter at position ${lane.headPosition}.`,
         { hint: `Act on its lane, or first on the letter at position ${lane.headPosition}.` },
       )
     }

@@ -105,7 +105,7 @@ export function storeError(cause: unknown, where: string): unknown {
         hint: 'Nothing was lost; fix the server.',
       })
     case 'denied':
-      return new StoreError('STORE_MISCONFIGURED', `${where} does not let this program in: ${what}.`, {
+      return new StoreError('STORE_MISCONFIGURED', `${where} rejected the connection: ${what}.`, {
         cause,
         hint: 'Correct the role, the password or the database of the connection; `holdfast config` shows where it comes from.',
       })

@@ -74,7 +74,7 @@ describe('asking for a redrive', () => {
 
     await expect(ask({ letter: 6 })).rejects.toMatchObject({
       code: 'LETTER_NOT_HEAD',
-      message: expect.stringContaining('stands behind position 2, in the lane "a"'),
+      message: expect.stringContaining('is queued in the lane "a", behind the letter at position 2'),
     })
     expect(await codeOf(ask({ letter: 1 }))).toBe('LETTER_UNKNOWN')
     await expect(ask({ lane: 'c' })).rejects.toMatchObject({
