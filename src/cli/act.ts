@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto'
+import { globalOptions } from './again.ts'
 import type { Context } from './context.ts'
 import { CommandError } from './errors.ts'
 import { ask, canAsk } from './output/prompt.ts'
@@ -18,6 +19,9 @@ export interface ActFlags {
 
 /** Part of every suggested command, so that it also works where the CLI cannot prompt. */
 export const reasonFlag = '--reason "<why>"'
+
+/** What an act has and the dry run that checks it has not. `Output.hint` adds the global options. */
+const notOfCheck = new Set(['--dry-run', '--expect', '--yes', '--reason', '--json', ...globalOptions])
 
 const longestReason = 2_000
 /** Enough digits to distinguish two selections, and short enough to type. */
@@ -49,14 +53,14 @@ export interface Danger {
 /** Shows what the command is about to do and asks the operator to confirm. Returns the digest of what was shown. */
 export async function confirm(ctx: Context, flags: ActFlags, danger: Danger): Promise<string> {
   const seen = await danger.digest()
-  if (flags.expect !== undefined && !seen.startsWith(flags.expect)) throw changed(flags.expect, seen)
+  if (flags.expect !== undefined && !seen.startsWith(flags.expect)) throw changed(ctx, flags.expect, seen)
   for (const line of danger.what) ctx.out.talk(line)
   if (flags.yes) return seen
   if (!canAsk(ctx.io) || flags.input === false) {
     throw new CommandError(
       'NOT_CONFIRMED',
       'This command needs confirmation and cannot prompt for it here. Nothing was changed.',
-      'Check with --dry-run, then add --yes.',
+      `Check it, then add --yes: ${ctx.again('--dry-run', notOfCheck)}`,
     )
   }
   const typed = await ask(ctx.io, ctx.out.paint(['Type ', danger.name, ' to confirm: ']), ctx.signal)
@@ -69,7 +73,7 @@ export async function confirm(ctx: Context, flags: ActFlags, danger: Danger): Pr
     )
   }
   const now = await danger.digest()
-  if (now !== seen) throw changed(seen, now)
+  if (now !== seen) throw changed(ctx, seen, now)
   return seen
 }
 
@@ -100,11 +104,11 @@ export async function heldDigest(ctx: Context, subscription: string): Promise<st
   return hash.digest('hex')
 }
 
-function changed(seen: string, now: string): CommandError {
+function changed(ctx: Context, seen: string, now: string): CommandError {
   return new CommandError(
     'SELECTION_CHANGED',
     `The selection changed: its digest was ${seen.slice(0, shownDigits)} and is now ${now.slice(0, shownDigits)}. Nothing was changed.`,
-    'Run --dry-run again and check the new selection.',
+    `Check the new selection: ${ctx.again('--dry-run', notOfCheck)}`,
     { more: { expected: seen, actual: now } },
   )
 }

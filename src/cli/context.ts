@@ -9,6 +9,7 @@ import { systemRuntime } from '../runtime/system.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type { Store } from '../store.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
+import { globalOptions } from './again.ts'
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
 import type { Output } from './output/output.ts'
@@ -18,6 +19,8 @@ import { type OpenMode, openStore } from './store.ts'
 
 /** A subscription as it is stored. The configuration may no longer declare it. */
 export type StoredSubscription = ArchivedSubscription
+
+type Again = (more: string, without?: ReadonlySet<string>) => string
 
 /** Set when a command handles the first signal itself. */
 export interface Patience {
@@ -37,32 +40,23 @@ export class Context implements AsyncDisposable {
   readonly clock: Clock = systemRuntime.clock
   readonly #flags: GlobalFlags
   readonly #patience: Patience
-  readonly #called: string
-  readonly #again: (more: string) => string
+  readonly #again: Again
   #settings: Promise<Settings> | undefined
   #store: Promise<Store> | undefined
 
-  /** `called`: the command, such as `holdfast dlq list`. `again`: all that was typed, see `typedAgain`. Hints quote them. */
-  constructor(
-    io: Io,
-    out: Output,
-    flags: GlobalFlags,
-    signal: AbortSignal,
-    patience: Patience,
-    { called, again }: { readonly called: string; readonly again: (more: string) => string },
-  ) {
+  /** `again`: all that was typed, for hints; see `typedAgain`. */
+  constructor(io: Io, out: Output, flags: GlobalFlags, signal: AbortSignal, patience: Patience, again: Again) {
     this.io = io
     this.out = out
     this.#flags = flags
     this.signal = signal
     this.#patience = patience
-    this.#called = called
     this.#again = again
   }
 
-  /** This command line without the options of a dry run, and with others. */
-  again(more: string): string {
-    return this.#again(more)
+  /** This command line without some options (default: those of a dry run), and with others. */
+  again(more: string, without?: ReadonlySet<string>): string {
+    return this.#again(more, without)
   }
 
   /** For a command that shuts down by itself: from now on the first ^C aborts only this signal, and the second ends the command. */
@@ -82,7 +76,7 @@ export class Context implements AsyncDisposable {
       'CONFIG_MISSING',
       'No store is configured: this folder has no holdfast.config.ts with a store.',
       this.#aboveHint() ??
-        `${this.#called} --store events.db, or --store postgres://user@host/database. To create a project: holdfast init`,
+        `${this.#with('--store events.db')}, or --store postgres://user@host/database. To create a project: holdfast init`,
     )
   }
 
@@ -124,7 +118,12 @@ export class Context implements AsyncDisposable {
   #aboveHint(): string | undefined {
     const above = configAbove(this.io.cwd)
     if (above === undefined) return undefined
-    return `A folder above has a configuration. To use it: ${this.#called} --config ${shellWord(relative(this.io.cwd, above))}`
+    return `A folder above has a configuration. To use it: ${this.#with(`--config ${shellWord(relative(this.io.cwd, above))}`)}`
+  }
+
+  /** This command line with a global option. `Output.hint` adds the global options that were given. */
+  #with(option: string): string {
+    return this.#again(option, globalOptions)
   }
 
   async #checkDeclared(all: readonly Subscription[]): Promise<void> {
@@ -137,7 +136,7 @@ export class Context implements AsyncDisposable {
         : `${file.value} declares no subscriptions: this command runs their code.`,
       file.value === undefined
         ? (this.#aboveHint() ??
-            'Run it in the folder of the project, or give --config <file>. To create a project: holdfast init')
+            `Run it in the folder of the project, or: ${this.#with('--config path/to/holdfast.config.ts')}. To create a project: holdfast init`)
         : 'Add subscriptions: [...] to defineConfig.',
     )
   }

@@ -40,10 +40,9 @@ export async function main(args: readonly string[], io: Io = processIo()): Promi
       ...(as !== undefined && { as: checkUser(as) }),
     }
     out.carry(givenOf(flags))
-    await using ctx = new Context(io, out, flags, interrupted.signal, patience, {
-      called: pathOf(command),
-      again: (more) => typedAgain(command, args, more),
-    })
+    await using ctx = new Context(io, out, flags, interrupted.signal, patience, (more, without) =>
+      typedAgain(command, args, more, without),
+    )
     const result = await untilInterrupted(action(ctx), interrupted.signal)
     exit = result?.exit ?? 0
     if (!result) return

@@ -5,6 +5,7 @@ import type { Selected } from '../redrive/selected.ts'
 import { count, many } from '../runtime/count.ts'
 import { checkOptions, whole } from '../runtime/options.ts'
 import { atMoment } from './moment.ts'
+import { redriveBusy } from './busy.ts'
 import { digestOf, type OperatorParts } from './parts.ts'
 import { type ActOptions, type Asked, checkNamed, filterOf, type Selection, throughOf } from './selection.ts'
 
@@ -74,17 +75,17 @@ export async function select(
 }
 
 export async function nothingToDo(
-  { store }: OperatorParts,
-  { subscription, act }: Pick<RedriveRequest, 'subscription' | 'act'>,
+  parts: OperatorParts,
+  wanting: Pick<RedriveRequest, 'subscription' | 'act' | 'filter'>,
   busy: number,
 ): Promise<HoldfastError> {
-  if (busy > 0) {
-    const taken = busy === 1 ? 'The lane is' : `All ${count(busy)} lanes are`
-    return new HoldfastError('REDRIVE_BUSY', `${taken} taken by another redrive of ${subscription}.`, {
-      hint: 'Watch that one, or cancel it.',
+  if (busy > 0) return redriveBusy(parts, wanting, busy)
+  const { subscription, act } = wanting
+  const { lanes, byStatus } = await parts.store.letters.stats(subscription)
+  if (lanes === 0)
+    return new HoldfastError('REDRIVE_NOTHING', `No lane of ${subscription} is held. Nothing was done.`, {
+      hint: `To see letters that have ended: holdfast dlq list ${subscription} --all`,
     })
-  }
-  const { lanes, byStatus } = await store.letters.stats(subscription)
   const held = (['parked', 'retrying', 'waiting'] as const).map((status) => `${byStatus[status] ?? 0} ${status}`)
   const wanted = {
     redrive: 'that is parked or retrying',
@@ -92,9 +93,11 @@ export async function nothingToDo(
     resolve: 'that is parked, retrying or waiting for a breaker',
     skip: 'that waits for a version',
   }[act]
-  return new HoldfastError('REDRIVE_NOTHING', `No selected lane of ${subscription} has a head ${wanted}.`, {
-    hint: lanes === 0 ? 'None of its lanes is held.' : `It has ${many(lanes, 'held lane')}: ${held.join(', ')}.`,
-  })
+  return new HoldfastError(
+    'REDRIVE_NOTHING',
+    `No selected lane of ${subscription} has a head ${wanted}. It has ${many(lanes, 'held lane')}: ${held.join(', ')}.`,
+    { hint: `holdfast dlq list ${subscription}` },
+  )
 }
 
 function rateOf(rate: number | undefined): number | undefined {

@@ -122,19 +122,20 @@ export async function dryRun(
       act !== 'redrive' && (i === 0 || event.position <= (through ?? 0))
     const leftOut = queue.letters.filter(isLeftOut)
     const letters = queue.letters.filter((letter, i) => !isLeftOut(letter, i))
-    const tried = await tryLane({ parts, subscription, lane, letters, leftOut, signal, before })
+    const tried = await tryLane({ parts, subscription, lane, letters, leftOut, signal, before }, act)
     if (tried.verdict === 'pass' && queue.next === undefined) before.released.add(lane)
     lanes.push(tried)
   }
-  if (lanes.length === 0 && isWhole) throw await nothingToDo(parts, { subscription: name, act }, 0)
+  if (lanes.length === 0 && isWhole) throw await nothingToDo(parts, { subscription: name, act, filter }, 0)
   return { subscription: name, kind: subscription.consumer.kind, lanes, isWhole, totals: totalsOf(lanes) }
 }
 
-async function tryLane(trial: LaneTrial): Promise<DryLane> {
+async function tryLane(trial: LaneTrial, act: NonNullable<DryRunOptions['act']>): Promise<DryLane> {
   const { lane, letters, leftOut } = trial
   const { outcomes, changes } = await tryLetters(trial)
   const tried = letters.map((letter, i) => dryLetter(letter, outcomes[i] ?? { outcome: 'behind' }))
-  const before = leftOut.map((letter) => dryLetter(letter, { outcome: 'ignored', why: 'it is left out' }))
+  const why = act === 'discard' ? 'would be discarded' : 'would count as handled manually'
+  const before = leftOut.map((letter) => dryLetter(letter, { outcome: 'ignored', why }))
   return { lane, verdict: verdictOf(outcomes), letters: [...before, ...tried], changes }
 }
 

@@ -37,7 +37,7 @@ export async function findLetter({ letters }: Pick<Store, 'letters'>, name: Lett
   const [letter, other] = await letters.list({ subscription, position, ...within, limit: 2 })
   if (!letter) {
     throw new HoldfastError('LETTER_UNKNOWN', `${subscription} has no letter at position ${position}.`, {
-      hint: 'Check the position; resolved letters are purged after a while.',
+      hint: `Resolved letters are purged after a while. To see all letters: holdfast dlq list ${subscription} --all`,
     })
   }
   if (!other) return letter

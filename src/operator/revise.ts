@@ -9,6 +9,7 @@ import { checkJsonText, dataLimits, encodeJson } from '../event/json.ts'
 import { isA } from '../failure/peek.ts'
 import { refuseBeside } from '../rebuild/live.ts'
 import { checkOptions } from '../runtime/options.ts'
+import { letterBusy } from './busy.ts'
 import { findLetter, titleOf } from './letters.ts'
 import type { OperatorParts } from './parts.ts'
 
@@ -43,7 +44,7 @@ export async function revise(
     body,
     parts.deed({ ...deed, ...about(letter, details) }),
   )
-  return { number: numberOf(outcome, letter), changes }
+  return { number: await numberOf(parts, outcome, letter), changes }
 }
 
 /** Checks the input. Writes nothing. */
@@ -94,7 +95,7 @@ export async function unrevise(parts: OperatorParts, name: LetterName, reason: s
   const letter = await findLetter(parts.store, name)
   const details = { partition: letter.partition, revision: letter.revision?.number ?? null }
   const outcome = await letters.unrevise(exactly(letter), parts.deed({ ...deed, ...about(letter, details) }))
-  const number = numberOf(outcome, letter)
+  const number = await numberOf(parts, outcome, letter)
   const after = recordOf(await findLetter(parts.store, exactly(letter))).body
   // The body is text, or bytes if the original event was not valid JSON.
   const changes = typeof after === 'string' && isJson(after) ? changesOf(recordOf(letter).body, after) : []
@@ -121,7 +122,7 @@ function about(
   return { target: `${subscription}/${event.position}`, details }
 }
 
-function numberOf(outcome: ReviseOutcome, letter: DeadLetter): number {
+async function numberOf(parts: OperatorParts, outcome: ReviseOutcome, letter: DeadLetter): Promise<number> {
   switch (outcome.outcome) {
     case 'revised':
       return outcome.number
@@ -130,9 +131,7 @@ function numberOf(outcome: ReviseOutcome, letter: DeadLetter): number {
     case 'ended':
       throw ended(letter)
     case 'busy':
-      throw new HoldfastError('LETTER_BUSY', `${titleOf(letter)} is about to be tried, or its lane is in a redrive.`, {
-        hint: 'Wait for the attempt, or cancel the redrive. A letter can be edited while its lane is parked or waits for a breaker.',
-      })
+      throw await letterBusy(parts, letter)
     case 'unrevised':
       throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no revision to undo.`)
     default:

@@ -119,30 +119,43 @@ export async function checkNamed(
       throw new HoldfastError(
         'LETTER_NOT_HEAD',
         `${titleOf(letter)} is queued in the lane ${JSON.stringify(lane.lane)}, behind the letter at position ${lane.headPosition}.`,
-        { hint: `Act on its lane, or first on the letter at position ${lane.headPosition}.` },
+        {
+          hint: `Act on its lane, or first on the letter at position ${lane.headPosition}: holdfast dlq show ${subscription} ${lane.headPosition}`,
+        },
       )
     }
     checkStatus(subscription, act, lane)
   } else if ('lane' in selection) {
     const lane = await store.letters.lane(subscription, selection.lane)
-    if (!lane) throw nothing(`The lane ${JSON.stringify(selection.lane)} of ${subscription} is not held.`)
+    if (!lane)
+      throw nothing(
+        `The lane ${JSON.stringify(selection.lane)} of ${subscription} is not held.`,
+        `holdfast dlq list ${subscription}`,
+      )
     checkStatus(subscription, act, lane)
   }
 }
 
-function checkStatus(subscription: string, act: RedriveAct, { lane, status, breaker, done }: LaneSummary): void {
+function checkStatus(subscription: string, act: RedriveAct, held: LaneSummary): void {
+  const { lane, status, breaker, done, headPosition } = held
   if (isActedOn(act, { status, breaker })) return
   const what = `The lane ${JSON.stringify(lane)} of ${subscription}`
   if (status !== 'waiting')
-    throw nothing(`${what} does not wait for a version: it is ${status}.`, 'Redrive it, or discard its head.')
+    throw nothing(
+      `${what} does not wait for a version: it is ${status}.`,
+      `Redrive it, or discard its head: holdfast dlq redrive ${subscription} ${headPosition} --dry-run`,
+    )
   if (breaker === undefined)
-    throw nothing(`${what} waits for version ${(done ?? 0) + 1}.`, 'If that will never come, skip it.')
+    throw nothing(
+      `${what} waits for version ${(done ?? 0) + 1}.`,
+      `If that will never come, skip it: holdfast dlq skip ${subscription} ${headPosition} --dry-run`,
+    )
   throw nothing(
     `${what} waits for the breaker ${JSON.stringify(breaker)}, and continues when it closes.`,
-    'To try it now, reset the breaker. If the endpoint is gone for good, discard, resolve or edit the head of the lane.',
+    `If the endpoint is gone for good, discard, resolve or edit the head of the lane. To try it now, reset the breaker: holdfast breakers list --open`,
   )
 }
 
-function nothing(message: string, hint?: string): HoldfastError {
-  return new HoldfastError('REDRIVE_NOTHING', message, hint === undefined ? {} : { hint })
+function nothing(message: string, hint: string): HoldfastError {
+  return new HoldfastError('REDRIVE_NOTHING', message, { hint })
 }

@@ -5,6 +5,7 @@ import { readEvent, recordOf } from '../engine/interpret.ts'
 import { parseBody, type RecordedEvent } from '../event/event.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { Subscription } from '../subscription/subscription.ts'
+import { redriveOf } from './busy.ts'
 import { findLetter } from './letters.ts'
 import { whole } from '../runtime/options.ts'
 import type { OperatorParts } from './parts.ts'
@@ -89,25 +90,4 @@ async function queuedBehind(
   const isBehind = (other: DeadLetter) =>
     other.sequence > sequence || (other.sequence === sequence && other.event.position > event.position)
   return letters.filter(isBehind).slice(0, most)
-}
-
-/** A lane that was started has the id of its redrive. For a lane that was not, search the running redrives. */
-async function redriveOf(
-  { store }: OperatorParts,
-  subscription: string,
-  { lane, redrive }: LaneSummary,
-): Promise<Redrive | undefined> {
-  if (redrive !== undefined) return store.redrives.find(redrive)
-  const running = (await store.redrives.list({ subscription, limit: 20 })).filter(({ status }) => status === 'running')
-  for (const candidate of running) {
-    let after = 0
-    for (;;) {
-      const lanes = await store.redrives.lanes(candidate.id, 'pending', after, 1_000)
-      if (lanes.some((other) => other.lane === lane)) return candidate
-      const last = lanes.at(-1)
-      if (!last || lanes.length < 1_000) break
-      after = last.ordinal
-    }
-  }
-  return undefined
 }

@@ -83,7 +83,8 @@ describe('asking for a redrive', () => {
     })
     await expect(ask({ incident: 'no such' })).rejects.toMatchObject({
       code: 'REDRIVE_NOTHING',
-      hint: expect.stringContaining('2 held lanes: 2 parked'),
+      message: expect.stringContaining('2 held lanes: 2 parked'),
+      hint: 'holdfast dlq list balances',
     })
     expect(await codeOf(operator.redrive('balance', { all: true }, why))).toBe('SUBSCRIPTION_UNKNOWN')
     expect(await operator.redrives()).toEqual([])
@@ -115,7 +116,12 @@ describe('asking for a redrive', () => {
     ])
     expect(asked.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected'])
     const refused = asked.find(({ status }) => status === 'rejected') as PromiseRejectedResult
-    expect(refused.reason).toMatchObject({ code: 'REDRIVE_BUSY' })
+    const id = (await ada.redrives())[0]?.id ?? ''
+    expect(refused.reason).toMatchObject({
+      code: 'REDRIVE_BUSY',
+      message: expect.stringContaining(`All 2 lanes are taken by the redrive ${id} or others of balances.`),
+      hint: `holdfast redrives show ${id}, or: holdfast redrives cancel ${id} --reason "<why>"`,
+    })
     expect(await ada.select('balances', 'redrive', { all: true })).toMatchObject({ lanes: 0, busy: 2 })
   })
 
@@ -197,7 +203,9 @@ describe('a lane that waits for a version', () => {
 
     await expect(operator.redrive('balances', { lane: 'a' }, why)).rejects.toMatchObject({
       code: 'REDRIVE_NOTHING',
-      message: expect.stringContaining('waits for version 2. If that will never come, skip it.'),
+      message: expect.stringContaining(
+        'waits for version 2. If that will never come, skip it: holdfast dlq skip balances 2 --dry-run',
+      ),
     })
     expect(await operator.select('balances', 'redrive', { all: true })).toMatchObject({ lanes: 0 })
     expect(await operator.select('balances', 'skip', { all: true })).toMatchObject({ lanes: 1 })

@@ -234,7 +234,8 @@ async function run(ctx: Context, act: RedriveAct, name: string, given: Selection
     ...(maxFailures !== undefined && { maxFailures }),
   }
   const { redrive, busy } = await operator[act](name, selection, options)
-  if (busy > 0) ctx.out.talk(yellow(many(busy, 'lane')), ' left out: another redrive is processing them.')
+  if (busy > 0)
+    ctx.out.talk(yellow(many(busy, 'lane')), ` ${busy === 1 ? 'is' : 'are'} not included: in another redrive.`)
   if (flags.wait === false) {
     return {
       json: { redrive: withIsoTimes(redrive), busy },
@@ -288,10 +289,11 @@ async function dryRun(
       tried: shown,
     },
     show: (out) => {
-      showDryRun(out, tried, shown, lanes)
-      if (letters !== undefined)
+      showDryRun(out, tried, shown, { lanes, ended: act === 'redrive' ? 0 : endedOf(tried, through) })
+      // Without --whole, the head of each lane.
+      if (act !== 'redrive')
         out.data(
-          `${many(letters, 'letter')} would ${act === 'discard' ? 'be discarded' : 'count as handled manually'}.`,
+          `${many(letters ?? lanes, 'letter')} would ${act === 'discard' ? 'be discarded' : 'count as handled manually'}.`,
         )
       const failed = act === 'redrive' ? firstFailed(tried) : undefined
       if (failed !== undefined) out.next(`holdfast dlq show ${name} ${failed}`)
@@ -299,6 +301,11 @@ async function dryRun(
     },
     exit: tried.totals.fail > 0 ? 3 : 0,
   }
+}
+
+/** How many of the shown letters the act would end without a try. */
+function endedOf({ lanes }: DryRun, through = 0): number {
+  return lanes.flatMap(({ letters }) => letters.filter(({ position }, i) => i === 0 || position <= through)).length
 }
 
 /** The first letter that would fail, if no lane would pass. */
@@ -371,7 +378,7 @@ function showDryRun(
   out: Output,
   { totals, isWhole, kind }: DryRun,
   shown: readonly ReturnType<typeof laneJson>[],
-  lanes: number,
+  { lanes, ended }: { readonly lanes: number; readonly ended: number },
 ): void {
   for (const { lane, verdict, letters, changes } of shown) {
     const paint = { pass: green, fail: red, unknown: yellow }[verdict]
@@ -384,7 +391,9 @@ function showDryRun(
       for (const field of fields) out.data('    ', changeLine(field))
     }
   }
-  const parts = Object.entries(totals).map(([verdict, value]) => `${count(value)} ${verdict}`)
+  // A letter that the act ends counts as one that passes, but is not tried.
+  const byVerdict = { ...totals, pass: totals.pass - ended }
+  const parts = Object.entries(byVerdict).map(([verdict, value]) => `${count(value)} ${verdict}`)
   out.data(`${many(lanes, 'lane')}; letters tried: ${parts.join(', ')}. Nothing was kept.`)
   if (!isWhole) out.talk('Not all letters were tried. Use --limit to try more.')
   if (kind === 'handler' && totals.unknown > 0)

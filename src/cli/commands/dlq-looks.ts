@@ -46,11 +46,17 @@ function addList(group: Command, perform: Perform): void {
   action<ListFlags>(withFilter(withStatus(withLane(command))), perform, async (ctx, [name], flags) => {
     const { letters: stored } = await ctx.store()
     const letters: RevisedLetter[] = []
-    for (const subscription of await names(ctx, name))
-      for (const letter of await lettersOf(ctx, subscription, flags)) letters.push(await withRevisions(stored, letter))
+    /** The first letter of each subscription that is not shown. */
+    const rest: DeadLetter[] = []
+    const { limit = 50 } = flags
+    for (const subscription of await names(ctx, name)) {
+      const found = await lettersOf(ctx, subscription, flags, limit + 1)
+      for (const letter of found.slice(0, limit)) letters.push(await withRevisions(stored, letter))
+      rest.push(...found.slice(limit))
+    }
     const now = ctx.clock.now()
     return {
-      json: { letters: letters.map((letter) => letterJson(letter)) },
+      json: { letters: letters.map((letter) => letterJson(letter)), isWhole: rest.length === 0 },
       show: (out) => {
         if (letters.length === 0) {
           out.talk('No held letters match.')
@@ -77,10 +83,17 @@ function addList(group: Command, perform: Perform): void {
               laneName(shown.lane),
               dim(ago(letter.heldAt, now)),
               shown.attempts,
-              shown.failure ? failureLine(shown.failure) : dim('waits for an earlier letter'),
+              shown.failure
+                ? failureLine(shown.failure)
+                : dim(letter.endedAt === undefined ? 'waits for an earlier letter' : '-'),
             ]
           }),
         )
+        for (const { subscription, event } of rest) {
+          // From the first letter that is not shown: several partitions may have its position.
+          const more = `${name === undefined ? `${subscription} ` : ''}--after ${event.position - 1}`
+          out.talk(`${subscription} has more letters. To see them: ${ctx.again(more, new Set(['--after']))}`)
+        }
         const [first] = letters
         if (first) out.next(`holdfast dlq show ${first.subscription} ${first.event.position}`)
       },
@@ -93,9 +106,14 @@ async function names(ctx: Context, name: string | undefined): Promise<readonly s
   return name === undefined ? [...(await ctx.stored()).keys()] : [(await ctx.storedSubscription(name)).name]
 }
 
-async function lettersOf(ctx: Context, subscription: string, flags: ListFlags): Promise<readonly DeadLetter[]> {
+async function lettersOf(
+  ctx: Context,
+  subscription: string,
+  flags: ListFlags,
+  limit: number,
+): Promise<readonly DeadLetter[]> {
   const store = await ctx.store()
-  const { limit = 50, after = 0 } = flags
+  const { after = 0 } = flags
   const query = { subscription, ...filterOf(flags), after, limit }
   return flags.all ? store.letters.list(query) : listHeld(store, query)
 }
@@ -177,19 +195,21 @@ function addIncidents(group: Command, perform: Perform): void {
   action<IncidentFlags>(command, perform, async (ctx, [name], { fingerprint, open = false, limit = 20 }) => {
     const store = await ctx.store()
     const incidents: Incident[] = []
+    const cut: string[] = []
     for (const subscription of await names(ctx, name)) {
       const found = await store.letters.incidents({
         subscription,
         open,
-        limit,
+        limit: limit + 1,
         ...(fingerprint !== undefined && { fingerprint }),
       })
       // Error messages may quote payload values.
-      for (const incident of found) incidents.push(await withoutValues(store, incident))
+      for (const incident of found.slice(0, limit)) incidents.push(await withoutValues(store, incident))
+      if (found.length > limit) cut.push(subscription)
     }
     const now = ctx.clock.now()
     return {
-      json: { incidents: withIsoTimes(incidents) },
+      json: { incidents: withIsoTimes(incidents), isWhole: cut.length === 0 },
       show: (out) => {
         if (incidents.length === 0) out.talk('No incidents.')
         for (const each of incidents) {
@@ -205,6 +225,7 @@ function addIncidents(group: Command, perform: Perform): void {
           if (sample !== undefined)
             out.data('  ', dim('Next: '), out.hint(`holdfast dlq show ${each.subscription} ${sample}`))
         }
+        for (const subscription of cut) out.talk(`${subscription} has more incidents. Use --limit to see them.`)
       },
     }
   })

@@ -47,11 +47,7 @@ export function addShow(group: Command, perform: Perform): void {
 
 export function positionOf(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new CommandError(
-    'USAGE',
-    `${JSON.stringify(text)} is not a valid position.`,
-    'Find it: holdfast dlq list <subscription>',
-  )
+  throw new CommandError('USAGE', `${JSON.stringify(text)} is not a valid position.`, 'Find it: holdfast dlq list')
 }
 
 function shownData(letter: RevisedLetter, decoded: Decoded, isRevealed: boolean) {
@@ -156,7 +152,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
     // Only an operator's decision has a reason.
     line(
       'ended',
-      `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${letter.endedReason ?? 'a later attempt succeeded'}`,
+      `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${letter.endedReason ?? (letter.attemptsTotal === 0 ? 'its first attempt succeeded, in order' : 'a later attempt succeeded')}`,
     )
   else if (letter.endedBy !== undefined)
     line('skipped', `at its turn, by ${letter.endedBy}: ${letter.endedReason ?? ''}`)

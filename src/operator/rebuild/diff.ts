@@ -61,7 +61,7 @@ async function compare(
   const states = await moment.partitions(generationName(name, version))
   if (states.length === 0) {
     throw new HoldfastError('REBUILD_UNKNOWN', `The store has no version ${version} of ${name} beside the live one.`, {
-      hint: 'Rebuild it first.',
+      hint: `Rebuild it first: holdfast projections versions ${name}`,
     })
   }
   // No columns: they are derived from the data and can differ between the versions.

@@ -180,7 +180,7 @@ function show(gaps: readonly Gap[]): string {
 
 function unknownVersion(name: string, version: number): HoldfastError {
   return new HoldfastError('REBUILD_UNKNOWN', `The store has no version ${version} of ${name}.`, {
-    hint: 'Rebuild it first.',
+    hint: `Rebuild it first: holdfast projections versions ${name}`,
   })
 }
 
@@ -203,6 +203,6 @@ export async function dropRebuild(parts: OperatorParts, subscription: string, op
 
 export function isLiveVersion(subscription: string, version: number): HoldfastError {
   return new HoldfastError('REBUILD_LIVE', `Version ${version} of ${subscription} is live.`, {
-    hint: 'Switch to another version first.',
+    hint: `Switch to another version first: holdfast projections versions ${subscription}`,
   })
 }
