@@ -17,7 +17,7 @@ it('`dlq show` of a letter that the engine resolved says that a later attempt su
       },
     },
   })
-  await createLog({ store, events: bank }).append('a', [debited(1)])
+  await createLog({ store, events: bank }).append('a', [debited(1), debited(2)])
   const engine = createEngine({ store, subscriptions: [balances] })
   await engine.start()
   await engine.drain()
@@ -29,4 +29,9 @@ it('`dlq show` of a letter that the engine resolved says that a later attempt su
   await store.close()
   const { stdout } = await place.call(['dlq', 'show', 'balances', '1'])
   expect(stdout).toMatch(/ended .* by engine: a later attempt succeeded/)
+  const queued = await place.call(['dlq', 'show', 'balances', '2'])
+  expect(queued.stdout).toMatch(/ended .* by engine: its first attempt succeeded, in order/)
+  const list = await place.call(['dlq', 'list', 'balances', '--all'])
+  expect(list.stdout).toMatch(/^ +2 +resolved .* -$/m)
+  expect(list.stdout).not.toContain('waits for')
 })

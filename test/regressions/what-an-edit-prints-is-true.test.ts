@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { describeCli, holdSome, why } from './cli-stores.ts'
 
@@ -29,5 +31,22 @@ describeCli('dlq edit', (open) => {
     expect((await edit('--undo')).stderr).toContain(
       'Edit 1 was undone. The letter is processed with the original event.',
     )
+  })
+
+  it('of a text that is not JSON names where the text is, and not the quotes of a shell', async () => {
+    using place = open()
+    await holdSome(place)
+    const script = join(place.folder, 'editor.sh')
+    writeFileSync(script, '#!/bin/sh\necho "{ not JSON" > "$1"\n', { mode: 0o755 })
+    const args = ['dlq', 'edit', 'balances', '1', '--no-color']
+    const typed = await place.call(args, { env: { EDITOR: script }, typed: ['a typo'] })
+    expect(typed).toMatchObject({ code: 2 })
+    expect(typed.stderr).toContain('USAGE: The text from the editor is not valid JSON.\n')
+    expect(typed.stderr).toContain('Next: Nothing was changed. Edit it again, or use --file.\n')
+    writeFileSync(join(place.folder, 'new.json'), '{ not JSON')
+    const file = await place.call(['dlq', 'edit', 'balances', '1', '--file', 'new.json', ...why])
+    expect(file.stderr).toBe('USAGE: The file new.json is not valid JSON.\nNext: Fix the file.\n')
+    const option = await place.call(['dlq', 'edit', 'balances', '1', '--data', '{ not JSON', ...why])
+    expect(option.stderr).toContain('Next: Put the JSON in single quotes for the shell')
   })
 })

@@ -130,7 +130,7 @@ async function newData(
   if (flags.data !== undefined) return dataIn(flags.data === '-' ? await readAll(ctx.io.stdin) : flags.data, '--data')
   if (flags.file !== undefined) {
     try {
-      return dataIn(await readFile(resolve(ctx.io.cwd, flags.file), 'utf8'), '--file')
+      return dataIn(await readFile(resolve(ctx.io.cwd, flags.file), 'utf8'), `The file ${flags.file}`, 'Fix the file.')
     } catch (cause) {
       if (cause instanceof CommandError) throw cause
       throw new CommandError('USAGE', `--file ${flags.file} can't be read.`, 'Fix the path.', { cause })
@@ -140,11 +140,12 @@ async function newData(
     throw new CommandError('USAGE', 'The new data is missing.', `Use --data '{…}', --data - or --file.`)
   const { decoded, letter } = await operator.reveal(name, reason)
   const current = letter.revision ? parseJson(letter.revision.body) : 'data' in decoded ? decoded.data : undefined
-  return dataIn(await edited(ctx, JSON.stringify(current ?? null, null, 2)), 'The text from the editor')
+  const text = await edited(ctx, JSON.stringify(current ?? null, null, 2))
+  return dataIn(text, 'The text from the editor', 'Nothing was changed. Edit it again, or use --file.')
 }
 
-function dataIn(text: string, what: string): { readonly json: string } {
-  return { json: checkJson(text, what).trim() }
+function dataIn(text: string, what: string, hint?: string): { readonly json: string } {
+  return { json: checkJson(text, what, 'USAGE', hint).trim() }
 }
 
 /** Opens the user's editor on a file that only this user may read. */

@@ -17,6 +17,8 @@ export async function ask(io: Io, question: string, signal: AbortSignal): Promis
       signal.addEventListener('abort', () => resolve(undefined), { once: true })
       io.stderr.write(question)
     })
+    // No answer ended the line of the question.
+    if (line === undefined) io.stderr.write('\n')
     return line?.trim()
   } finally {
     lines.close()
