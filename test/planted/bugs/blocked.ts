@@ -183,8 +183,8 @@ export const blockedBugs: readonly Bug[] = [
     name: 'dry-run-tries-each-lane-by-itself',
     tells: 'A dry run says that a letter passes which the redrive of all lanes parks.',
     file: 'src/operator/dry-run.ts',
-    find: `leftOut, signal, before })`,
-    replace: `leftOut, signal, before: { rows: new Map(), released: new Set() } })`,
+    find: `leftOut, signal, before }, act)`,
+    replace: `leftOut, signal, before: { rows: new Map(), released: new Set() } }, act)`,
     suite: ownKey,
   },
 ]
