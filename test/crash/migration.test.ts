@@ -12,7 +12,7 @@ import { EngineProcess, script } from './engine-process.ts'
 
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 32)
 // HOLDFAST_ROUNDS=1000 for a longer form.
-const rounds = Number(process.env.HOLDFAST_ROUNDS ?? 40)
+const rounds = Number(process.env.HOLDFAST_ROUNDS ?? 25)
 const groundTables = [
   'holdfast_audit',
   'holdfast_breakers',
