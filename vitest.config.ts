@@ -68,6 +68,7 @@ export default defineConfig({
         test: {
           name: 'stores',
           include: [...testFiles.filter((files) => !files.startsWith('src/')), ...alone.map(testsOf)],
+          isolate: false,
           // Here, so that no server is started where only units are tested.
           globalSetup: ['test/postgres/setup.ts', 'test/services/setup.ts'],
         },

@@ -46,7 +46,7 @@ test('killed in the middle of a long migration, nothing of it is there', { timeo
       const file = join(folder, `${begun} ${round}.db`)
       if (begun === 'from the version before') await (await createSqliteStore({ file })).close()
       const before = tablesOf(file)
-      const child = fork(script('migrating.ts'), [file], { execArgv: ['--conditions=@holdfast/source'] })
+      const child = fork(script('migrating.ts'), [file, 'endless'], { execArgv: ['--conditions=@holdfast/source'] })
       const told: unknown[] = []
       child.on('message', (message) => told.push(message))
       await once(child, 'message')
