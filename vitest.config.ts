@@ -43,8 +43,8 @@ class LongestFirst extends BaseSequencer {
 
 export const testFiles = ['src/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts']
 
-/** Tests that need no server and change nothing of their process: one process runs many of these files, which takes 0.2 s less for each. */
-const alone = ['src/postgres/**', 'src/sqlite/**', 'src/watchdog/**', 'src/runtime/system.test.ts']
+/** Tests of `src` that need a server, or real time. */
+const notUnits = ['src/postgres/**', 'src/sqlite/**', 'src/watchdog/**', 'src/runtime/system.test.ts']
 
 export default defineConfig({
   resolve: { conditions: [source, ...defaultClientConditions] },
@@ -52,8 +52,10 @@ export default defineConfig({
   test: {
     // Processes, because tests kill them, change their working directory and load node:sqlite.
     pool: 'forks',
-    // Most of them wait, for a server or a process: one more than there are cores.
-    maxWorkers: availableParallelism() + 1,
+    // One process runs many files, which takes 0.2 s less for each. Tests leave their process as they found it.
+    isolate: false,
+    // Most of them wait, for a server or a process: two more than there are cores.
+    maxWorkers: availableParallelism() + 2,
     sequence: { sequencer: LongestFirst },
     env: scratch(),
     testTimeout: 30_000,
@@ -61,14 +63,13 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'units', include: ['src/**/*.test.ts'], exclude: alone, isolate: false },
+        test: { name: 'units', include: ['src/**/*.test.ts'], exclude: notUnits },
       },
       {
         extends: true,
         test: {
           name: 'stores',
-          include: [...testFiles.filter((files) => !files.startsWith('src/')), ...alone.map(testsOf)],
-          isolate: false,
+          include: [...testFiles.filter((files) => !files.startsWith('src/')), ...notUnits.map(testsOf)],
           // Here, so that no server is started where only units are tested.
           globalSetup: ['test/postgres/setup.ts', 'test/services/setup.ts'],
         },

@@ -12,12 +12,17 @@ function newFile(): string {
 
 it('goes on from the last that was kept', () => {
   const file = newFile()
-  const run = new LongRun(file, { cycles: 9 }, { done: 0 })
+  let nowMs = 100
+  const begin = () => new LongRun(file, { cycles: 9 }, { done: 0 }, () => nowMs)
+  const run = begin()
   expect(run.progress).toEqual({ done: 0 })
+  nowMs += 2_500
   run.keep({ done: 4 })
-  const next = new LongRun(file, { cycles: 9 }, { done: 0 })
+  nowMs += 60_000
+  const next = begin()
+  nowMs += 1_000
   expect(next.progress).toEqual({ done: 4 })
-  expect(next.seconds).toBeGreaterThan(0)
+  expect(next.seconds).toBe(3.5)
   expect(next.revisions).toHaveLength(1)
 })
 

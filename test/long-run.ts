@@ -13,14 +13,17 @@ interface Kept<Progress> {
 export class LongRun<Progress> {
   readonly #file: string | undefined
   readonly #settings: object
-  readonly #begun = performance.now()
+  readonly #now: () => number
+  readonly #begun: number
   readonly #before: Kept<Progress> | undefined
   /** What is in the file, as far as this run knows. */
   #kept: string | undefined
   progress: Progress
 
-  constructor(file: string | undefined, settings: object, beginning: Progress) {
+  constructor(file: string | undefined, settings: object, beginning: Progress, now = () => performance.now()) {
     this.#file = file
+    this.#now = now
+    this.#begun = now()
     this.#settings = settings
     this.#kept = this.#read()
     if (this.#kept !== undefined) this.#before = JSON.parse(this.#kept) as Kept<Progress>
@@ -31,7 +34,7 @@ export class LongRun<Progress> {
 
   /** That it took, all of its parts together. */
   get seconds(): number {
-    return (this.#before?.seconds ?? 0) + Math.round(performance.now() - this.#begun) / 1_000
+    return (this.#before?.seconds ?? 0) + Math.round(this.#now() - this.#begun) / 1_000
   }
 
   /** The commits that it ran on, the oldest first. */

@@ -11,7 +11,7 @@ import { brokenPromises, type Facts } from './audit.ts'
 const folder = mkdtempSync(join(tmpdir(), 'holdfast-examples-'))
 afterAll(() => rmSync(folder, { recursive: true }))
 
-const small = ['--events', '5000', '--accounts', '200', '--json']
+const small = ['--events', '3000', '--accounts', '200', '--json']
 /** Takes long enough to be disturbed. */
 const medium = ['--events', '20000', '--accounts', '1000']
 

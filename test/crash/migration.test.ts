@@ -42,7 +42,7 @@ test('killed in the middle of a long migration, nothing of it is there', { timeo
   const random = createRandom(seed)
   let largestWal = 0
   for (const begun of ['from nothing', 'from the version before']) {
-    for (let round = 0; round < 10; round++) {
+    for (let round = 0; round < 5; round++) {
       const file = join(folder, `${begun} ${round}.db`)
       if (begun === 'from the version before') await (await createSqliteStore({ file })).close()
       const before = tablesOf(file)

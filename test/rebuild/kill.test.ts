@@ -9,10 +9,10 @@ import { describeStores } from './stores.ts'
 import { systemRuntime } from '../../src/runtime/system.ts'
 import { rebuild, switchRebuild } from '../acts.ts'
 
-const events = 12_000
-const accounts = 200
+const events = 6_000
+const accounts = 100
 /** When the rebuild is killed, by how many events it has applied. */
-const kills = [1_000, 4_000, 7_000]
+const kills = [500, 2_000, 3_500]
 
 describeStores('a rebuild that is killed goes on', (open) => {
   it('is equal to the fold after three kill -9, beside live traffic, and after the switch', async () => {

@@ -8,7 +8,7 @@ const patience = { timeout: 240_000 }
 
 describe('kill -9 during a redrive: nothing out of order, nothing twice, nothing left', () => {
   it('in SQLite', patience, async () => {
-    const result = await runKills({ seed, kills: 6, lanes: 160, perLane: 12 })
+    const result = await runKills({ seed, kills: 6, lanes: 120, perLane: 8 })
     console.log(JSON.stringify(result))
     expect(result.problems).toEqual([])
     // None of this would mean anything if the kills had come at the wrong time.
@@ -17,7 +17,7 @@ describe('kill -9 during a redrive: nothing out of order, nothing twice, nothing
 
   it.for(servers.slice(0, 1))('in $name', patience, async (server) => {
     await using database = await cloneDatabase(server)
-    const result = await runKills({ seed, kills: 6, lanes: 160, perLane: 12, url: database.url })
+    const result = await runKills({ seed, kills: 6, lanes: 120, perLane: 8, url: database.url })
     console.log(JSON.stringify(result))
     expect(result.problems).toEqual([])
     expect(result.killsInRedrive).toBeGreaterThan(1)

@@ -5,9 +5,9 @@ import { startWatchdog } from 'holdfast/watchdog'
 const [what = '', after = '1000', onBlocked = 'kill'] = process.argv.slice(2)
 const watchdog = startWatchdog({ after: Number(after), onBlocked: onBlocked as 'kill' | 'warn' })
 
-function burn(ms: number): void {
-  const until = performance.now() + ms
-  while (performance.now() < until);
+/** Blocks the thread without using a core: most of these children only have to stand still. */
+function block(ms = Number.POSITIVE_INFINITY): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms)
 }
 
 const acts: Record<string, () => unknown> = {
@@ -17,22 +17,20 @@ const acts: Record<string, () => unknown> = {
     watchdog.began('handler notify-partner,\nevent 0198c7a2')
     for (;;);
   },
-  silent: () => {
-    for (;;);
-  },
+  silent: () => block(),
   long: () => {
     watchdog.began('é'.repeat(10_000))
-    for (;;);
+    block()
   },
   /** Promises that never let a timer run are no pause either. */
   promises: async () => {
     for (;;) await Promise.resolve()
   },
-  /** For three times as long as is allowed, but with pauses. */
+  /** For twice as long as is allowed, but with pauses. */
   busy: async () => {
-    const until = performance.now() + 3 * Number(after)
+    const until = performance.now() + 2 * Number(after)
     while (performance.now() < until) {
-      burn(Number(after) / 20)
+      block(Number(after) / 20)
       await new Promise((resolve) => setImmediate(resolve))
     }
   },
@@ -44,21 +42,21 @@ const acts: Record<string, () => unknown> = {
   /** Stands still after the watchdog was told to stop. */
   stopped: async () => {
     await watchdog.stop()
-    burn(3 * Number(after))
+    block(2 * Number(after))
   },
   /** Stands still for longer than is allowed, and goes on. */
-  burn: () => burn(3 * Number(after)),
+  burn: () => block(2 * Number(after)),
   /** Nobody reads what it says, so nobody can say anything more. */
   unheard: () => {
     write(2, 'x'.repeat(4_194_304), () => undefined)
-    for (;;);
+    block()
   },
   nothing: () => undefined,
   /** Stands still twice, and pauses between. */
   twice: async () => {
     for (const time of ['first', 'second']) {
       watchdog.began(time)
-      burn(3 * Number(after))
+      block(2 * Number(after))
       await new Promise((resolve) => setTimeout(resolve, Number(after)))
     }
   },

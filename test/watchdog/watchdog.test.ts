@@ -100,7 +100,7 @@ describe('a process is left alone', () => {
   it('that was stopped for longer than is allowed, again and again', async () => {
     const { child, output, ended } = start('wait')
     while (output.stdout !== 'ready\n') await setTimeout(20)
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < 2; i++) {
       child.kill('SIGSTOP')
       await setTimeout(1.5 * after)
       child.kill('SIGCONT')
