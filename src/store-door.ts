@@ -46,7 +46,7 @@ export type {
 } from './subscription/subscription-store.ts'
 export type { Checkpoint, Counts } from './subscription/checkpoint.ts'
 export { pauseCounts, resetCounts, resetReport } from './subscription/deed.ts'
-export { checkOrder, type OrderFacts } from './subscription/registration.ts'
+export { checkOrder, type OrderFacts } from './subscription/order.ts'
 export type { HandlerOrder } from './handler/handler.ts'
 
 export type {

@@ -1,5 +1,6 @@
 import { HoldfastError } from '../errors.ts'
 import { sha256Hex } from '../event/sha256.ts'
+import { isStorable } from '../event/storable.ts'
 
 /** An act of an operator. Its audit entry is written in the same transaction as the act, so there is never one without the other. */
 export interface Deed {
@@ -41,7 +42,7 @@ function hashOf({ number, previous, by, act, target, reason, at, details }: Omit
 
 /** A database would reject U+0000, and change lone surrogates so that the chain would look broken. */
 export function checkDeed({ by, act, target, reason }: Pick<Deed, 'by' | 'act' | 'target' | 'reason'>): void {
-  if ([by, act, target, reason].every((text) => text.isWellFormed() && !text.includes('\0'))) return
+  if ([by, act, target, reason].every(isStorable)) return
   throw new HoldfastError(
     'OPTION_INVALID',
     'The author, the target or the reason of an act has a character that cannot be stored.',

@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors.ts'
+import { isStorable } from '../event/storable.ts'
 import { failureClasses } from '../failure/failure.ts'
 import { checkOptions, whole } from '../runtime/options.ts'
 import type { LetterStatus } from './letter.ts'
@@ -44,7 +45,7 @@ export function checkFilter(filter: LetterFilter): LetterFilter {
     const value: unknown = filter[name]
     // Events whose key cannot be read are in the lane with the empty name.
     const isNamed = value !== '' || name === 'lane'
-    if (name in filter && !(typeof value === 'string' && isNamed && value.isWellFormed() && !value.includes('\0')))
+    if (name in filter && !(typeof value === 'string' && isNamed && isStorable(value)))
       throw refused(name, value, ['a non-empty string'])
   }
   for (const name of ['partition', 'position', 'since', 'until'] as const)

@@ -2,6 +2,7 @@ import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { type Event, parseBody, parseMetadata, type RecordedEvent } from '../event/event.ts'
+import { isKey } from '../event/storable.ts'
 import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
 import type { HandlerFunction } from '../handler/handler.ts'
 import type { Reducer } from '../projection/projection.ts'
@@ -93,8 +94,7 @@ function unreadable({ consumer }: Subscription, record: RecordedEvent, thrown: u
 function rowKey(keyOf: (event: Event) => string, event: Event): string {
   const key: unknown = keyOf(event)
   disarm(key)
-  if (typeof key === 'string' && key.length > 0 && key.length <= 512 && key.isWellFormed() && !key.includes('\0'))
-    return key
+  if (isKey(key)) return key
   throw new HoldfastError(
     'FOLD_KEY',
     `The projection's key function returned ${typeof key === 'string' ? JSON.stringify(key.slice(0, 60)) : typeof key}.`,

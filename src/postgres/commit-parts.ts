@@ -1,31 +1,11 @@
 import { keptAttempts, mostAttempts } from '../dead-letter/attempts.ts'
-import type { Revision } from '../dead-letter/letter.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
-import type { Commit, LaneWrite, Trial } from '../subscription/subscription-store.ts'
+import type { Revised, Writes } from '../subscription/commit-writes.ts'
+import type { LetterInsert, LetterUpdate } from '../subscription/letter-writes.ts'
+import type { LaneWrite, Trial } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
-import { type LetterInsert, type LetterUpdate, type LetterWrites, letterWrites } from './letter-writes.ts'
 import { numberArray } from './statement.ts'
-
-/** What a page writes besides its checkpoint and rows. */
-export interface Writes extends LetterWrites {
-  readonly lanes: readonly LaneWrite[]
-  /** The lanes that are not held any more and have nothing to store. */
-  readonly gone: readonly LaneWrite[]
-  readonly trials: readonly Trial[]
-  /** Positions whose trials are over. */
-  readonly ended: readonly number[]
-  /** Processes whose own trials are over. */
-  readonly acquitted: readonly string[]
-  readonly inbox: readonly InboxMark[]
-  readonly redriven: readonly RedriveProgress[]
-  /** Revisions of new letters that were made in an earlier version. */
-  readonly revised: readonly Revised[]
-}
-
-interface Revised extends Revision {
-  readonly position: number
-}
 
 export type Part = keyof Writes
 
@@ -42,42 +22,6 @@ const parts: readonly Part[] = [
   'redriven',
   'revised',
 ]
-
-export function writesOf(commit: Commit): Writes {
-  const { held, letters, lanes, at, trial, endedTrials = [], acquitted, inbox = [], redriven = [] } = commit
-  const written = lastOf(lanes, ({ lane }) => lane)
-  return {
-    ...letterWrites(held, letters, at),
-    lanes: written.filter((write) => !isGone(write)),
-    gone: written.filter(isGone),
-    trials: trial ? [trial] : [],
-    ended: endedTrials,
-    acquitted: acquitted === undefined ? [] : [acquitted],
-    // In the same order for all commits, to prevent deadlocks.
-    inbox: lastOf(inbox, ({ key }) => key).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
-    redriven: foldProgress(redriven),
-    revised: held.flatMap(({ event, revision }) => (revision ? [{ ...revision, position: event.position }] : [])),
-  }
-}
-
-/** Several entries for one lane are added up; the last state counts. */
-function foldProgress(redriven: readonly RedriveProgress[]): RedriveProgress[] {
-  const byLane = new Map<string, RedriveProgress>()
-  for (const progress of redriven) {
-    const name = JSON.stringify([progress.redrive, progress.lane])
-    byLane.set(name, { ...progress, letters: progress.letters + (byLane.get(name)?.letters ?? 0) })
-  }
-  return [...byLane.values()]
-}
-
-/** A statement can't write one row twice. */
-function lastOf<Item>(items: readonly Item[], nameOf: (item: Item) => string): Item[] {
-  return [...new Map(items.map((item) => [nameOf(item), item])).values()]
-}
-
-function isGone({ hold, done }: LaneWrite): boolean {
-  return !hold && done === undefined
-}
 
 /** The parts that have something to write. Most pages have none, and most others only queue. */
 export function partsOf(writes: Writes): Part[] {

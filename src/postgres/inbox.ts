@@ -1,6 +1,6 @@
+import { isStorable } from '../event/storable.ts'
 import type { InboxMark, InboxStore } from '../handler/inbox-store.ts'
 import type { Database } from './database.ts'
-import { isStorable } from './rows.ts'
 import { fresh, type Query } from './statement.ts'
 
 export interface MarkRow {

@@ -1,9 +1,9 @@
 import { type Incident, type IncidentRow, toIncident } from '../dead-letter/incident.ts'
 import type { Attempt } from '../dead-letter/letter.ts'
 import type { LetterStore } from '../dead-letter/letter-store.ts'
+import { isStorable } from '../event/storable.ts'
 import type { FailureClass } from '../failure/failure.ts'
 import type { Database, Statement } from './database.ts'
-import { isStorable } from './rows.ts'
 import { fresh, type Query } from './statement.ts'
 
 interface FoundRow extends IncidentRow {

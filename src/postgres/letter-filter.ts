@@ -1,7 +1,7 @@
 import type { LetterFilter } from '../dead-letter/letter-store.ts'
 import { searchedOfCause, searchedOfFailure } from '../dead-letter/searchable.ts'
+import { isStorable } from '../event/storable.ts'
 import type { Database } from './database.ts'
-import { isStorable } from './rows.ts'
 
 export interface Conditions {
   /** Each condition starts with AND and is about the letter `l`. */

@@ -9,10 +9,10 @@ import type {
   LetterStore,
   QueueLimits,
 } from '../dead-letter/letter-store.ts'
+import { isStorable } from '../event/storable.ts'
 import type { Database } from './database.ts'
 import { incidentsReader } from './incidents.ts'
 import { letterStatements } from './letter-sql.ts'
-import { isStorable } from './rows.ts'
 import { numberArray, type Query } from './statement.ts'
 
 export interface LetterRow extends CommonRow {

@@ -1,4 +1,3 @@
-import { HoldfastError } from '../errors.ts'
 import type { ColumnType, ColumnValue, Condition, RowQuery, TableSpec } from '../projection/row-store.ts'
 import { quote } from './identifier.ts'
 
@@ -13,7 +12,7 @@ export function listSql(
   const values: unknown[] = []
   const bind = (column: string, value: ColumnValue): string => {
     values.push(value)
-    return `$${values.length}${castOf(typeOf(table, column), column, value)}`
+    return `$${values.length}${castOf(typeOf(table, column), value)}`
   }
   const column = quote(orderBy.column)
   const conditions = where.map((condition) => conditionSql(condition, bind))
@@ -63,14 +62,7 @@ function typeOf(table: TableSpec, column: string): ColumnType {
   return table.columns.find(({ name }) => name === column)?.type ?? 'text'
 }
 
-const valueTypes = { text: 'string', integer: 'number', real: 'number', boolean: 'boolean' } as const
-
 /** PostgreSQL would refuse to read a fraction as an integer, although it can compare the two. */
-export function castOf(type: ColumnType, column: string, value: ColumnValue): string {
-  if (typeof value !== valueTypes[type] || (typeof value === 'string' && /\0|\p{Cs}/u.test(value))) {
-    throw new HoldfastError('OPTION_INVALID', `${JSON.stringify(value)} can't be compared with ${column}.`, {
-      hint: `The column is of type ${type}.`,
-    })
-  }
+function castOf(type: ColumnType, value: ColumnValue): string {
   return type === 'integer' && !Number.isSafeInteger(value) ? '::numeric' : ''
 }

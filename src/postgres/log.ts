@@ -1,4 +1,5 @@
 import type { RecordedEvent } from '../event/event.ts'
+import { isStorable } from '../event/storable.ts'
 import type { Gap, Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import { type Share, whole } from '../source/share.ts'
 import { createAppend } from './append.ts'
@@ -12,7 +13,6 @@ import { type Era, Horizon, readBeginning } from './horizon.ts'
 import type { Listener } from './listener.ts'
 import { nap } from './nap.ts'
 import { createPages, scanOf, throughOf } from './page.ts'
-import { isStorable } from './rows.ts'
 import { Tail } from './tail.ts'
 import { createWatch } from './watch.ts'
 

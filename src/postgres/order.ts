@@ -1,5 +1,5 @@
 import type { HandlerOrder } from '../handler/handler.ts'
-import { checkOrder } from '../subscription/registration.ts'
+import { checkOrder } from '../subscription/order.ts'
 import type { SubscriptionSpec } from '../subscription/subscription-store.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import { isGoneSql } from './presence.ts'

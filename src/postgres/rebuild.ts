@@ -23,6 +23,7 @@ import type {
   SwitchOutcome,
   SwitchRequest,
 } from '../rebuild/rebuild-store.ts'
+import { columnsText } from '../subscription/registration.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import type { PgClient } from './driver.ts'
@@ -31,7 +32,7 @@ import { migrationLock, redriveLock, schemaNumber } from './locks.ts'
 import { partitionReader } from './partitions.ts'
 import type { Presence } from './presence.ts'
 import { rebuildStatements } from './rebuild-sql.ts'
-import { columnsText, makeTable } from './registration.ts'
+import { makeTable } from './registration.ts'
 import { renameTables } from './rename.ts'
 import { fresh, type Query } from './statement.ts'
 

@@ -1,5 +1,6 @@
 import { checkDeed, type Deed, withCounts } from '../audit/audit.ts'
 import { HoldfastError } from '../errors.ts'
+import { isStorable } from '../event/storable.ts'
 import type { AskOutcome, Redrive, RedriveLane, RedriveRequest, RedriveTask } from '../redrive/redrive.ts'
 import { fromStoredLane, type RedriveRow, type StoredLane, toRedrive } from '../redrive/redrive-row.ts'
 import type { RedriveStore } from '../redrive/redrive-store.ts'
@@ -11,7 +12,6 @@ import type { PgClient } from './driver.ts'
 import type { Listener } from './listener.ts'
 import { redriveLock, schemaNumber } from './locks.ts'
 import { headsStatement, redriveStatements, type Selection } from './redrive-sql.ts'
-import { isStorable } from './rows.ts'
 import { numberArray, type Query } from './statement.ts'
 
 interface StageRow extends Omit<Stage, 'stages' | 'maxFailures'> {

@@ -8,7 +8,7 @@ import { slotOf } from '../source/share.ts'
 import { type Database, queryOf, rollback } from './database.ts'
 import { storeError } from './errors.ts'
 import type { PgResult } from './driver.ts'
-import { columnsText } from './registration.ts'
+import { columnsText } from '../subscription/registration.ts'
 import { restoreHandwork } from './restore-handwork.ts'
 import { createTableSql, rowValues, upsertSql } from './rows.ts'
 

@@ -1,11 +1,9 @@
 import type { Deed } from '../audit/audit.ts'
 import type { Revision } from '../dead-letter/letter.ts'
 import type { LetterName, LetterStore, ReviseOutcome } from '../dead-letter/letter-store.ts'
-import { HoldfastError } from '../errors.ts'
 import { writeDeed } from './audit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
 import { redriveLock, schemaNumber } from './locks.ts'
-import { isStorable } from './rows.ts'
 import { fresh, type Query } from './statement.ts'
 
 interface Place {
@@ -48,7 +46,6 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
 
   return {
     revise: async (letter, body, deed) => {
-      checkBody(body)
       return change(letter, deed, async (run, values) => {
         const [row] = await run<{ number: number }>(sql.insert, [...values, body, deed.by, deed.reason, deed.at])
         return { outcome: 'revised', number: row?.number ?? 0 }
@@ -96,11 +93,4 @@ function statements(db: Database) {
       SELECT number, body, by, reason, at, taken_back AS "isTakenBack" FROM ${revisions}
       WHERE subscription = $1 AND position = $2 AND ($3::integer IS NULL OR partition = $3) ORDER BY partition, number`),
   }
-}
-
-export function checkBody(body: string): void {
-  if (isStorable(body)) return
-  throw new HoldfastError('OPTION_INVALID', 'The revision has a character that cannot be stored.', {
-    hint: 'In JSON, write U+0000 and lone surrogates as \\u0000 and \\ud800.',
-  })
 }

@@ -10,7 +10,7 @@ const query: RowQuery = { where: [], orderBy: { column: 'balance', direction: 'a
 describeServers('rows', (server) => {
   const schemas = useSchemas(server)
 
-  it('are compared with what can be compared with them, and with nothing else', async () => {
+  it('of integers are compared with fractions and large numbers', async () => {
     await using store = await schemas.open(schemas.readySchema())
     const lease = await begin(store.subscriptions)
     const rows = [1, 2, 3].map((n): RowWrite => ({ ...row(`k${n}`, n), columns: [n, `o${n}`, n > 1] }))
@@ -24,14 +24,6 @@ describeServers('rows', (server) => {
     expect(await keys({ column: 'open', is: 'eq', value: true }, { column: 'owner', is: 'lte', value: 'o2' })).toEqual([
       'k2',
     ])
-    const wrong: RowQuery['where'] = [
-      { column: 'balance', is: 'eq', value: 'x' },
-      { column: 'owner', is: 'eq', value: 1 },
-      { column: 'open', is: 'eq', value: 1 },
-      { column: 'owner', is: 'eq', value: 'a\0' },
-      { column: 'owner', is: 'in', values: ['\ud800'] },
-    ]
-    for (const condition of wrong) await expect(keys(condition)).rejects.toMatchObject({ code: 'OPTION_INVALID' })
   })
 
   it('are listed in the order of an index, page after page', async () => {

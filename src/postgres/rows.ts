@@ -1,4 +1,5 @@
 import { HoldfastError } from '../errors.ts'
+import { isStorable } from '../event/storable.ts'
 import type { ColumnValue, ListedRow, RowStore, RowWrite, StoredRow, TableSpec } from '../projection/row-store.ts'
 import type { Database } from './database.ts'
 import { sqlStateOf } from './errors.ts'
@@ -69,11 +70,6 @@ function toListed({ columns }: TableSpec, row: ListRow): ListedRow {
     columns: columns.map((_, i) => row[`column_${i}`] as ColumnValue),
     orderValue: row.order_value,
   }
-}
-
-/** A text that can't be stored can't be found either; searching for it would be an error, or find another row. */
-export function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
 }
 
 const sqlTypes = {

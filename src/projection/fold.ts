@@ -2,6 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import type { Event } from '../event/event.ts'
 import { encodeState, sealState } from '../event/json.ts'
 import { parseJson } from '../event/parse.ts'
+import { isStorable } from '../event/storable.ts'
 import { describeFailure, disarm, type Failure } from '../failure/failure.ts'
 import type { Projection, Reducer } from './projection.ts'
 import type { ColumnSpec, ColumnValue, RowWrite, StoredRow } from './row-store.ts'
@@ -120,9 +121,4 @@ function columnValue({ name, type }: ColumnSpec, row: unknown): ColumnValue {
   }
   const shown = typeof value === 'object' ? 'an object' : JSON.stringify(value).slice(0, 60)
   throw new HoldfastError('FOLD_STATE', `The fold returned a row in which ${name} is ${shown}; its column is ${type}.`)
-}
-
-/** A text column stores characters without JSON escapes, and can't store U+0000 or lone surrogates. */
-function isStorable(text: string): boolean {
-  return text.isWellFormed() && !text.includes('\0')
 }

@@ -1,8 +1,19 @@
 import { HoldfastError } from '../errors.ts'
 import { parseJson } from '../event/parse.ts'
+import { isStorable } from '../event/storable.ts'
 import { checkOptions } from '../runtime/options.ts'
 import type { Projection } from './projection.ts'
-import type { ColumnValue, Comparison, Condition, ListedRow, RowStore, StoredRow } from './row-store.ts'
+import type {
+  ColumnSpec,
+  ColumnType,
+  ColumnValue,
+  Comparison,
+  Condition,
+  ListedRow,
+  RowQuery,
+  RowStore,
+  StoredRow,
+} from './row-store.ts'
 
 /** A row of a projection: the fold of its key's events up to `version`. */
 export interface ReadRow<Row> {
@@ -47,13 +58,18 @@ export interface Reader<Row, Columns> {
 const mostRows = 1_000
 const comparisons = new Set<string>(['eq', 'gt', 'gte', 'lt', 'lte'] satisfies Comparison[])
 
+type Order = RowQuery['orderBy']
+
+const valueTypes = { text: 'string', integer: 'number', real: 'number', boolean: 'boolean' } as const
+const typeOf = ({ name, type }: ColumnSpec): [string, ColumnType] => [name, type]
+
 /** Reads the rows of a projection, typed by its definition. Needs no engine. */
 export function read<Row, Columns>(
   store: { readonly rows: RowStore },
   projection: Projection<Row, Columns>,
 ): Reader<Row, Columns> {
   const { table } = projection
-  const columns = new Set(['key', ...table.columns.map(({ name }) => name)])
+  const columns = new Map<string, ColumnType>([['key', 'text'], ...table.columns.map(typeOf)])
 
   return {
     get: async (key) => typed((await store.rows.load(table, [checkKey(key)])).get(key)),
@@ -71,7 +87,7 @@ export function read<Row, Columns>(
       const rows = await store.rows.list(table, {
         where: conditionsOf(where),
         orderBy: order,
-        after: after === undefined ? undefined : parseCursor(after, placeIn(order)),
+        after: after === undefined ? undefined : parseCursor(after, order),
         limit: limit + 1,
       })
       const page = rows.slice(0, limit)
@@ -83,7 +99,7 @@ export function read<Row, Columns>(
   }
 
   /** A cursor is valid only for the same table, column and direction. */
-  function placeIn({ column, direction }: { column: string; direction: string }): string {
+  function placeIn({ column, direction }: Order): string {
     return `${table.name} ${column} ${direction}`
   }
 
@@ -91,7 +107,7 @@ export function read<Row, Columns>(
     return row && { key: row.key, version: row.version, data: parseJson(row.json) as Row }
   }
 
-  function orderOf(orderBy: object): { column: string; direction: 'asc' | 'desc' } {
+  function orderOf(orderBy: object): Order {
     const [[column, direction] = ['key', 'asc'], ...more] = fieldsOf(orderBy, 'orderBy')
     if (more.length > 0) throw badList('orderBy has several columns', 'Give one.')
     if (direction !== 'asc' && direction !== 'desc')
@@ -120,11 +136,31 @@ export function read<Row, Columns>(
     })
   }
 
+  function parseCursor(text: string, order: Order): { value: ColumnValue; key: string } {
+    try {
+      const [of, value, key] = JSON.parse(text) as unknown[]
+      if (of === placeIn(order) && typeof key === 'string') return { value: checkValue(order.column, value), key }
+    } catch {
+      // Not a cursor: the error below.
+    }
+    throw badList('after is not a cursor of this list', "Give the 'next' of a page with the same orderBy.")
+  }
+
+  /** A database would refuse to compare a column with a value of another type, or find nothing. */
+  function checkValue(column: string, value: unknown): ColumnValue {
+    const type = columns.get(column) as ColumnType
+    const isOfType = typeof value === valueTypes[type] && (typeof value !== 'number' || Number.isFinite(value))
+    if (value === null || (isOfType && (typeof value !== 'string' || isStorable(value)))) return value as ColumnValue
+    const shown =
+      typeof value === 'object' || typeof value === 'bigint' ? `of type ${typeof value}` : JSON.stringify(value)
+    throw badList(`where.${column} is ${shown}`, `The column is of type ${type}: give a ${valueTypes[type]} or null.`)
+  }
+
   function checkColumn(name: string): string {
     if (columns.has(name)) return name
     throw badList(
       `${projection.name} has no column ${JSON.stringify(name)}`,
-      `It has ${[...columns].join(', ')}; add others to its columns.`,
+      `It has ${[...columns.keys()].join(', ')}; add others to its columns.`,
     )
   }
 }
@@ -132,12 +168,6 @@ export function read<Row, Columns>(
 function checkKey(key: unknown): string {
   if (typeof key === 'string') return key
   throw new HoldfastError('OPTION_INVALID', `A key is of type ${typeof key}.`, { hint: 'Give a string.' })
-}
-
-function checkValue(column: string, value: unknown): ColumnValue {
-  if (value === null || typeof value === 'string' || typeof value === 'boolean' || Number.isFinite(value))
-    return value as ColumnValue
-  throw badList(`where.${column} is of type ${typeof value}`, 'Give a string, a number, a boolean or null.')
 }
 
 /** The fields of a plain object. A Date or a Map has no own fields, so it would match all rows. */
@@ -149,16 +179,6 @@ function fieldsOf(value: unknown, what: string): [string, unknown][] {
 
 function cursor(row: ListedRow | undefined, place: string): string | undefined {
   return row && JSON.stringify([place, row.orderValue, row.key])
-}
-
-function parseCursor(text: string, place: string): { value: ColumnValue; key: string } {
-  try {
-    const [of, value, key] = JSON.parse(text) as unknown[]
-    if (of === place && typeof key === 'string') return { value: checkValue('after', value), key }
-  } catch {
-    // Not a cursor: the error below.
-  }
-  throw badList('after is not a cursor of this list', "Give the 'next' of a page with the same orderBy.")
 }
 
 function badList(what: string, hint: string): HoldfastError {

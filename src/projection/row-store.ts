@@ -49,5 +49,6 @@ export interface ListedRow extends RowWrite {
 /** Reads the rows of projections. Only `SubscriptionStore.commit` writes them. */
 export interface RowStore {
   load(table: TableSpec, keys: readonly string[]): Promise<ReadonlyMap<string, StoredRow>>
+  /** `read` has checked that each value has the type of its column. */
   list(table: TableSpec, query: RowQuery): Promise<readonly ListedRow[]>
 }

@@ -30,7 +30,11 @@ export function toGeneration(row: GenerationRow, partitions: readonly PartitionS
 }
 
 /** `columns`: the columns of this program's version, in the stored format. */
-export function refuseOther(kind: SubscriptionKind, columns: string, known: GenerationRow): void {
+export function refuseOther(
+  kind: SubscriptionKind,
+  columns: string,
+  known: Pick<GenerationRow, 'name' | 'kind' | 'columns'>,
+): void {
   if (kind === known.kind && columns === known.columns) return
   throw new HoldfastError('PROJECTION_CHANGED', `${known.name} was started with other columns: ${known.columns}.`, {
     hint: 'Drop that version and rebuild it, or raise the version.',

@@ -1,6 +1,7 @@
 import { HoldfastError } from '../errors.ts'
 import { highestSchemaVersion } from '../event/event.ts'
 import { idLength, keyLength } from '../event/names.ts'
+import { isStorable } from '../event/storable.ts'
 import { printed } from '../failure/peek.ts'
 import type { Lag, LogPage, LogStore, PageLimits } from '../log/log-store.ts'
 import type { Share } from './share.ts'
@@ -74,7 +75,7 @@ export function checkPage({ name, versions }: Source, after: number, { events, t
 }
 
 function isText(text: unknown): boolean {
-  return isWellFormed(text) && text.length > 0 && !text.includes('\0')
+  return typeof text === 'string' && text.length > 0 && isStorable(text)
 }
 
 function isWellFormed(text: unknown): text is string {

@@ -1,4 +1,4 @@
-import { checkOrder } from '../subscription/registration.ts'
+import { checkOrder } from '../subscription/order.ts'
 import type { SubscriptionSpec } from '../subscription/subscription-store.ts'
 import type { Database } from './database.ts'
 import type { Holder } from './holder.ts'

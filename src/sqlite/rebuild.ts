@@ -24,6 +24,7 @@ import type {
   SwitchRequest,
 } from '../rebuild/rebuild-store.ts'
 import type { Clock } from '../runtime/ports.ts'
+import { columnsText } from '../subscription/registration.ts'
 import type { PartitionState } from '../subscription/subscription-store.ts'
 import { writeDeed } from './audit.ts'
 import type { Bell } from './bell.ts'
@@ -31,7 +32,7 @@ import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import { quote } from './identifier.ts'
 import { partitionRows, toState } from './partitions.ts'
-import { columnsText, kindSql, makeTable } from './registration.ts'
+import { kindSql, makeTable } from './registration.ts'
 
 interface GenerationRow extends CommonRow {
   readonly created_at: number
@@ -169,7 +170,7 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
   const name = generationName(subscription, version)
   const known = find(db, name)
   if (known) {
-    refuseOther(kind, columnsText(table?.columns ?? []), known)
+    refuseOther(kind, columnsText(table), known)
     writeDeed(db, withCounts(deed, { isNew: false }))
     return { outcome: 'begun', isNew: false, generation: generationOf(db, known) }
   }
@@ -180,7 +181,7 @@ function begin(db: Database, request: BeginRequest, now: number): BeginOutcome {
     name,
     kind,
     table?.name ?? null,
-    columnsText(table?.columns ?? []),
+    columnsText(table),
     now,
     version,
     subscription,

@@ -93,9 +93,10 @@ export function listRows(db: Database, table: TableSpec, { where, orderBy, after
     ORDER BY ${column} ${orderBy.direction}, key ${orderBy.direction} LIMIT ?`
   type Values = [string, number, number, string, ColumnValue, ...ColumnValue[]]
   const rows = db.values<Values>(sql, ...conditions.flatMap(({ values }) => values.map(toSql)), limit)
+  const orderType = table.columns.find(({ name }) => name === orderBy.column)?.type
   return rows.map(([key, version, position, json, orderValue, ...promoted]) => {
     const values = promoted.map((value, i) => fromSql(value, table.columns[i]?.type))
-    return { key, version, position, json, columns: values, orderValue }
+    return { key, version, position, json, columns: values, orderValue: fromSql(orderValue, orderType) }
   })
 }
 

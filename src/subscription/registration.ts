@@ -1,64 +1,72 @@
 import { HoldfastError } from '../errors.ts'
-import type { HandlerOrder } from '../handler/handler.ts'
+import type { ColumnSpec, TableSpec } from '../projection/row-store.ts'
+import { many } from '../runtime/count.ts'
+import type { Registered, SubscriptionKind, SubscriptionSpec } from './subscription-store.ts'
 
-/** The stored facts about a handler whose code has another order than the recorded one. */
-export interface OrderFacts {
-  /** The recorded order; undefined for a handler from before orders were recorded. */
-  readonly recorded: HandlerOrder | undefined
-  /** The number of held lanes, and how many of them are lanes of a key: the head is an event of the key that names the lane. */
-  readonly lanes: number
-  readonly keyedLanes: number
-  /** A live process that owns one of its partitions. */
-  readonly owner: string | undefined
+/** What a store has recorded about a subscription. */
+export interface RegisteredFacts extends Registered {
+  readonly kind: SubscriptionKind
+  /** As `columnsText` made it. */
+  readonly columns: string
 }
 
-/**
- * Throws if a handler can't continue with another order. A lane is named by its key, or has a name per event: if both were mixed,
- * later events of a key would not wait for a held one. So no lane may be held, and no running process may hold lanes of the old
- * kind.
- *
- * Without a recorded order, the held lanes determine it. One lane of a key means `key`, because the order of later events depends
- * on it; `key` and `partition` name their lanes alike, so both can continue. The order of a live owner is not checked: during a
- * rolling upgrade it may be a program from before orders were recorded, and most likely has the same one.
- */
-export function checkOrder(
-  name: string,
-  order: HandlerOrder,
-  { recorded, lanes, keyedLanes, owner }: OrderFacts,
-): void {
-  if (recorded === undefined) {
-    const isKeyed = keyedLanes > 0
-    if (lanes > 0 && isKeyed !== (order !== 'none')) throw stillHeld(name, isKeyed ? 'key' : 'none', order, lanes)
-    return
+/** Throws if the definition does not match the recorded one. */
+export function checkRegistered(
+  spec: SubscriptionSpec,
+  { kind, columns, partitions, version }: RegisteredFacts,
+): Registered {
+  const { name } = spec
+  const registered = { partitions, version }
+  // The stored definition may differ until a switch.
+  if (version !== (spec.version ?? version)) return registered
+  if (kindOf(spec) !== kind) {
+    const message = `The subscription ${name} was ${kinds[kind]} and is ${kinds[kindOf(spec)]} now.`
+    throw new HoldfastError('PROJECTION_CHANGED', message, {
+      hint: 'Give it a new name, which starts beside the old one, or undo the change.',
+    })
   }
-  if (recorded === order) return
-  if (lanes > 0) throw stillHeld(name, recorded, order, lanes)
-  if (owner === undefined) return
-  throw new HoldfastError(
-    'ORDER_CHANGED',
-    `The process ${owner} runs ${name} with order: '${recorded}', but this program has order: '${order}'.`,
-    { hint: `Stop all processes with the old order first. ${orNewName}` },
-  )
+  if (columnsText(spec.table) !== columns) {
+    throw new HoldfastError(
+      'PROJECTION_CHANGED',
+      `The columns of ${name} differ from those of its table: ${columns}.`,
+      {
+        hint: 'Raise its version and rebuild it with: holdfast projections rebuild. Or undo the change.',
+      },
+    )
+  }
+  if (partitions !== (spec.partitions ?? partitions)) {
+    throw new HoldfastError(
+      'PARTITIONS_CHANGED',
+      `${name} has ${many(partitions, 'partition')}, but ${spec.partitions} ${spec.partitions === 1 ? 'is' : 'are'} configured.`,
+      { hint: `Configure ${partitions} or leave partitions out; for another number, give it a new name.` },
+    )
+  }
+  return registered
 }
 
-/** For a process whose order was replaced while it runs. */
-export function orderReplaced(name: string, recorded: HandlerOrder, order: HandlerOrder): HoldfastError {
-  return new HoldfastError(
-    'ORDER_CHANGED',
-    `Another process changed ${name} to order: '${recorded}', but this program has order: '${order}'.`,
-    { hint: 'The subscription stopped. Restart this program with the new order.' },
-  )
+const kinds = { fold: 'a fold', sql: 'a SQL projection', handler: 'a handler' } as const
+
+export function kindOf({ kind, table }: SubscriptionSpec): SubscriptionKind {
+  return kind ?? (table ? 'fold' : 'sql')
 }
 
-function stillHeld(name: string, from: HandlerOrder, to: HandlerOrder, lanes: number): HoldfastError {
-  const many = lanes === 1 ? '1 lane is' : `${lanes} lanes are`
-  return new HoldfastError(
-    'ORDER_CHANGED',
-    `${many} held for ${name} with order: '${from}', but this program has order: '${to}'.`,
-    {
-      hint: `Run it with order: '${from}' until they are redriven or discarded, then change the order. ${orNewName}`,
-    },
-  )
+/** In order of name: a different order of declaration is not a change. */
+export function columnsText(table: TableSpec | undefined): string {
+  const columns: readonly ColumnSpec[] = table?.columns ?? []
+  return JSON.stringify(columns.toSorted((a, b) => (a.name < b.name ? -1 : 1)))
 }
 
-const orNewName = 'Or give the handler a new name, with from: { position } as its start.'
+/** The position at which a new subscription starts. Throws if it is expected to exist. */
+export function startOf({ name, start }: SubscriptionSpec): number {
+  if (start !== 'existing') return start
+  throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
+    hint: "Check its name; to create it, start it once with from: 'beginning'.",
+  })
+}
+
+/** `taken` names the place and the table: `orders.db already has a table revenue`. */
+export function tableTaken(taken: string): HoldfastError {
+  return new HoldfastError('PROJECTION_TABLE_TAKEN', `${taken}, which does not belong to this projection.`, {
+    hint: 'Give the projection another name.',
+  })
+}

@@ -1,4 +1,5 @@
 import type { Event } from '../../event/event.ts'
+import { isKey } from '../../event/storable.ts'
 import type { Dedupe } from '../../handler/handler.ts'
 import type { InboxMark, InboxStore } from '../../handler/inbox-store.ts'
 import type { Clock } from '../../runtime/ports.ts'
@@ -97,8 +98,7 @@ export class Dedup {
     if (by === 'position') return undefined
     if (by === 'id') return event.id
     const key: unknown = by(event)
-    if (typeof key === 'string' && key !== '' && key.length <= 512 && key.isWellFormed() && !key.includes('\0'))
-      return key
+    if (isKey(key)) return key
     throw new TypeError('dedupe.by must return a string of 1 to 512 characters.')
   }
 }

@@ -1,7 +1,7 @@
 import { HoldfastError } from '../../errors.ts'
-import { type Writes, writesOf } from '../../postgres/commit-parts.ts'
 import type { RowWrite, TableSpec } from '../../projection/row-store.ts'
 import { addCounts } from '../../subscription/checkpoint.ts'
+import { type Writes, writesOf } from '../../subscription/commit-writes.ts'
 import type { Commit, CommitOutcome, Lease, Trial } from '../../subscription/subscription-store.ts'
 import { checkInserts, writeLetters } from './letter-writes.ts'
 import { findKept } from './redrive-stages.ts'

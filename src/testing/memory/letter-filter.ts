@@ -1,6 +1,6 @@
 import type { LetterFilter } from '../../dead-letter/letter-store.ts'
 import { hasText } from '../../dead-letter/searchable.ts'
-import { isStorable } from '../../postgres/rows.ts'
+import { isStorable } from '../../event/storable.ts'
 import type { Letter } from './state.ts'
 
 /** Whether a letter matches all conditions. */

@@ -1,6 +1,6 @@
 import { keepAttempts } from '../../dead-letter/attempts.ts'
 import type { Attempt, NewLetter } from '../../dead-letter/letter.ts'
-import type { Writes } from '../../postgres/commit-parts.ts'
+import type { Writes } from '../../subscription/commit-writes.ts'
 import type { Letter, Partition, Subscribed } from './state.ts'
 import { ServerError } from './transaction.ts'
 

@@ -1,8 +1,8 @@
 import { type Deed, withCounts } from '../../audit/audit.ts'
-import { HoldfastError } from '../../errors.ts'
-import { columnsText } from '../../postgres/registration.ts'
+import { columnsText } from '../../subscription/registration.ts'
 import { dropCounts, switchCounts } from '../../rebuild/deed.ts'
 import { type Generation, generationName } from '../../rebuild/generation.ts'
+import { refuseOther } from '../../rebuild/generation-row.ts'
 import type {
   BeginOutcome,
   BeginRequest,
@@ -84,7 +84,7 @@ export function memoryRebuilds(connection: Connection): RebuildStore {
     const name = generationName(subscription, version)
     const known = server.state.subscriptions.get(name)
     if (known) {
-      refuseOther(request, name, known)
+      refuseOther(kind, columnsText(table), { name, kind: known.kind, columns: columnsText(known.table) })
       const found: BeginOutcome = { outcome: 'begun', isNew: false, generation: toGeneration(name, known) }
       return after(writeDeed(server, tx, withCounts(deed, { isNew: false })), () => found)
     }
@@ -168,12 +168,4 @@ function toGeneration(name: string, subscribed: Subscribed): Generation {
     retiredAt,
     partitions: partitions.map(toState),
   }
-}
-
-function refuseOther({ kind, table }: BeginRequest, name: string, known: Subscribed): void {
-  const columns = columnsText(known.table)
-  if (kind === known.kind && columnsText(table) === columns) return
-  throw new HoldfastError('PROJECTION_CHANGED', `${name} was started with other columns: ${columns}.`, {
-    hint: 'Drop that version and rebuild it, or raise the version.',
-  })
 }

@@ -1,23 +1,21 @@
-import { HoldfastError } from '../../errors.ts'
-import { checkRegistered, columnsText, kindOf, partitionsOfNew } from '../../postgres/registration.ts'
 import type { TableSpec } from '../../projection/row-store.ts'
+import { checkRegistered, columnsText, kindOf, startOf, tableTaken } from '../../subscription/registration.ts'
 import type { Registered, SubscriptionSpec } from '../../subscription/subscription-store.ts'
 import { newPartition } from './partitions.ts'
 import type { Partition, State, Subscribed } from './state.ts'
 
+// As in PostgreSQL.
+const partitionsOfNew = 4
+
 /** Creates the subscription and its table, or checks that the existing ones match. */
 export function register(state: State, spec: SubscriptionSpec): Registered {
-  const { name, table, start, partitions = partitionsOfNew, version = 1 } = spec
+  const { name, table, partitions = partitionsOfNew, version = 1 } = spec
   const known = state.subscriptions.get(name)
   if (known) {
     const row = { kind: known.kind, columns: columnsText(known.table), partitions: known.partitions.length }
     return checkRegistered(spec, { ...row, version: known.version })
   }
-  if (start === 'existing') {
-    throw new HoldfastError('SUBSCRIPTION_NEW', `The subscription ${name} has no checkpoint to start from.`, {
-      hint: "Check its name; to create it, start it once with from: 'beginning'.",
-    })
-  }
+  const start = startOf(spec)
   if (table) makeTable(state, table)
   const rows = Array.from({ length: partitions }, (_, i) => newPartition(i, 0, start))
   state.subscriptions.set(name, newSubscribed({ kind: kindOf(spec), table: keptTable(table), version }, rows))
@@ -49,9 +47,6 @@ export function keptTable(table: TableSpec | undefined): TableSpec | undefined {
 }
 
 export function makeTable({ tables }: State, { name, columns }: TableSpec): void {
-  if (tables.has(name)) {
-    const message = `The store in memory already has a table ${name}, which does not belong to this projection.`
-    throw new HoldfastError('PROJECTION_TABLE_TAKEN', message, { hint: 'Give the projection another name.' })
-  }
+  if (tables.has(name)) throw tableTaken(`The store in memory already has a table ${name}`)
   tables.set(name, { columns: columns.map((column) => column.name), rows: new Map(), unique: new Set() })
 }

@@ -1,6 +1,5 @@
 import type { Deed } from '../../audit/audit.ts'
 import type { LetterName, LetterStore, ReviseOutcome } from '../../dead-letter/letter-store.ts'
-import { checkBody } from '../../postgres/revisions.ts'
 import { writeDeed } from './audit.ts'
 import { partitionLock } from './commit.ts'
 import type { Connection } from './connection.ts'
@@ -14,7 +13,6 @@ export function memoryRevisions(connection: Connection): Pick<LetterStore, 'revi
   const { server } = connection
   return {
     revise: async (letter, body, deed) => {
-      checkBody(body)
       const { by, reason, at } = deed
       return change('letters.revise', [letter, body], deed, (known) => {
         const number = (known.at(-1)?.number ?? 0) + 1

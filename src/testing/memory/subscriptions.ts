@@ -1,6 +1,6 @@
 import { type Deed, withCounts } from '../../audit/audit.ts'
 import { pauseCounts } from '../../subscription/deed.ts'
-import { checkOrder } from '../../subscription/registration.ts'
+import { checkOrder } from '../../subscription/order.ts'
 import type {
   ClaimOutcome,
   ClaimRequest,

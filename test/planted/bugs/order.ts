@@ -4,7 +4,7 @@ export const orderBugs: readonly Bug[] = [
   {
     name: 'order-changed-over-held-letters',
     tells: 'After a change of order, later events of a key overtake those that are held.',
-    file: 'src/subscription/registration.ts',
+    file: 'src/subscription/order.ts',
     find: `  if (lanes > 0) throw stillHeld(name, recorded, order, lanes)`,
     replace: `  if (lanes < 0) throw stillHeld(name, recorded, order, lanes)`,
     suite: ['src/sqlite/contract.test.ts'],

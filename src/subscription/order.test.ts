@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { HandlerOrder } from '../handler/handler.ts'
-import { checkOrder, type OrderFacts } from './registration.ts'
+import { checkOrder, type OrderFacts } from './order.ts'
 
 const free: OrderFacts = { recorded: undefined, lanes: 0, keyedLanes: 0, owner: undefined }
 const orders: readonly HandlerOrder[] = ['key', 'partition', 'none']

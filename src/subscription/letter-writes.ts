@@ -1,7 +1,7 @@
 import { keepAttempts } from '../dead-letter/attempts.ts'
 import type { Ending, LetterStatus, NewLetter } from '../dead-letter/letter.ts'
 import type { Failure } from '../failure/failure.ts'
-import type { LetterChange } from '../subscription/subscription-store.ts'
+import type { LetterChange } from './subscription-store.ts'
 
 /** The combined changes of one letter. */
 interface Change {
