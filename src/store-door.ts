@@ -38,6 +38,7 @@ export type {
   ResetReport,
   RowChange,
   SubscriptionKind,
+  StoredSubscription,
   SubscriptionSpec,
   SubscriptionStore,
   SubscriptionView,
@@ -130,7 +131,6 @@ export type {
   ArchivedRedrive,
   ArchivedRedriveLane,
   ArchivedRevision,
-  ArchivedSubscription,
   ArchivePart,
 } from './archive/archive.ts'
 

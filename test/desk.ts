@@ -111,6 +111,7 @@ export function createDeskOf(setup: DeskSetup = {}) {
       },
     },
     redrives: {
+      advance: async () => undefined,
       due: async (_subscription: string, _partition: number, limit: number) => {
         told.due++
         const given = new Map<string, number>()

@@ -5,25 +5,11 @@ import type { RecordedEvent } from '../event/event.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
 import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import type { Redrive, RedriveLane } from '../redrive/redrive.ts'
-import type { PartitionState, SubscriptionKind } from '../subscription/subscription-store.ts'
+import type { StoredSubscription } from '../subscription/subscription-store.ts'
 
 export interface ArchivedEvent extends RecordedEvent {
   /** When it was appended, in milliseconds since 1970. */
   readonly appendedAt: number
-}
-
-export interface ArchivedSubscription {
-  readonly name: string
-  /** The rows of a SQL projection belong to the user and are not copied. */
-  readonly kind: SubscriptionKind
-  readonly table: TableSpec | undefined
-  readonly partitions: readonly PartitionState[]
-  /** The version that the code must have to run it, and the epoch that its versions must exceed. */
-  readonly version: number
-  readonly epochs: number
-  /** The live version beside which it exists, and since when it is only kept. */
-  readonly generationOf: string | undefined
-  readonly retiredAt: number | undefined
 }
 
 export interface ArchivedLane {
@@ -66,7 +52,7 @@ export interface ArchivedRedriveLane extends RedriveLane {
  * marks by key. Breakers by name and the audit come last.
  */
 export type ArchivePart =
-  | { readonly part: 'subscription'; readonly subscription: ArchivedSubscription }
+  | { readonly part: 'subscription'; readonly subscription: StoredSubscription }
   | { readonly part: 'events'; readonly events: readonly ArchivedEvent[] }
   | {
       readonly part: 'rows'

@@ -1,5 +1,4 @@
 import { join, relative } from 'node:path'
-import type { ArchivedSubscription } from '../archive/archive.ts'
 import type { StoreChoice } from '../config/config.ts'
 import { createEngine, type Engine } from '../engine/engine.ts'
 import { createOperator, type Operator } from '../index.ts'
@@ -9,6 +8,7 @@ import { systemRuntime } from '../runtime/system.ts'
 import type { Clock } from '../runtime/ports.ts'
 import type { Store } from '../store.ts'
 import { defineSubscription, type Subscription } from '../subscription/subscription.ts'
+import type { StoredSubscription } from '../subscription/subscription-store.ts'
 import { globalOptions } from './again.ts'
 import { CommandError } from './errors.ts'
 import type { Io } from './io.ts'
@@ -18,7 +18,6 @@ import { configAbove, type GlobalFlags, readSettings, type Settings } from './se
 import { type OpenMode, openStore } from './store.ts'
 
 /** A subscription as it is stored. The configuration may no longer declare it. */
-export type StoredSubscription = ArchivedSubscription
 
 type Again = (more: string, without?: ReadonlySet<string>) => string
 
@@ -143,16 +142,8 @@ export class Context implements AsyncDisposable {
 
   /** All stored subscriptions by name. `owner` is set only for processes that are alive. */
   async stored(): Promise<ReadonlyMap<string, StoredSubscription>> {
-    const store = await this.store()
-    return store.snapshot(async (moment) => {
-      const found = new Map<string, StoredSubscription>()
-      for await (const part of moment.archive()) {
-        // Subscriptions come first; the rest of the archive is large.
-        if (part.part !== 'subscription') break
-        found.set(part.subscription.name, part.subscription)
-      }
-      return found
-    })
+    const { subscriptions } = await this.store()
+    return new Map((await subscriptions.list()).map((stored) => [stored.name, stored]))
   }
 
   /** A stored subscription, for commands that do not run its code. */

@@ -3,7 +3,8 @@ import { generationIn } from '../rebuild/generation.ts'
 import { logSource } from '../source/source.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
 import type { Consumer, Subscription } from '../subscription/subscription.ts'
-import type { Context, StoredSubscription } from './context.ts'
+import type { StoredSubscription } from '../subscription/subscription-store.ts'
+import type { Context } from './context.ts'
 
 /**
  *     new          declared, but never started: the store does not have it

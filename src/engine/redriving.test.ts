@@ -32,6 +32,7 @@ function redrivingOf(tasks: readonly RedriveTask[], rates: Record<string, number
   const { clock } = runtime
   const asked: unknown[] = []
   const redrives = {
+    advance: async () => undefined,
     due: async (...args: unknown[]) => {
       asked.push(args)
       return tasks

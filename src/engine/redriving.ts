@@ -64,6 +64,7 @@ export class Redriving {
   /** The lanes to start next. After an empty result the store is not queried until the next notification. */
   async due(limit: number): Promise<readonly RedriveTask[]> {
     const { store, subscription, share, runtime } = this.#parts
+    await store.redrives.advance(subscription.name)
     const tasks = await store.redrives.due(subscription.name, share.partition, limit)
     this.#isTold = tasks.length > 0
     this.#askAt = Number.NEGATIVE_INFINITY

@@ -23,7 +23,8 @@ function releasing(rates: Record<string, number | undefined> = {}) {
     return [...Map.groupBy(tasks, ({ redrive }) => redrive).values()].flatMap((some) => some.slice(0, limit))
   }
   const find = async (id: string) => ({ id, rate: rates[id] }) as Redrive
-  const parts = { store: { redrives: { due, find } }, subscription: { name: 's' }, share: whole, runtime }
+  const advance = async () => undefined
+  const parts = { store: { redrives: { advance, due, find } }, subscription: { name: 's' }, share: whole, runtime }
   const releases = new Releases(parts as unknown as WorkerParts)
   const held = new Map<string, HeldLane>()
   const hold = (lane: string, more: Partial<HeldLane> = {}) =>

@@ -72,17 +72,13 @@ export async function importLetters(
 
 /** An engine that runs already has seen a store without the mark, and would process the events. */
 async function refuseRunning(store: Store): Promise<void> {
-  await store.snapshot(async (moment) => {
-    for await (const part of moment.archive()) {
-      if (part.part !== 'subscription') return
-      const { name, partitions } = part.subscription
-      const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
-      if (owner === undefined) continue
-      throw new HoldfastError('STORE_IN_USE', `${owner} runs ${name}. Nothing was imported.`, {
-        hint: 'Stop all engines of this store, and import again. If the process is dead, wait until its lease expires.',
-      })
-    }
-  })
+  for (const { name, partitions } of await store.subscriptions.list()) {
+    const owner = partitions.find((partition) => partition.owner !== undefined)?.owner
+    if (owner === undefined) continue
+    throw new HoldfastError('STORE_IN_USE', `${owner} runs ${name}. Nothing was imported.`, {
+      hint: 'Stop all engines of this store, and import again. If the process is dead, wait until its lease expires.',
+    })
+  }
 }
 
 function notEmpty(end: number): HoldfastError {

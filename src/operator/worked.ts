@@ -67,12 +67,8 @@ export async function ensureWorked(parts: OperatorParts, id: string, options: Wo
   }
 }
 
-/** Whether a live process runs the subscription. With a lease of 0 this process sees the others, and they do not count it. */
-async function isRun({ store, nextId }: OperatorParts, subscription: string): Promise<boolean> {
-  const owner = `operator-${nextId()}`
-  const [view] = await store.subscriptions.attend({ owner, subscriptions: [subscription], leaseMs: 0 })
-  await store.subscriptions.leave(owner)
-  return view?.members.some(({ isSelf }) => !isSelf) === true
+async function isRun({ store }: OperatorParts, subscription: string): Promise<boolean> {
+  return (await store.subscriptions.members(subscription)).length > 0
 }
 
 function paused({ id, subscription }: Redrive, reason: string): HoldfastError {

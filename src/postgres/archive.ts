@@ -1,55 +1,25 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
 import { type LaneRow, toLane } from '../dead-letter/letter-row.ts'
-import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
-import type { SubscriptionKind } from '../subscription/subscription-store.ts'
+import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import { audit, handwork } from './archive-handwork.ts'
 import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
 import { type MarkRow, toMark } from './inbox.ts'
 import { laneColumns } from './letter-sql.ts'
 import { type LetterRow, toLetter } from './letters.ts'
-import { partitionReader } from './partitions.ts'
-import { isGoneSql } from './presence.ts'
-import { kindSql } from './registration.ts'
+import { listSubscriptions } from './list-subscriptions.ts'
 import { postgresRows } from './rows.ts'
 import type { Query } from './statement.ts'
 
 /** Each may have a megabyte, and a part must fit into one statement. Larger parts are not faster. */
 const perPart = 100
 
-interface SubscriptionRow {
-  readonly name: string
-  readonly kind: SubscriptionKind
-  readonly table_name: string | null
-  readonly columns: string
-  readonly version: number
-  readonly epochs: number
-  readonly generationOf: string | null
-  readonly retiredAt: number | null
-}
-
 /** The content of the schema, in parts that fit into memory. `query` is in a read transaction, so it is one moment. */
 export async function* archive(db: Database, query: Query): AsyncGenerator<ArchivePart> {
-  const subscriptions = await query<SubscriptionRow>(
-    `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS "generationOf", retired_at AS "retiredAt"
-     FROM ${db.table('holdfast_subscriptions')} ORDER BY name`,
-  )
-  const readPartitions = partitionReader(db)
-  for (const { table_name, columns, generationOf, retiredAt, ...row } of subscriptions) {
-    const free = await freePartitions(db, query, row.name)
-    const states = await readPartitions(query, row.name)
-    const subscription = {
-      ...row,
-      table: tableOf(table_name, columns),
-      partitions: states.map((state) => (free.has(state.partition) ? { ...state, owner: undefined } : state)),
-      generationOf: generationOf ?? undefined,
-      retiredAt: retiredAt ?? undefined,
-    }
-    yield { part: 'subscription', subscription }
-  }
+  const subscriptions = await listSubscriptions(db, query)
+  for (const subscription of subscriptions) yield { part: 'subscription', subscription }
   yield* events(db, query)
-  for (const { name, table_name, columns } of subscriptions) {
-    const table = tableOf(table_name, columns)
+  for (const { name, table } of subscriptions) {
     if (table) yield* rows(db, query, name, table)
     yield* lanes(db, query, name)
     yield* letters(db, query, name)
@@ -59,20 +29,6 @@ export async function* archive(db: Database, query: Query): AsyncGenerator<Archi
   const breakers = await listBreakers(db, query)
   if (breakers.length > 0) yield { part: 'breakers', breakers }
   yield* audit(db, query)
-}
-
-/** Partitions without a live owner, even if their rows still name a dead one. */
-async function freePartitions(db: Database, query: Query, subscription: string): Promise<ReadonlySet<number>> {
-  const found = await query<{ partition: number }>(
-    `SELECT partition FROM ${db.table('holdfast_partitions')}
-     WHERE subscription = $1 AND (lease_until <= clock_timestamp() OR ${isGoneSql('presence')})`,
-    [subscription],
-  )
-  return new Set(found.map(({ partition }) => partition))
-}
-
-function tableOf(name: string | null, columns: string): TableSpec | undefined {
-  return name === null ? undefined : { name, columns: JSON.parse(columns) as ColumnSpec[] }
 }
 
 async function* events(db: Database, query: Query): AsyncGenerator<ArchivePart> {

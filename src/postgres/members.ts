@@ -36,7 +36,7 @@ export function postgresMembers(
   db: Database,
   listener: Presence,
   isPresent: () => Promise<void>,
-): Pick<SubscriptionStore, 'attend' | 'leave'> {
+): Pick<SubscriptionStore, 'attend' | 'leave' | 'members'> {
   const sql = statements(db)
   // A new connection has another number; rows with the old number are still ours.
   const ours = new Set<number | null>([null, noPresence])
@@ -51,6 +51,10 @@ export function postgresMembers(
       const rows = await db.query<ViewRow>(sql.attend, values)
       const views = new Map(rows.map((row) => [row.name, toView(row, owner, versionOf(row.name))]))
       return subscriptions.flatMap((name) => views.get(name) ?? [])
+    },
+    members: async (subscription) => {
+      await isPresent()
+      return (await db.query<{ owner: string }>(sql.members, [subscription])).map(({ owner }) => owner)
     },
     leave: async (owner) => {
       const presences = [...ours].filter((number) => number !== null)
@@ -148,6 +152,10 @@ function statements(db: Database) {
         ) AS v
       ) AS partitions
       FROM ${db.table('holdfast_subscriptions')} AS s WHERE s.name = ANY ($1::text[])`),
+    members: fresh(`
+      SELECT m.owner FROM ${members} AS m JOIN ${db.table('holdfast_subscriptions')} AS s ON s.name = m.subscription
+      WHERE s.name = $1 AND m.version = s.version AND m.until > clock_timestamp() AND NOT ${isGoneSql('m.presence')}
+      ORDER BY m.owner, m.presence`),
     leave: prepared(`DELETE FROM ${members} WHERE owner = $1 AND presence = ANY ($2::integer[]) RETURNING 1`),
   }
 }

@@ -45,13 +45,15 @@ export function postgresRedrives(db: Database, query: Query, listener: Pick<List
       return asked
     },
     due: async (subscription, partition, limit) => {
-      if ((await nextStages(query, subscription, false)).length > 0) await advance(subscription)
       const tasks = await query<StoredLane<RedriveTask> & { rate: number | null }>(sql.due, [
         partition,
         subscription,
         limit,
       ])
       return tasks.map((task) => ({ ...fromStoredLane<RedriveTask>(task), rate: task.rate ?? undefined }))
+    },
+    advance: async (subscription) => {
+      if ((await nextStages(query, subscription, false)).length > 0) await advance(subscription)
     },
     cancel: (id, deed) => cancel(id, deed),
     find: (id) => findBy(query, id),

@@ -1,4 +1,5 @@
-import type { ArchivedEvent, ArchivedLane, ArchivedSubscription, ArchivePart } from '../archive/archive.ts'
+import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
+import type { StoredSubscription } from '../subscription/subscription-store.ts'
 import type { BreakerRecord } from '../breaker/breaker-store.ts'
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import { HoldfastError } from '../errors.ts'
@@ -107,7 +108,7 @@ class Writer {
     )
   }
 
-  async #subscription(subscription: ArchivedSubscription): Promise<void> {
+  async #subscription(subscription: StoredSubscription): Promise<void> {
     const { name, kind, table, partitions, version, epochs, generationOf, retiredAt } = subscription
     if (table) for (const text of createTableSql(this.#db, table)) await this.#query(text, [])
     await this.#query(

@@ -6,6 +6,7 @@ import type { ClaimOutcome, ClaimRequest, Lease, Pause, SubscriptionStore } from
 import { writeDeed } from './audit.ts'
 import { postgresCommits } from './commit.ts'
 import { type Database, queryOf, rowsOf } from './database.ts'
+import { listSubscriptions } from './list-subscriptions.ts'
 import { postgresMembers } from './members.ts'
 import { settleOrder } from './order.ts'
 import { type PartitionRow, partitionColumns, partitionReader } from './partitions.ts'
@@ -50,6 +51,7 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
     },
     load: async (subscription, partition) => (await readPartitions(query, subscription, partition))[0],
     partitions: (subscription) => readPartitions(query, subscription),
+    list: () => listSubscriptions(db, query),
     commit: (commit) => commits.commit(commit),
     perform: (lease, work) => turns(() => performIn(db, commits, lease, work)),
     pause: (subscription, given, deed) => pause(subscription, given, deed),

@@ -15,10 +15,11 @@ export interface RedriveStore {
   ask(request: RedriveRequest): Promise<AskOutcome>
   /**
    * Lanes of a partition that are due and were not started, oldest redrive first. The limit applies per redrive, so a redrive with a low rate
-   * does not delay others. The call also starts the next stage when a stage has ended, and ends a redrive that has no lanes left or too
-   * many failures. A started lane is marked in `HeldLane.redrive`.
+   * does not delay others. A started lane is marked in `HeldLane.redrive`.
    */
   due(subscription: string, partition: number, limit: number): Promise<readonly RedriveTask[]>
+  /** Starts the next stage of each redrive whose stage has ended, and ends each one that has no lanes left or too many failures. */
+  advance(subscription: string): Promise<void>
   /** No further lane is started. Returns false if the redrive has already ended. */
   cancel(id: string, deed: Deed): Promise<boolean>
   find(id: string): Promise<Redrive | undefined>

@@ -1,55 +1,27 @@
 import type { ArchivedEvent, ArchivedLane, ArchivePart } from '../archive/archive.ts'
 import { type LaneRow, toLane } from '../dead-letter/letter-row.ts'
 import type { InboxMark } from '../handler/inbox-store.ts'
-import type { ColumnSpec, RowWrite, TableSpec } from '../projection/row-store.ts'
-import type { SubscriptionKind } from '../subscription/subscription-store.ts'
+import type { RowWrite, TableSpec } from '../projection/row-store.ts'
 import { audit, handwork } from './archive-handwork.ts'
 import { listBreakers } from './breakers.ts'
 import type { Database } from './database.ts'
 import { laneColumns, letterOf, type LetterRow } from './letters.ts'
-import { type PartitionRow, partitionRows, toState } from './partitions.ts'
-import { kindSql } from './registration.ts'
+import { listSubscriptions } from './list-subscriptions.ts'
+import type { PartitionRow } from './partitions.ts'
 import { listRows } from './rows.ts'
 
 /** Each may have a megabyte, and a part must fit into one statement. Larger parts are not faster. */
 const perPart = 100
-
-interface SubscriptionRow {
-  readonly name: string
-  readonly kind: SubscriptionKind
-  readonly table_name: string | null
-  readonly columns: string
-  readonly version: number
-  readonly epochs: number
-  readonly generationOf: string | null
-  readonly retiredAt: number | null
-}
 
 /**
  * The content of the file, in parts that fit into memory. `db` is in a read transaction, so it is one moment. `isFree` returns
  * whether a partition has no live owner, even if its row still names a dead one.
  */
 export async function* archive(db: Database, isFree: (row: PartitionRow) => boolean): AsyncGenerator<ArchivePart> {
-  const subscriptions = db.all<SubscriptionRow>(
-    `SELECT name, ${kindSql}, table_name, columns, version, epochs, generation_of AS generationOf, retired_at AS retiredAt
-     FROM holdfast_subscriptions ORDER BY name`,
-  )
-  for (const { table_name, columns, generationOf, retiredAt, ...row } of subscriptions) {
-    const states = partitionRows(db, row.name).map((state) =>
-      toState(isFree(state) ? { ...state, owner: null } : state),
-    )
-    const subscription = {
-      ...row,
-      table: tableOf(table_name, columns),
-      partitions: states,
-      generationOf: generationOf ?? undefined,
-      retiredAt: retiredAt ?? undefined,
-    }
-    yield { part: 'subscription', subscription }
-  }
+  const subscriptions = listSubscriptions(db, isFree)
+  for (const subscription of subscriptions) yield { part: 'subscription', subscription }
   yield* events(db)
-  for (const { name, table_name, columns } of subscriptions) {
-    const table = tableOf(table_name, columns)
+  for (const { name, table } of subscriptions) {
     if (table) yield* rows(db, name, table)
     yield* lanes(db, name)
     yield* letters(db, name)
@@ -59,10 +31,6 @@ export async function* archive(db: Database, isFree: (row: PartitionRow) => bool
   const breakers = listBreakers(db)
   if (breakers.length > 0) yield { part: 'breakers', breakers }
   yield* audit(db)
-}
-
-function tableOf(name: string | null, columns: string): TableSpec | undefined {
-  return name === null ? undefined : { name, columns: JSON.parse(columns) as ColumnSpec[] }
 }
 
 async function* events(db: Database): AsyncGenerator<ArchivePart> {

@@ -35,7 +35,7 @@ export function sqliteMembers(
   clock: Clock,
   self: Holder,
   gate: WriteGate,
-): Pick<SubscriptionStore, 'attend' | 'leave'> {
+): Pick<SubscriptionStore, 'attend' | 'leave' | 'members'> {
   const own = JSON.stringify(self)
 
   return {
@@ -44,6 +44,8 @@ export function sqliteMembers(
       if (!isFresh(request, now)) await gate.write(() => db.transaction(() => enter(request, clock.now())))
       return request.subscriptions.flatMap((name) => view(name, request.owner, clock.now()) ?? [])
     },
+    members: async (subscription) =>
+      liveMembers(subscription, liveVersion(db, subscription), clock.now()).map(({ owner }) => owner),
     leave: async (owner) => {
       await gate.write(() => db.run('DELETE FROM holdfast_members WHERE owner = ? AND holder = ?', owner, own))
     },
@@ -82,15 +84,17 @@ export function sqliteMembers(
       }
     })
     const owned = rows.filter((_, i) => partitions[i]?.isFree === false)
-    const members = db
-      .all<MemberRow>(membersSql, name, version)
-      .filter(({ holder, until }) => until > now && !isGone(holder, self))
-      .map((member): Member => {
-        const isSelf = member.owner === owner && member.holder === own
-        const has = owned.filter((row) => row.owner === member.owner && row.holder === member.holder)
-        return { owner: member.owner, isSelf, partitions: has.length }
-      })
+    const members = liveMembers(name, version, now).map((member): Member => {
+      const isSelf = member.owner === owner && member.holder === own
+      const has = owned.filter((row) => row.owner === member.owner && row.holder === member.holder)
+      return { owner: member.owner, isSelf, partitions: has.length }
+    })
     return { name, version, members, partitions }
+  }
+
+  function liveMembers(name: string, version: number, now: number): readonly MemberRow[] {
+    const found = db.all<MemberRow>(membersSql, name, version)
+    return found.filter(({ holder, until }) => until > now && !isGone(holder, self))
   }
 }
 

@@ -119,13 +119,14 @@ export function sqliteRedrives(db: Database, clock: Clock, gate: WriteGate, bell
       if (asked.outcome === 'asked') bell.ring()
       return asked
     },
-    due: async (subscription, partition, limit) => {
-      if (nextStages(db, subscription).length > 0)
-        await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
-      return db
+    due: async (subscription, partition, limit) =>
+      db
         .all<{ id: string }>(runningSql, subscription)
         .flatMap(({ id }) => db.all<StoredLane<RedriveTask> & { rate: number | null }>(dueSql, partition, id, limit))
-        .map((task) => ({ ...fromStoredLane<RedriveTask>(task), rate: task.rate ?? undefined }))
+        .map((task) => ({ ...fromStoredLane<RedriveTask>(task), rate: task.rate ?? undefined })),
+    advance: async (subscription) => {
+      if (nextStages(db, subscription).length > 0)
+        await gate.write(() => db.transaction(() => advance(db, subscription, clock.now())))
     },
     cancel: async (id, deed) =>
       gate.write(() =>

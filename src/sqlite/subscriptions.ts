@@ -17,6 +17,7 @@ import { commitPage } from './commit.ts'
 import type { Database } from './database.ts'
 import type { WriteGate } from './gate.ts'
 import type { Holder } from './holder.ts'
+import { listSubscriptions } from './list-subscriptions.ts'
 import { isFree, sqliteMembers } from './members.ts'
 import { settleOrder } from './order.ts'
 import { loadPartition, partitionRow, partitionRows, toState } from './partitions.ts'
@@ -61,6 +62,8 @@ export function sqliteSubscriptions({ db, clock, self, gate, performer, bell }: 
     },
     load: async (subscription, partition) => loadPartition(db, subscription, partition),
     partitions: async (subscription) => partitionRows(db, subscription).map(toState),
+    list: async () => listSubscriptions(db, (row) => isFree(row, self, clock.now())),
+    members: members.members,
     commit: async (commit) => gate.write(() => commitPage(db, commit, clock.now())),
     perform: (lease, work) => performer.perform(lease, work),
     pause: (subscription, given, deed) => pause(subscription, given, deed),

@@ -41,6 +41,20 @@ export interface Pause {
   readonly at: number
 }
 
+/** What a store has of a subscription, or of a version beside the live one. */
+export interface StoredSubscription {
+  readonly name: string
+  readonly kind: SubscriptionKind
+  readonly table: TableSpec | undefined
+  readonly partitions: readonly PartitionState[]
+  /** The version that the code must have to run it, and the epoch that its versions must exceed. */
+  readonly version: number
+  readonly epochs: number
+  /** The live version beside which it exists, and since when it is only kept. */
+  readonly generationOf: string | undefined
+  readonly retiredAt: number | undefined
+}
+
 /** The state before a reset. */
 export interface ResetReport {
   readonly before: Counts
@@ -260,6 +274,10 @@ export interface SubscriptionStore {
   /** `isSuspect`: not all events over which an earlier owner may have died were tried; the next owner inherits them. */
   release(lease: Lease, isSuspect?: boolean): Promise<void>
   load(subscription: string, partition: number): Promise<PartitionState | undefined>
+  /** By name. A partition has an owner only if that process is alive. */
+  list(): Promise<readonly StoredSubscription[]>
+  /** The owners' names of the live processes that run the live version of a subscription. */
+  members(subscription: string): Promise<readonly string[]>
   /** All partitions in order; empty for an unknown subscription. */
   partitions(subscription: string): Promise<readonly PartitionState[]>
   commit(commit: Commit): Promise<CommitOutcome>

@@ -136,9 +136,11 @@ export function redrives(knowledge: Knowledge): Step {
   const isCancelled = knowledge.oneIn(4)
   const deed = knowledge.deed('cancel')
   const purged = knowledge.oneIn(4)
+  const isAdvanced = !knowledge.oneIn(4)
   return {
-    name: `redrives of ${name}/${partition}${isCancelled ? `, cancel ${id}` : ''}${purged ? ', purge' : ''}`,
+    name: `redrives of ${name}/${partition}${isCancelled ? `, cancel ${id}` : ''}${purged ? ', purge' : ''}${isAdvanced ? ', advance' : ''}`,
     run: async ({ clients: [{ redrives: store }] }) => [
+      isAdvanced ? await store.advance(name) : undefined,
       await store.due(name, partition, 3),
       isCancelled ? await store.cancel(id, deed) : undefined,
       purged ? await store.purge(name, 100, 1_000) : undefined,

@@ -280,6 +280,7 @@ describeServers('the roles of a schema', (server) => {
     expect((await redrives.ask(asked)).outcome).toBe('asked')
     expect(await redrives.due('s', 0, 9)).toHaveLength(1)
     await subscriptions.commit({ ...page, redriven: [{ redrive: 'r', lane: 'z', letters: 1, state: 'done' }] })
+    await redrives.advance('s')
     expect(await redrives.due('s', 0, 9)).toEqual([])
     expect((await redrives.ask({ ...asked, id: 'q' })).outcome).toBe('asked')
     expect(await redrives.cancel('q', deed('cancel'))).toBe(true)

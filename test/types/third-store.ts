@@ -44,6 +44,7 @@ import type {
   Selected,
   Store,
   StoreMoment,
+  StoredSubscription,
   SubscriptionSpec,
   SubscriptionStore,
   SubscriptionView,
@@ -55,6 +56,8 @@ import { chain, noEntry } from 'holdfast/store'
 
 class Subscriptions implements SubscriptionStore {
   declare readonly register: (spec: SubscriptionSpec) => Promise<Registered>
+  declare readonly list: () => Promise<readonly StoredSubscription[]>
+  declare readonly members: (subscription: string) => Promise<readonly string[]>
   declare readonly attend: (request: AttendRequest) => Promise<readonly SubscriptionView[]>
   declare readonly leave: (owner: string) => Promise<void>
   declare readonly claim: (request: ClaimRequest) => Promise<ClaimOutcome>
@@ -82,6 +85,7 @@ class Redrives implements RedriveStore {
   declare readonly newest: (subscription: string) => Promise<number>
   declare readonly ask: (request: RedriveRequest) => Promise<AskOutcome>
   declare readonly due: (subscription: string, partition: number, limit: number) => Promise<readonly RedriveTask[]>
+  declare readonly advance: (subscription: string) => Promise<void>
   declare readonly cancel: (id: string, deed: Deed) => Promise<boolean>
   declare readonly find: (id: string) => Promise<Redrive | undefined>
   declare readonly list: (query: { subscription?: string; limit: number }) => Promise<readonly Redrive[]>

@@ -118,6 +118,33 @@ export const leaseCases: Record<string, Case> = {
     )
   },
 
+  'lists its subscriptions with their live owners, and who runs the live version of one': async (
+    { subscriptions },
+    { elapse },
+  ) => {
+    await subscriptions.register({ name: 't', table: undefined, kind: 'handler', start: 0, partitions: 2 })
+    await subscriptions.register({ name: 's', table, start: 7, partitions: 1, version: 3 })
+    await subscriptions.attend({ owner: 'two', subscriptions: ['s', 't'], leaseMs, versions: { s: 3 } })
+    await subscriptions.attend({ owner: 'one', subscriptions: ['s', 't'], leaseMs, versions: { s: 2 } })
+    claimed(await subscriptions.claim({ ...claimBy('two'), version: 3 }))
+    const owners = async () =>
+      (await subscriptions.list()).map(({ name, kind, version, table: own, partitions }) => [
+        name,
+        kind,
+        version,
+        own?.name,
+        partitions.map(({ owner, checkpoint }) => [owner, checkpoint.position]),
+      ])
+    const other = ['t', 'handler', 1, undefined, [undefined, undefined].map((owner) => [owner, 0])]
+    assert.deepEqual(await owners(), [['s', 'fold', 3, table.name, [['two', 7]]], other])
+    assert.deepEqual(await subscriptions.members('s'), ['two'])
+    assert.deepEqual(await subscriptions.members('t'), ['one', 'two'])
+    assert.deepEqual(await subscriptions.members('other'), [])
+    await elapse(leaseMs)
+    assert.deepEqual(await owners(), [['s', 'fold', 3, table.name, [[undefined, 7]]], other])
+    assert.deepEqual(await subscriptions.members('t'), [])
+  },
+
   'changes the order of a handler only while nothing is held': async (store) => {
     const { subscriptions } = store
     const register = (order: 'key' | 'partition' | 'none') =>

@@ -45,6 +45,7 @@ async function report(store: Store, lease: Lease, ...redriven: RedriveProgress[]
 }
 
 async function dueLanes(store: Store, limit = 10, partition = 0): Promise<string[]> {
+  await store.redrives.advance('s')
   return (await store.redrives.due('s', partition, limit)).map(({ lane }) => lane)
 }
 

@@ -1,8 +1,7 @@
 import type { ArchivePart, ArchivedLane } from '../../archive/archive.ts'
 import { breakersOf } from './breakers.ts'
 import { lettersOf, whole } from './letters.ts'
-import { isFree } from './members.ts'
-import { toState } from './partitions.ts'
+import { listSubscriptions } from './members.ts'
 import { listRows } from './rows.ts'
 import type { Server } from './server.ts'
 import { compareText, type RowTable, type State, type Subscribed } from './state.ts'
@@ -10,13 +9,7 @@ import { compareText, type RowTable, type State, type Subscribed } from './state
 /** The content at one moment, in the order of `ArchivePart`. */
 export async function* archive(server: Server, state: State): AsyncGenerator<ArchivePart> {
   const subscriptions = [...state.subscriptions].toSorted(([a], [b]) => compareText(a, b))
-  for (const [name, subscribed] of subscriptions) {
-    const { kind, table, version, epochs, generationOf, retiredAt, partitions } = subscribed
-    // Partitions without a live owner, even if their rows still name a dead one.
-    const states = partitions.map((row) => ({ ...toState(row), ...(isFree(server, row) && { owner: undefined }) }))
-    const archived = { name, kind, table, partitions: states, version, epochs, generationOf, retiredAt }
-    yield { part: 'subscription', subscription: archived }
-  }
+  for (const subscription of listSubscriptions(server, state)) yield { part: 'subscription', subscription }
   const events = state.events.map(({ record, appendedAt }) => ({ ...record, appendedAt }))
   if (events.length > 0) yield { part: 'events', events }
   for (const [name, subscribed] of subscriptions) yield* ofSubscription(state, name, subscribed)

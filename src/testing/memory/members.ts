@@ -1,8 +1,14 @@
-import type { AttendRequest, Member, PartitionView, SubscriptionView } from '../../subscription/subscription-store.ts'
+import type {
+  AttendRequest,
+  Member,
+  PartitionView,
+  StoredSubscription,
+  SubscriptionView,
+} from '../../subscription/subscription-store.ts'
 import { toState } from './partitions.ts'
 import { isRedriven } from './redrive-stages.ts'
 import type { Server } from './server.ts'
-import { compareText, type MemberRow, type Partition, type Subscribed } from './state.ts'
+import { compareText, type MemberRow, type Partition, type State, type Subscribed } from './state.ts'
 import type { Session } from './transaction.ts'
 
 /** `ours`: the sessions that the process has had. */
@@ -54,6 +60,24 @@ function isDead(server: Server, { until, presence }: MemberRow): boolean {
 
 export function isFree(server: Server, { owner, leaseUntil, presence }: Partition): boolean {
   return owner === undefined || leaseUntil <= server.clock.now() || server.isGone(presence)
+}
+
+export function membersOf(server: Server, subscription: string): readonly string[] {
+  const { members, version } = server.state.subscriptions.get(subscription) ?? {}
+  return [...(members?.values() ?? [])]
+    .filter((row) => row.version === version && !isDead(server, row))
+    .toSorted((a, b) => compareText(a.owner, b.owner) || a.presence - b.presence)
+    .map(({ owner }) => owner)
+}
+
+/** A partition without a live owner has none, even if its row still names a dead one. */
+export function listSubscriptions(server: Server, state: State): readonly StoredSubscription[] {
+  return [...state.subscriptions]
+    .toSorted(([a], [b]) => compareText(a, b))
+    .map(([name, { kind, table, version, epochs, generationOf, retiredAt, partitions }]) => {
+      const states = partitions.map((row) => ({ ...toState(row), ...(isFree(server, row) && { owner: undefined }) }))
+      return { name, kind, table, partitions: states, version, epochs, generationOf, retiredAt }
+    })
 }
 
 type Owned = { readonly owner: string | undefined; readonly presence: number | undefined }

@@ -31,18 +31,18 @@ export function memoryRedrives(connection: Connection): RedriveStore {
       if (asked.outcome === 'asked') connection.wake('release')
       return asked
     },
-    due: async (subscription, partition, limit) => {
-      const isOver = await connection.query('redrives.over', () => overOf(subscription).length > 0)
-      if (isOver) {
-        await connection.telling(
-          'release',
-          connection.transact('redrives.advance', (tx) => advanceAll(tx, subscription)),
-        )
-      }
-      return connection.query('redrives.due', () => dueOf(server.state, subscription, partition, limit), [
+    due: (subscription, partition, limit) =>
+      connection.query('redrives.due', () => dueOf(server.state, subscription, partition, limit), [
         subscription,
         partition,
-      ])
+      ]),
+    advance: async (subscription) => {
+      const isOver = await connection.query('redrives.over', () => overOf(subscription).length > 0)
+      if (!isOver) return
+      await connection.telling(
+        'release',
+        connection.transact('redrives.advance', (tx) => advanceAll(tx, subscription)),
+      )
     },
     cancel: async (id, deed) => {
       checkDeed(deed)

@@ -1,4 +1,5 @@
-import type { ArchivedSubscription, ArchivePart } from '../../archive/archive.ts'
+import type { ArchivePart } from '../../archive/archive.ts'
+import type { StoredSubscription } from '../../subscription/subscription-store.ts'
 import { HoldfastError } from '../../errors.ts'
 import { slotOf } from '../../source/share.ts'
 import { putRow } from './commit.ts'
@@ -89,7 +90,7 @@ function write(server: Server, state: State, part: ArchivePart): void {
   }
 }
 
-function writeSubscription(state: State, archived: ArchivedSubscription): void {
+function writeSubscription(state: State, archived: StoredSubscription): void {
   const { name, partitions, ...own } = archived
   if (own.table) makeTable(state, own.table)
   const rows = partitions.map(

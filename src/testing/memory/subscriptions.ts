@@ -12,7 +12,7 @@ import type {
 import { writeDeed } from './audit.ts'
 import { commit, partitionLock, partitionOf } from './commit.ts'
 import type { Connection } from './connection.ts'
-import { attend, isFree, leave } from './members.ts'
+import { attend, isFree, leave, listSubscriptions, membersOf } from './members.ts'
 import { free, statesOf, subscribedOf, toState, unknownSubscription } from './partitions.ts'
 import { perform, rehearse } from './perform.ts'
 import { register } from './registration.ts'
@@ -64,6 +64,8 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     },
     partitions: (subscription) =>
       connection.query('subscriptions.partitions', () => statesOf(server.state, subscription)),
+    list: () => connection.query('subscriptions.list', () => listSubscriptions(server, server.state)),
+    members: (subscription) => connection.query('subscriptions.members', () => membersOf(server, subscription)),
     commit: (page) => connection.query('subscriptions.commit', (session) => commit(server, session, page), [page]),
     perform: (lease, work) => perform(connection, lease, work),
     pause: (subscription, pause, deed) => setPause('subscriptions.pause', subscription, pause, deed),
