@@ -1,9 +1,10 @@
 import type { LetterQueue, QueueLimits } from '../dead-letter/letter-store.ts'
 import type { RedriveTask } from '../redrive/redrive.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
+import type { Outcome } from './outcome/ledger.ts'
 import type { Partition } from './partition.ts'
 import { endsHead, type WholeTask } from './redriving.ts'
-import { functionOf, type Item, noRefusals, type Outcome, type Performing, type Refusals, Work } from './work.ts'
+import { functionOf, type Item, noRefusals, type Performing, type Refusals, Work } from './work.ts'
 
 /** Held lanes to process in one commit. */
 export interface LaneBatch {
@@ -70,10 +71,10 @@ export async function processLanes(
   refusals: Refusals = noRefusals,
 ): Promise<Outcome> {
   const work = new Work(partition, refusals)
-  for (const task of passed) work.pass(task)
+  for (const task of passed) work.ledger.notStarted(task)
   for (const { lane, items, next } of loaded) {
     const task = tasks.get(lane)
-    work.begin(lane, task)
+    work.begin(task)
     const [head, ...behind] = items
     const isLeftOut = task !== undefined && head !== undefined && endsHead(task)
     if (isLeftOut) work.leaveOut(head, task, task.act)
@@ -85,7 +86,7 @@ export async function processLanes(
       else isThrough = await work.release(item, performing)
       if (!isThrough) break
     }
-    if (isThrough) work.advance(lane, next)
+    if (isThrough) work.ledger.advance(lane, next)
   }
   return work.outcome()
 }
@@ -93,8 +94,8 @@ export async function processLanes(
 /** Records that a redrive starts a lane, before its letters are tried, and which tasks no longer apply. */
 export function beginLane(partition: Partition, task: RedriveTask, passed: readonly RedriveTask[]): Outcome {
   const work = new Work(partition, noRefusals)
-  for (const other of passed) work.pass(other)
-  work.letGo(task)
+  for (const other of passed) work.ledger.notStarted(other)
+  work.ledger.begin(task)
   return work.outcome()
 }
 

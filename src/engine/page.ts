@@ -1,17 +1,9 @@
 import type { RecordedEvent } from '../event/event.ts'
 import { holdsUp } from './held-up.ts'
 import { readEvent, recordOf, relevanceOf } from './interpret.ts'
+import type { Outcome } from './outcome/ledger.ts'
 import { type Partition, sequenceIn, versionIn } from './partition.ts'
-import {
-  functionOf,
-  type Item,
-  letterName,
-  noRefusals,
-  type Outcome,
-  type Performing,
-  type Refusals,
-  Work,
-} from './work.ts'
+import { functionOf, type Item, letterName, noRefusals, type Performing, type Refusals, Work } from './work.ts'
 
 /**
  * Processes the next events of the source. Each event gets exactly one outcome, so the counts add up to the number of events taken:
@@ -53,10 +45,10 @@ async function sortOut(partition: Partition, records: readonly RecordedEvent[], 
   const items: Item[] = []
   for (const record of records) {
     const relevance = relevanceOf(subscription, record)
-    if (relevance === 'unknown') work.unknown.push(record)
+    if (relevance === 'unknown') work.ledger.unknown(record)
     const found = functionOf(subscription, relevance)
     if (relevance === 'outside' || (found === undefined && !watchesGaps)) {
-      work.counts.filtered++
+      work.ledger.filtered()
       continue
     }
     const decision = decided?.get(record.position)

@@ -6,20 +6,21 @@ import type { Projection } from '../projection/projection.ts'
 import type { SqlProjection } from '../projection/sql-projection.ts'
 import type { Decision } from '../rebuild/rebuild-store.ts'
 import type { SourcePage } from '../source/source.ts'
-import { type Checkpoint, noCounts, totalOf } from '../subscription/checkpoint.ts'
+import { type Checkpoint, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
 import { Caution } from './caution.ts'
 import { heldUpBy, heldUpState } from './held-up.ts'
 import { readEvent } from './interpret.ts'
 import { beginLane, type LaneBatch, loadLanes, processLanes } from './lanes.ts'
 import { performPage, processPage } from './page.ts'
+import { emptyOutcome, type Outcome } from './outcome/ledger.ts'
 import type { Partition } from './partition.ts'
 import { Reading } from './reading.ts'
 import { endsHead } from './redriving.ts'
 import { Releases } from './releases.ts'
 import type { NextState } from './state.ts'
 import { destination, type Loop, type Step, type Tenure } from './tenure.ts'
-import type { Outcome, Performing } from './work.ts'
+import type { Performing } from './work.ts'
 import type { WorkerParts } from './worker.ts'
 
 export interface PageLoopParts extends WorkerParts {
@@ -596,18 +597,6 @@ export class PageLoop implements Loop {
 export function suspectsOf(pageEvents: number, heldLanes: number): number {
   if (heldLanes === 0) return pageEvents
   return Math.max(2 * pageEvents, Math.min(2 * pageEvents * heldLanes, mostInTurn))
-}
-
-export const emptyOutcome: Outcome = {
-  counts: noCounts(),
-  rows: [],
-  lanes: [],
-  held: [],
-  letters: [],
-  unknown: [],
-  stopped: [],
-  released: [],
-  redriven: [],
 }
 
 /** The first events of a page. */

@@ -6,7 +6,7 @@ import { whole } from '../source/share.ts'
 import type { LaneWrite } from '../subscription/subscription-store.ts'
 import { noCounts } from '../subscription/checkpoint.ts'
 import type { LaneBatch } from './lanes.ts'
-import { emptyOutcome } from './pages.ts'
+import { emptyOutcome } from './outcome/ledger.ts'
 import { Releases } from './releases.ts'
 import type { WorkerParts } from './worker.ts'
 

@@ -4,7 +4,7 @@ import type { LaneBatch } from './lanes.ts'
 import type { Pace } from './pace.ts'
 import type { Partition } from './partition.ts'
 import { fits, lanesAtOnce, Redriving, type WholeTask } from './redriving.ts'
-import type { Outcome } from './work.ts'
+import type { Outcome } from './outcome/ledger.ts'
 import type { WorkerParts } from './worker.ts'
 
 /** The number of letters per lane that a batch should have room for. */

@@ -4,7 +4,7 @@ import { payloadOf } from '../dead-letter/payload.ts'
 import { redactFailure } from '../dead-letter/redact.ts'
 import { type EngineEmitter, failureFields, type Logger } from './events.ts'
 import { holdsUp } from './held-up.ts'
-import type { Outcome } from './work.ts'
+import type { Outcome } from './outcome/ledger.ts'
 
 // Producers choose the types of events and must not be able to fill our memory with them.
 const mostUnknownTypes = 1_000

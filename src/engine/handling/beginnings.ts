@@ -76,7 +76,7 @@ export class Beginnings {
     const { lane, redrive } = task
     if (draining.has(lane) || ledger.touches(lane)) return false
     if (!fits(task, partition.held.get(lane))) {
-      ledger.passed(task)
+      ledger.notStarted(task)
       return false
     }
     const pace = redriving.paceOf(redrive)

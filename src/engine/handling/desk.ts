@@ -14,11 +14,11 @@ import { Dedup } from './dedup.ts'
 import { DueLanes } from './due-lanes.ts'
 import type { Entry } from './entry.ts'
 import { Flow } from './flow.ts'
-import { Ledger } from './ledger.ts'
+import { Ledger } from '../outcome/ledger.ts'
 import { Permit } from './permit.ts'
 import { Suspects } from './suspects.ts'
 import { Tracer } from './tracer.ts'
-import { Tracks, wholePartition } from './tracks.ts'
+import { type Track, Tracks, wholePartition } from './tracks.ts'
 import { Window } from './window.ts'
 
 export interface HandlerLoopParts extends WorkerParts {
@@ -39,7 +39,7 @@ export interface Desk {
   readonly partition: Partition
   readonly window: Window
   readonly tracks: Tracks<Entry>
-  readonly ledger: Ledger
+  readonly ledger: Ledger<Track<Entry>>
   readonly flow: Flow
   readonly due: DueLanes
   readonly redriving: Redriving
@@ -65,6 +65,8 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
   const heads = new Set([...lanes()].flatMap(({ status, headPosition }) => (status === 'parked' ? [] : headPosition)))
   const storeClock = { now: partition.now, mono: () => runtime.clock.mono() }
   const tracks = new Tracks<Entry>()
+  const ledger = new Ledger<Track<Entry>>(partition.held, partition.now)
+  ledger.leaveRedrives()
   if (heldUpBy(parts.subscription, partition.held)) tracks.bar(wholePartition)
   return {
     parts,
@@ -72,7 +74,7 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     partition,
     window: new Window(position, state.marks),
     tracks,
-    ledger: new Ledger(partition.held, partition.now),
+    ledger,
     flow: new Flow(failure.outage, order === 'partition' ? 1 : handler.concurrency, runtime),
     due: new DueLanes(lanes(), storeClock),
     redriving: new Redriving(parts),

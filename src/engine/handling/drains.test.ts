@@ -20,7 +20,7 @@ function begin(desk: Desk, lane: string): Entry {
 
 function end(desk: Desk, drains: Drains, entry: Entry): void {
   const track = desk.tracks.get(entry.lane)
-  drains.advance(entry, () => desk.ledger.resolved(entry, undefined))
+  drains.advance(entry, () => desk.ledger.resolved(entry, 'applied'))
   if (track) desk.tracks.end(track)
 }
 

@@ -3,7 +3,7 @@ import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { type HandlerFunction, handlerLane } from '../../handler/handler.ts'
 import { type Reading, readEvent, relevanceOf } from '../interpret.ts'
 import type { Desk } from './desk.ts'
-import type { Held } from './ledger.ts'
+import type { Held } from '../outcome/ledger.ts'
 import type { Slot } from './window.ts'
 
 /** An event to handle: from the source, or the next letter of a held lane. */

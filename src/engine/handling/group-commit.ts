@@ -2,14 +2,15 @@ import { type Checkpoint, totalOf } from '../../subscription/checkpoint.ts'
 import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import { destination, type Step } from '../tenure.ts'
 import type { Desk } from './desk.ts'
-import type { Group } from './ledger.ts'
+import type { Entry } from './entry.ts'
+import type { Outcome } from '../outcome/ledger.ts'
 import { Permit } from './permit.ts'
-import { wholePartition } from './tracks.ts'
+import { type Track, wholePartition } from './tracks.ts'
 
 /** A commit that was sent. No other one is sent until its result is known. */
 interface Pending {
   readonly commit: Commit
-  readonly group: Group
+  readonly group: Outcome<Track<Entry>>
   /** How far the source was read when the commit was created. */
   readonly through: number
   readonly hasOutcomes: boolean

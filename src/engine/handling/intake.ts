@@ -86,7 +86,10 @@ export class Intake {
     const { ledger, partition, tracks, handler } = this.#desk
     const { record, lane, reading, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
-    else if (!reading) this.#end(entry, () => ledger.filtered(record, isUnknown))
+    else if (!reading) {
+      if (isUnknown) ledger.unknown(record)
+      this.#end(entry, () => ledger.filtered())
+    }
     // A held event bars this track, so later events wait in it in source order.
     else if (handler.order === 'partition') tracks.add(wholePartition, entry)
     else if (partition.held.has(lane)) this.#end(entry, () => ledger.queued(entry))

@@ -13,8 +13,13 @@ import type { Desk } from './desk.ts'
 import type { Drains } from './drains.ts'
 import type { Entry } from './entry.ts'
 import type { Flow } from './flow.ts'
-import type { Holding } from './ledger.ts'
 import { type Track, wholePartition } from './tracks.ts'
+
+/** How a handler holds a lane: until an operator acts, until a time, or while a breaker is open. */
+type Holding =
+  | { readonly status: 'parked'; readonly tries: number }
+  | { readonly status: 'retrying'; readonly tries: number; readonly dueAt: number }
+  | { readonly status: 'waiting'; readonly tries: number; readonly breaker: string }
 
 /** An attempt that was made. */
 export interface Tried {
@@ -56,7 +61,7 @@ export class Verdicts {
     const mark = dedup?.end(event, true, value)
     this.#over(entry, {
       live: () => ledger.applied(entry.record, mark),
-      letter: () => ledger.resolved(entry, mark),
+      letter: () => ledger.resolved(entry, 'applied', mark),
     })
     tracks.end(track)
   }
@@ -211,11 +216,11 @@ export class Verdicts {
     tracer.skipped(entry.record, reason)
     this.#over(entry, {
       live: () => {
-        ledger.skipped(entry, failure, reason)
+        ledger.skipped(entry, failure, { by: 'policy', reason })
         ledger.passOver(track)
       },
       letter: () => {
-        ledger.discarded(entry, failure, reason)
+        ledger.discarded(entry, failure, { by: 'policy', reason })
         ledger.passOver(track)
       },
     })

@@ -6,51 +6,45 @@ export const courseBugs: readonly Bug[] = [
     name: 'parked-lane-stays-in-its-redrive',
     tells:
       'A lane that failed in a redrive belongs to it for ever, and a later redrive of it counts for the one before.',
-    file: 'src/engine/handling/ledger.ts',
+    file: 'src/engine/outcome/ledger.ts',
     find: `    const redrive = holding.status === 'retrying' ? before?.redrive : undefined`,
     replace: `    const redrive = holding.status === 'waiting' ? undefined : before?.redrive`,
-    suite: ['src/engine/handling/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
   },
   {
     name: 'redriven-letter-shown-as-parked',
     tells: 'An operator sees a letter as parked while it is tried, and discards what is just being handled.',
-    file: 'src/engine/handling/ledger.ts',
-    find: `      this.#changes.push({ change: 'status', position, status: 'retrying' })
-      return
-    }
-    this.leaveOut`,
-    replace: `      return
-    }
-    this.leaveOut`,
-    suite: ['src/engine/handling/ledger.test.ts'],
+    file: 'src/engine/outcome/ledger.ts',
+    find: `    if (act === 'redrive' || act === 'skip') this.#changes.push({ change: 'status', position, status: 'retrying' })
+    else this.leaveOut`,
+    replace: `    if (act !== 'redrive' && act !== 'skip') this.leaveOut`,
+    suite: ['src/engine/outcome/ledger.test.ts'],
   },
   {
     name: 'retries-in-place-not-in-the-letter',
     tells: 'A letter says that an event failed once, and it was called three times.',
-    file: 'src/engine/handling/ledger.ts',
+    file: 'src/engine/outcome/ledger.ts',
     find: `    this.#failed(record, more, holding.status)`,
     replace: `    this.#failed(record, more.slice(more.length), holding.status)`,
-    suite: ['src/engine/handling/ledger.test.ts', 'src/engine/handler.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts', 'src/engine/handler.test.ts'],
   },
   {
     name: 'next-letter-inherits-the-tries',
     tells: 'The letter behind one that failed often has fewer tries than its policy gives it.',
-    file: 'src/engine/handling/ledger.ts',
+    file: 'src/engine/outcome/ledger.ts',
     find: `      const { sequence: head, position: headPosition } = next
       this.#hang({ lane,`,
     replace: `      const { sequence: head, position: headPosition } = next
       this.#hang({ ...before, lane,`,
-    suite: ['src/engine/handling/ledger.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts'],
   },
   {
     name: 'redriven-letter-keeps-its-tries',
     tells: 'What an operator redrives has its tries used up already.',
-    file: 'src/engine/handling/ledger.ts',
-    find: `    this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
-    this.#progress`,
-    replace: `    this.#hang({ ...before, lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
-    this.#progress`,
-    suite: ['src/engine/handling/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
+    file: 'src/engine/outcome/ledger.ts',
+    find: `    this.#hang({ lane, status: 'retrying', since, done: doneNow, head, headPosition, redrive })`,
+    replace: `    this.#hang({ ...this.#held.get(lane), lane, status: 'retrying', since, done: doneNow, head, headPosition, redrive })`,
+    suite: ['src/engine/outcome/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
   },
   {
     name: 'retry-after-half-of-its-delay',

@@ -80,8 +80,8 @@ export const idempotencyBugs: readonly Bug[] = [
     name: 'repeat-of-a-held-event-is-held-again',
     tells: 'What is delivered again while it is held is applied twice when it is let go.',
     file: 'src/engine/work.ts',
-    find: `      if (present.has(name)) {`,
-    replace: `      if (present.has(name) && hold === undefined) {`,
+    find: `      if (present.has(name)) return`,
+    replace: `      if (present.has(name) && hold === undefined) return`,
     suite: ['src/engine/gaps.test.ts'],
   },
 ]

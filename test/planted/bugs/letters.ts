@@ -40,8 +40,8 @@ export const letterBugs: readonly Bug[] = [
     tells: 'SQL runs for later events of a key although an earlier one is held.',
     file: 'src/engine/work.ts',
     find: `    if (hold) return this.#queue(item, hold)
-    const failure = await this.#effect(item, performing)`,
-    replace: `    const failure = await this.#effect(item, performing)`,
+    const done = await this.#effect(item, performing)`,
+    replace: `    const done = await this.#effect(item, performing)`,
     suite: ['src/engine/sql.test.ts'],
   },
   {
@@ -118,11 +118,11 @@ export const letterBugs: readonly Bug[] = [
   {
     name: 'lane-flows-with-letters-left',
     tells: 'Of a long queue only the first part is let go; the rest is never applied, and new events overtake it.',
-    file: 'src/engine/work.ts',
-    find: `    this.#tell(hold, next ? 'running' : 'done')
+    file: 'src/engine/outcome/ledger.ts',
+    find: `    if (!before) return
     if (next) {`,
-    replace: `    this.#tell(hold, next ? 'running' : 'done')
-    if (next && next.position < hold.headPosition) {`,
+    replace: `    if (!before) return
+    if (next && next.position < before.headPosition) {`,
     suite: ['src/engine/gaps.test.ts'],
   },
   {

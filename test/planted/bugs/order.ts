@@ -22,9 +22,9 @@ export const orderBugs: readonly Bug[] = [
     tells:
       'What comes behind a letter that its handler passes over is begun before the store has that, and overtakes it after a death.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `        ledger.discarded(entry, failure, reason)
+    find: `        ledger.discarded(entry, failure, { by: 'policy', reason })
         ledger.passOver(track)`,
-    replace: `        ledger.discarded(entry, failure, reason)
+    replace: `        ledger.discarded(entry, failure, { by: 'policy', reason })
         this.#desk.tracks.end(track)`,
     suite: ['src/engine/handler-faults.test.ts'],
   },
@@ -42,9 +42,9 @@ export const orderBugs: readonly Bug[] = [
     tells:
       'What comes behind an event that its handler passes over is begun before the store has that, and overtakes it after a death.',
     file: 'src/engine/handling/verdicts.ts',
-    find: `        ledger.skipped(entry, failure, reason)
+    find: `        ledger.skipped(entry, failure, { by: 'policy', reason })
         ledger.passOver(track)`,
-    replace: `        ledger.skipped(entry, failure, reason)
+    replace: `        ledger.skipped(entry, failure, { by: 'policy', reason })
         this.#desk.tracks.end(track)`,
     suite: ['src/engine/handler-faults.test.ts'],
   },

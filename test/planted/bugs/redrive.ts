@@ -55,10 +55,10 @@ export const redriveBugs: readonly Bug[] = [
     name: 'redrive-waits-for-a-breaker',
     tells:
       'A redrive whose lanes meet an open breaker stays running for as long as the endpoint is away, and its lanes can not be discarded.',
-    file: 'src/engine/handling/ledger.ts',
+    file: 'src/engine/outcome/ledger.ts',
     find: `    const redrive = holding.status === 'retrying' ? before?.redrive : undefined`,
     replace: `    const redrive = holding.status === 'parked' ? undefined : before?.redrive`,
-    suite: ['src/engine/handling/ledger.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts'],
   },
   {
     name: 'edit-accepted-and-not-tried',
@@ -89,7 +89,7 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-done-when-it-begins',
     tells: 'A redrive says that it is done before anything was tried.',
-    file: 'src/engine/handling/ledger.ts',
+    file: 'src/engine/outcome/ledger.ts',
     find: `    this.#progress(lane, 0, 'running')
     if (act`,
     replace: `    this.#progress(lane, 0, 'done')
@@ -107,10 +107,10 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-lost-with-the-next-letter',
     tells: 'A redrive of a lane with several letters forgets after the first that it is one, and is never finished.',
-    file: 'src/engine/handling/ledger.ts',
-    find: `      const { since, redrive } = before
+    file: 'src/engine/outcome/ledger.ts',
+    find: `      const { since, done, redrive } = before
 `,
-    replace: `      const { since, redrive = undefined } = { ...before, redrive: undefined }
+    replace: `      const { since, done, redrive = undefined } = { ...before, redrive: undefined }
 `,
     suite: ['src/engine/handler-redrive.test.ts'],
   },

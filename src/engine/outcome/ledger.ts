@@ -1,21 +1,18 @@
-import type { HeldLane, NewLetter } from '../../dead-letter/letter.ts'
+import type { Ending, HeldLane, NewLetter, Revision } from '../../dead-letter/letter.ts'
 import type { RecordedEvent } from '../../event/event.ts'
 import type { Failure } from '../../failure/failure.ts'
 import type { InboxMark } from '../../handler/inbox-store.ts'
 import type { RedriveProgress, RedriveTask } from '../../redrive/redrive.ts'
 import { type MutableCounts, noCounts, totalOf } from '../../subscription/checkpoint.ts'
-import type { LaneWrite, LetterChange } from '../../subscription/subscription-store.ts'
-import type { Written } from '../tenure.ts'
-import type { StoppedLane } from '../work.ts'
-import type { Entry } from './entry.ts'
-import type { Track } from './tracks.ts'
+import type { Commit, LaneWrite, LetterChange } from '../../subscription/subscription-store.ts'
 
-/** How a lane is held. */
+/** How a lane is held: until an operator acts, until a time, or until its breaker closes or a missing version arrives. */
 export type Holding =
-  | { readonly status: 'parked'; readonly tries: number }
-  | { readonly status: 'retrying'; readonly tries: number; readonly dueAt: number }
-  | { readonly status: 'waiting'; readonly tries: number; readonly breaker: string }
+  | { readonly status: 'parked'; readonly tries?: number }
+  | { readonly status: 'retrying'; readonly tries?: number; readonly dueAt?: number }
+  | { readonly status: 'waiting'; readonly tries?: number; readonly breaker?: string }
 
+/** An event with its place in a lane. */
 export interface Held {
   readonly record: RecordedEvent
   readonly lane: string
@@ -23,10 +20,21 @@ export interface Held {
   readonly logged: boolean
   /** Earlier failures that are not in a letter yet. */
   readonly unrecorded: readonly Failure[]
+  /** An operator's edit in another version, which replaces the event's data. */
+  readonly revision?: Revision | undefined
 }
 
-/** A group of outcomes for one commit. */
-export interface Group extends Written {
+/** A lane that is held from this event on. */
+export interface StoppedLane {
+  readonly lane: string
+  readonly status: 'parked' | 'waiting' | 'retrying'
+  readonly record: RecordedEvent
+  readonly failure: Failure | undefined
+}
+
+/** The outcomes of some events, ready to commit, and what to report after the commit. */
+export interface Outcome<Passing = never> extends Pick<Commit, 'rows' | 'lanes' | 'held' | 'letters'> {
+  readonly counts: MutableCounts
   readonly inbox: readonly InboxMark[]
   readonly endedTrials: readonly number[]
   readonly acquitted: string | undefined
@@ -35,15 +43,15 @@ export interface Group extends Written {
   readonly released: readonly string[]
   readonly unknown: readonly RecordedEvent[]
   readonly redriven: readonly RedriveProgress[]
-  /** Tracks whose head is skipped: they continue after the commit. */
-  readonly passing: readonly Track<Entry>[]
+  /** What continues after the commit, see `passOver`. */
+  readonly passing: readonly Passing[]
 }
 
 /**
- * Collects the outcomes of a handler's events until the commit. `held` is the owner's state of its held lanes; it changes here
- * immediately, and in the store with the commit.
+ * Collects the outcomes of events and letters until the commit. `held` is the owner's state of its held lanes; it changes here
+ * immediately, and in the store with the commit. Both loops write their outcomes here and nowhere else.
  */
-export class Ledger {
+export class Ledger<Passing = never> {
   readonly #held: Map<string, HeldLane>
   readonly #now: () => number
   #counts: MutableCounts = noCounts()
@@ -60,35 +68,39 @@ export class Ledger {
   #unknown: RecordedEvent[] = []
   /** By lane: a lane is in one redrive at a time. */
   #redriven = new Map<string, RedriveProgress>()
-  #passing: Track<Entry>[] = []
-  /** Lanes that a redrive is trying. */
-  readonly #underWay = new Set<string>()
+  #passing: Passing[] = []
+  /** Lanes that a redrive is trying. Collected at first use: a page has a ledger of its own, and may have many held lanes. */
+  #underWay: Set<string> | undefined
 
   constructor(held: Map<string, HeldLane>, now: () => number) {
     this.#held = held
     this.#now = now
-    for (const hold of held.values()) {
-      if (hold.redrive === undefined) continue
-      // An earlier release kept lanes in their redrive while they waited for a breaker.
-      if (hold.status === 'waiting') this.#leave(hold)
-      else this.#underWay.add(hold.lane)
+  }
+
+  /** An earlier release kept lanes in their redrive while they waited for a breaker. */
+  leaveRedrives(): void {
+    for (const hold of this.#held.values()) {
+      if (hold.redrive === undefined || hold.status !== 'waiting') continue
+      this.#progress(hold.lane, 0, 'deferred')
+      this.#hang({ ...hold, redrive: undefined })
     }
   }
 
   /** The number of lanes that redrives are processing. */
   get underWay(): number {
-    return this.#underWay.size
+    return this.#underWayNow().size
   }
 
   /** Lanes that redrives have started and not finished. */
   get lanesUnderWay(): Iterable<string> {
-    return this.#underWay
+    return this.#underWayNow()
   }
 
   /** The number of lanes of a redrive that are started but not being tried yet. */
   waiting(redrive: string, draining: ReadonlySet<string>): number {
     let waiting = 0
-    for (const lane of this.#underWay) if (!draining.has(lane) && this.#held.get(lane)?.redrive === redrive) waiting++
+    for (const lane of this.#underWayNow())
+      if (!draining.has(lane) && this.#held.get(lane)?.redrive === redrive) waiting++
     return waiting
   }
 
@@ -112,52 +124,88 @@ export class Ledger {
   }
 
   /** The head of a track is skipped. The track waits for the commit, because a retry after a death may have another outcome. */
-  passOver(track: Track<Entry>): void {
+  passOver(track: Passing): void {
     this.#passing.push(track)
   }
 
   /** Tracks that continue after the commit. */
-  get passing(): readonly Track<Entry>[] {
+  get passing(): readonly Passing[] {
     return this.#passing
   }
 
-  filtered(record: RecordedEvent, isUnknown: boolean): void {
+  /** The catalog does not have the type of an event. It is reported, whatever the outcome is. */
+  unknown(record: RecordedEvent): void {
+    this.#unknown.push(record)
+  }
+
+  filtered(): void {
     this.#counts.filtered++
-    if (isUnknown) this.#unknown.push(record)
   }
 
   duplicate(): void {
     this.#counts.duplicate++
   }
 
-  applied(record: RecordedEvent, mark: InboxMark | undefined): void {
+  applied(record: RecordedEvent, mark?: InboxMark): void {
     this.#counts.applied++
     this.#applied.push(record)
     if (mark) this.#inbox.push(mark)
   }
 
   /** The event is queued in its held lane. */
-  queued({ record, lane, sequence, logged }: Held): void {
-    this.#counts.held++
-    this.#letterLanes.add(lane)
-    this.#letters.push({ lane, sequence, status: 'queued', logged, event: record, failure: undefined })
+  queued(held: Held): void {
+    this.#keep(held, 'queued', undefined)
   }
 
-  /** The event is recorded and skipped. */
-  skipped({ record, lane, sequence, logged }: Held, failure: Failure, reason: string): void {
+  /** The event is recorded and skipped: by its policy, or because an operator discarded it in another version. */
+  skipped({ record, lane, sequence, logged }: Held, failure: Failure | undefined, ending: Ending): void {
     this.#counts.discarded++
-    const ending = { by: 'policy', reason }
     this.#letters.push({ lane, sequence, status: 'discarded', logged, event: record, failure, ending })
   }
 
-  /** A lane is held from this event on. */
-  hold({ record, lane, sequence, logged, unrecorded }: Held, holding: Holding, failure: Failure | undefined): void {
-    this.#counts.held++
+  /** The event was processed with an operator's edit: only the letter shows which edit. */
+  processedAsEdited({ record, lane, sequence, logged, revision }: Held): void {
+    this.#letters.push({ lane, sequence, status: 'resolved', logged, event: record, failure: undefined, revision })
+  }
+
+  /** A lane is held from this event on. It may be held already, by later events that wait for a missing version. */
+  hold(held: Held, holding: Holding, failure: Failure | undefined, done?: number): void {
+    const { record, lane, sequence, unrecorded } = held
+    const before = this.#held.get(lane)
+    if (before) this.#changes.push({ change: 'status', position: before.headPosition, status: 'queued' })
     const [first = failure, ...more] = [...unrecorded, ...(failure ? [failure] : [])]
-    this.#letters.push({ lane, sequence, status: holding.status, logged, event: record, failure: first })
+    this.#keep(held, holding.status, first)
     this.#failed(record, more, holding.status)
-    this.#hang({ lane, since: this.#now(), done: undefined, head: sequence, headPosition: record.position, ...holding })
+    const since = before?.since ?? this.#now()
+    this.#hang({ lane, since, done, head: sequence, headPosition: record.position, ...holding })
     this.#stopped.push({ lane, status: holding.status, record, failure })
+  }
+
+  /** An event between the missing version and those that wait for it: it becomes the head, and waits too. */
+  queuedFirst(held: Held): void {
+    const { record, lane, sequence } = held
+    const hold = this.#held.get(lane) as HeldLane
+    this.#changes.push({ change: 'status', position: hold.headPosition, status: 'queued' })
+    this.#keep(held, 'waiting', undefined)
+    this.#hang({ ...hold, head: sequence, headPosition: record.position })
+  }
+
+  /** A version of a held lane was processed or passed. If a head waits for it, the head is due. */
+  passed(lane: string, done: number): void {
+    const hold = this.#held.get(lane)
+    if (!hold) return
+    const isDue = hold.status === 'waiting' && hold.head === done + 1
+    if (isDue) this.#changes.push({ change: 'status', position: hold.headPosition, status: 'retrying' })
+    this.#hang({ ...hold, done, ...(isDue && { status: 'retrying' }) })
+  }
+
+  /** A version before the next letter is missing: there is nothing left to try. */
+  waitsForVersion({ record, lane, sequence }: Held): void {
+    const hold = this.#held.get(lane) as HeldLane
+    this.#changes.push({ change: 'status', position: record.position, status: 'waiting' })
+    this.#progress(lane, 0, 'done')
+    const head = { head: sequence, headPosition: record.position }
+    this.#hang({ ...hold, ...head, status: 'waiting', redrive: undefined })
   }
 
   /** The head of a held lane failed again or must wait. */
@@ -173,55 +221,55 @@ export class Ledger {
     // The lane continues by itself when the breaker closes, so the redrive does not wait for it.
     if (holding.status === 'waiting') this.#progress(lane, 0, 'deferred')
     const redrive = holding.status === 'retrying' ? before?.redrive : undefined
-    this.#hang({ lane, since, done: undefined, head: sequence, headPosition: position, redrive, ...holding })
+    const head = { head: sequence, headPosition: position }
+    this.#hang({ lane, since, done: before?.done, ...head, redrive, ...holding })
     if (holding.status === 'parked') this.#stopped.push({ lane, status: 'parked', record, failure })
   }
 
-  /** The head of a held lane has ended: applied or skipped. */
-  resolved({ record, lane, unrecorded }: Held, mark: InboxMark | undefined): void {
+  /** The next letter of a held lane was processed. */
+  resolved({ record, lane, unrecorded }: Held, as: 'applied' | 'filtered', mark?: InboxMark): void {
     this.#failed(record, unrecorded, 'retrying')
-    this.#progress(lane, 1, 'running')
-    this.#counts.held--
-    this.#counts.applied++
-    this.#applied.push(record)
+    this.#letterEnded(lane)
+    if (as === 'applied') this.applied(record, mark)
+    else this.filtered()
     this.#changes.push({ change: 'resolved', position: record.position, by: 'engine' })
-    if (mark) this.#inbox.push(mark)
   }
 
+  /** The event of the next letter was processed before. */
   repeated({ record, lane }: Held): void {
-    this.#progress(lane, 1, 'running')
-    this.#counts.held--
-    this.#counts.duplicate++
+    this.#letterEnded(lane)
+    this.duplicate()
     this.#changes.push({ change: 'resolved', position: record.position, by: 'engine' })
   }
 
-  discarded({ record, lane, unrecorded }: Held, failure: Failure, reason: string): void {
+  /** The next letter of a held lane is skipped by its policy. */
+  discarded({ record, lane, unrecorded }: Held, failure: Failure, ending: Ending): void {
     this.#failed(record, [...unrecorded, failure], 'retrying')
-    this.#progress(lane, 1, 'running')
-    this.#counts.held--
+    this.#letterEnded(lane)
     this.#counts.discarded++
-    const ending = { by: 'policy', reason }
     this.#changes.push({ change: 'discarded', position: record.position, ending })
   }
 
-  /** A redrive starts a lane: its letters are tried, or its head is ended without a try. */
-  begin(task: RedriveTask): void {
-    const { redrive, lane, position, act } = task
-    const before = this.#held.get(lane) as HeldLane
-    const { since, head, headPosition } = before
-    this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
-    this.#progress(lane, 0, 'running')
-    if (act === 'redrive' || act === 'skip') {
-      this.#changes.push({ change: 'status', position, status: 'retrying' })
-      return
-    }
-    this.leaveOut(task, position)
+  /** A redrive starts a lane, and its letters are processed for the same commit. */
+  start({ redrive, lane, act }: RedriveTask): void {
+    const { since, done, head, headPosition } = this.#held.get(lane) as HeldLane
+    // The missing versions before the head never come and count as processed.
+    const doneNow = act === 'skip' ? head - 1 : done
+    this.#hang({ lane, status: 'retrying', since, done: doneNow, head, headPosition, redrive })
   }
 
-  /** Ends a letter of a started lane without a try: the head, or a later letter if the whole lane is ended. */
-  leaveOut({ lane, act, by, reason }: RedriveTask, position: number): void {
-    this.#progress(lane, 1, 'running')
-    this.#counts.held--
+  /** A redrive starts a lane: its letters are tried after the commit, or its head is ended without a try. */
+  begin(task: RedriveTask): void {
+    const { lane, position, act } = task
+    this.start(task)
+    this.#progress(lane, 0, 'running')
+    if (act === 'redrive' || act === 'skip') this.#changes.push({ change: 'status', position, status: 'retrying' })
+    else this.leaveOut(task, position)
+  }
+
+  /** Ends a letter of a lane by an operator's decision, without a try. */
+  leaveOut({ lane, act, by, reason }: Pick<RedriveTask, 'lane' | 'act' | 'by' | 'reason'>, position: number): void {
+    this.#letterEnded(lane)
     this.#counts.discarded++
     if (act === 'resolve') this.#changes.push({ change: 'resolved', position, by, reason })
     else this.#changes.push({ change: 'discarded', position, ending: { by, reason } })
@@ -240,14 +288,14 @@ export class Ledger {
 
   /** A due lane waits for the breaker of the whole handler, without an attempt. */
   defer(lane: string, breaker: string): void {
-    const { since, head, headPosition, tries } = this.#held.get(lane) as HeldLane
+    const { since, done, head, headPosition, tries } = this.#held.get(lane) as HeldLane
     this.#changes.push({ change: 'status', position: headPosition, status: 'waiting' })
     this.#progress(lane, 0, 'deferred')
-    this.#hang({ lane, status: 'waiting', since, done: undefined, head, headPosition, tries, breaker })
+    this.#hang({ lane, status: 'waiting', since, done, head, headPosition, tries, breaker })
   }
 
   /** The lane has changed since the redrive was requested. */
-  passed({ redrive, lane }: RedriveTask): void {
+  notStarted({ redrive, lane }: RedriveTask): void {
     this.#redriven.set(lane, { redrive, lane, letters: 0, state: 'passed' })
   }
 
@@ -257,14 +305,14 @@ export class Ledger {
     if (!before) return
     if (next) {
       this.#changes.push({ change: 'status', position: next.position, status: 'retrying' })
-      const { since, redrive } = before
+      const { since, done, redrive } = before
       const { sequence: head, position: headPosition } = next
-      this.#hang({ lane, status: 'retrying', since, done: undefined, head, headPosition, redrive })
+      this.#hang({ lane, status: 'retrying', since, done, head, headPosition, redrive })
       return
     }
     this.#progress(lane, 0, 'done')
     this.#held.delete(lane)
-    this.#underWay.delete(lane)
+    this.#underWay?.delete(lane)
     this.#lanes.add(lane)
     this.#released.push(lane)
   }
@@ -284,10 +332,10 @@ export class Ledger {
     this.#acquitted = instance ?? this.#acquitted
   }
 
-  /** Takes all collected outcomes and empties the ledger. */
-  take(): Group {
+  /** All outcomes collected so far. */
+  outcome(): Outcome<Passing> {
     const lanes = Array.from(this.#lanes, (lane): LaneWrite => ({ lane, hold: this.#held.get(lane), done: undefined }))
-    const group: Group = {
+    return {
       counts: this.#counts,
       rows: [],
       lanes,
@@ -303,6 +351,11 @@ export class Ledger {
       redriven: [...this.#redriven.values()],
       passing: this.#passing,
     }
+  }
+
+  /** Takes all collected outcomes and empties the ledger. */
+  take(): Outcome<Passing> {
+    const outcome = this.outcome()
     this.#counts = noCounts()
     this.#lanes = new Set()
     this.#letters = []
@@ -317,7 +370,7 @@ export class Ledger {
     this.#unknown = []
     this.#redriven = new Map()
     this.#passing = []
-    return group
+    return outcome
   }
 
   /** Adds failed attempts to the letter of an event, and its status after them. */
@@ -336,15 +389,31 @@ export class Ledger {
     this.#redriven.set(lane, { redrive, lane, letters: before + letters, state })
   }
 
-  #leave(hold: HeldLane): void {
-    this.#progress(hold.lane, 0, 'deferred')
-    this.#hang({ ...hold, redrive: undefined })
+  /** A letter of a held lane has its outcome, and may be one of a redrive. */
+  #letterEnded(lane: string): void {
+    this.#progress(lane, 1, 'running')
+    this.#counts.held--
+  }
+
+  #keep({ record, lane, sequence, logged, revision }: Held, status: NewLetter['status'], failure: Failure | undefined) {
+    this.#counts.held++
+    this.#letterLanes.add(lane)
+    this.#letters.push({ lane, sequence, status, logged, event: record, failure, ...(revision && { revision }) })
   }
 
   #hang(hold: HeldLane): void {
-    if (hold.redrive === undefined) this.#underWay.delete(hold.lane)
-    else this.#underWay.add(hold.lane)
+    if (hold.redrive === undefined) this.#underWay?.delete(hold.lane)
+    else this.#underWay?.add(hold.lane)
     this.#held.set(hold.lane, hold)
     this.#lanes.add(hold.lane)
   }
+
+  #underWayNow(): Set<string> {
+    this.#underWay ??= new Set(
+      [...this.#held.values()].flatMap(({ lane, redrive }) => (redrive === undefined ? [] : lane)),
+    )
+    return this.#underWay
+  }
 }
+
+export const emptyOutcome: Outcome = new Ledger(new Map(), () => 0).outcome()

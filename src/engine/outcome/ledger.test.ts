@@ -9,6 +9,7 @@ const record = (position: number) => ({ position, id: `e${position}` }) as Recor
 const failure = (message: string) => ({ message }) as Failure
 const [no, again] = [failure('no'), failure('again')]
 const mark = { key: 'k' } as never
+const skip = { by: 'policy', reason: 'no matter' }
 const entry = (lane: string, position: number, unrecorded: readonly Failure[] = []): Held => ({
   record: record(position),
   lane,
@@ -48,8 +49,9 @@ describe('a ledger', () => {
     expect(book.isEmpty).toBe(true)
     book.applied(record(1), mark)
     book.applied(record(2), undefined)
-    book.filtered(record(3), false)
-    book.filtered(record(4), true)
+    book.filtered()
+    book.unknown(record(4))
+    book.filtered()
     book.duplicate()
     expect(book.isEmpty).toBe(false)
     expect(book.take()).toEqual({
@@ -96,7 +98,7 @@ describe('a ledger', () => {
     const { ledger: book } = ledger(hold('a'))
     book.queued(entry('a', 2))
     expect([book.touches('a'), book.touches('b')]).toEqual([true, false])
-    book.skipped(entry('b', 3), no, 'no matter')
+    book.skipped(entry('b', 3), no, skip)
     expect(book.take()).toMatchObject({
       counts: { ...nothing, held: 1, discarded: 1 },
       lanes: [],
@@ -217,7 +219,7 @@ describe('a lane that is held', () => {
 describe('a letter whose turn has come', () => {
   it('is applied after all, with how it failed before', () => {
     const { ledger: book } = ledger(hold('a', { status: 'retrying' }))
-    book.resolved(entry('a', 1, [no]), mark)
+    book.resolved(entry('a', 1, [no]), 'applied', mark)
     expect(book.take()).toMatchObject({
       counts: { ...nothing, held: -1, applied: 1 },
       applied: [record(1)],
@@ -228,7 +230,7 @@ describe('a letter whose turn has come', () => {
       ],
       redriven: [],
     })
-    book.resolved(entry('a', 2), undefined)
+    book.resolved(entry('a', 2), 'applied')
     expect(book.take().inbox).toEqual([])
   })
 
@@ -239,7 +241,7 @@ describe('a letter whose turn has come', () => {
       counts: { ...nothing, held: -1, duplicate: 1 },
       letters: [{ change: 'resolved', position: 1, by: 'engine' }],
     })
-    book.discarded({ ...entry('a', 2), unrecorded: [no] }, no, 'no matter')
+    book.discarded({ ...entry('a', 2), unrecorded: [no] }, no, skip)
     expect(book.take()).toMatchObject({
       counts: { ...nothing, held: -1, discarded: 1 },
       letters: [
@@ -281,6 +283,7 @@ describe('a redrive', () => {
       hold('c'),
       hold('d', { status: 'retrying', redrive: 'other' }),
     )
+    book.leaveRedrives()
     expect(book.underWay).toBe(2)
     expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'b', letters: 0, state: 'deferred' }])
     expect([book.waiting('r', new Set()), book.waiting('r', new Set(['a'])), book.waiting('x', new Set())]).toEqual([
@@ -329,9 +332,9 @@ describe('a redrive', () => {
   it('is told how many letters of a lane came to an end, and how it stands', () => {
     const { ledger: book } = ledger(hold('a'))
     book.begin(task('a'))
-    book.resolved(entry('a', 1), undefined)
+    book.resolved(entry('a', 1), 'applied')
     book.repeated(entry('a', 2))
-    book.discarded(entry('a', 3), no, 'no matter')
+    book.discarded(entry('a', 3), no, skip)
     book.heldOn(entry('a', 4), { status: 'parked', tries: 1 }, no)
     expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'a', letters: 3, state: 'failed' }])
     expect(book.take().redriven).toEqual([])
@@ -339,7 +342,7 @@ describe('a redrive', () => {
 
   it('passes a lane that is not as it was', () => {
     const { ledger: book } = ledger(hold('a'))
-    book.passed(task('a'))
+    book.notStarted(task('a'))
     expect(book.isEmpty).toBe(false)
     expect(book.take().redriven).toEqual([{ redrive: 'r', lane: 'a', letters: 0, state: 'passed' }])
   })
