@@ -128,7 +128,8 @@ export function failureJson({ class: of, rule, evidence = null, code, errorType,
 
 /** The class of a failure, and the rule that chose it. */
 export function classLine({ class: of, rule, evidence }: Pick<Failure, 'class' | 'rule' | 'evidence'>): string {
-  return `${of}, by the rule ${rule}${evidence == null ? '' : `: ${evidence}`}`
+  const by = rule === 'said' ? 'set explicitly by the code' : `by the rule ${rule}`
+  return `${of}, ${by}${evidence == null ? '' : `: ${evidence}`}`
 }
 
 export function failureLine({ errorType, message, code }: Pick<Failure, 'errorType' | 'message' | 'code'>): string {
