@@ -99,7 +99,9 @@ function addVerify(group: Command, perform: Perform): void {
         out.data(`head ${report.head.number}:${report.head.hash}`)
         if (report.ok)
           out.talk(
-            dim('Store this head elsewhere and pass it as --head next time. Without it, a truncated chain is not detected.'),
+            dim(
+              'Store this head elsewhere and pass it as --head next time. Without it, a truncated chain is not detected.',
+            ),
           )
       },
       exit: report.ok ? 0 : 3,

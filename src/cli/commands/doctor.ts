@@ -218,7 +218,9 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
       `holdfast subscriptions lag ${name}`,
     )
   if (held && held.lanes > 0) {
-    const longest = oldest[0] ? `${held.lanes === 1 ? ',' : '; the oldest'} for ${span((now - oldest[0].since) / 1_000)}` : ''
+    const longest = oldest[0]
+      ? `${held.lanes === 1 ? ',' : '; the oldest'} for ${span((now - oldest[0].since) / 1_000)}`
+      : ''
     add(
       'held',
       'warning',

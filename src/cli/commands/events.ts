@@ -194,11 +194,7 @@ async function find(log: LogStore, name: string): Promise<RecordedEvent> {
 }
 
 function noEvent(name: string): CommandError {
-  return new CommandError(
-    'NOT_FOUND',
-    `The log has no event ${JSON.stringify(name)}.`,
-    'holdfast events tail',
-  )
+  return new CommandError('NOT_FOUND', `The log has no event ${JSON.stringify(name)}.`, 'holdfast events tail')
 }
 
 interface HistoryFlags extends RevealFlags {
