@@ -223,7 +223,7 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     lock_timeout: 5_000,
     idle_in_transaction_session_timeout: 10_000,
     client_connection_check_interval: 1_000,
-    // Stricter levels fail where ours waits. A space needs a backslash here.
+    // Stricter levels fail where this one waits. A space needs a backslash here.
     default_transaction_isolation: 'read\\ committed',
     timezone: 'UTC',
     datestyle: 'ISO',
@@ -246,7 +246,7 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
 
 export { sessionConfig }
 
-/** As pg understands a connection: what is not in it comes from the environment, and a database is called like its role. */
+/** As `pg` reads a connection: missing parts come from the environment, and the database defaults to the name of the role. */
 function describe(connection: PgConfig): string {
   const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env
   const url = URL.parse(connection.connectionString ?? '')
@@ -257,7 +257,7 @@ function describe(connection: PgConfig): string {
   return `PostgreSQL ${host}${port === '' ? '' : `:${port}`}/${name}`
 }
 
-/** The first that says anything. */
+/** The first non-empty value, as text. */
 function firstOf(...given: readonly unknown[]): string {
   for (const value of given) {
     if (typeof value === 'string' && value !== '') return value

@@ -49,10 +49,10 @@ const network = new Set([
   'EACCES',
 ])
 
-/** Of these, no connection was ever made. */
+/** With these codes no connection was made. */
 const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EACCES'])
 
-/** Our own statements name only what our migrations make. */
+/** The statements of the store name only what its migrations create. */
 const missing = new Set(['3F000', '42P01', '42703', '42883'])
 
 export const migrateHint = 'run: holdfast migrate'
@@ -73,8 +73,8 @@ export function troubleOf(error: unknown): Trouble | undefined {
 }
 
 /**
- * An error of our own statements, for the caller of the store. An error of the driver without a code (when the connection ends
- * during a query) must be about the connection: our statements can't fail otherwise.
+ * Converts an error of the store's own statements for its caller. A driver error without a code (when the connection ends during a query)
+ * must be about the connection: these statements can't fail otherwise.
  */
 export function storeError(cause: unknown, where: string): unknown {
   if (cause instanceof HoldfastError) return cause
@@ -135,7 +135,7 @@ function messageOf(cause: unknown): string {
 // `Key (email)=(ada@example.com) already exists.`, and the statement with its parameters.
 const withValues = ['detail', 'where', 'internalQuery', 'parameters']
 
-/** What has values of events in it stays with the error for a program that asks, and out of what a logger writes of an error. */
+/** Hides fields with event values from loggers. They stay readable for programs. */
 function keepPrivate(error: unknown): void {
   if (typeof error !== 'object' || error === null || Object.isFrozen(error)) return
   for (const name of withValues) {
@@ -144,7 +144,7 @@ function keepPrivate(error: unknown): void {
   }
 }
 
-// Query builders wrap driver errors, and so do we.
+// Query builders wrap driver errors, and so does the store.
 const deepestCause = 8
 
 /** The error of PostgreSQL inside a thrown value. */

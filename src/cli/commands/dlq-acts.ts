@@ -40,7 +40,6 @@ import { positionOf } from './dlq-show.ts'
 
 interface Flags extends ActFlags, FilterFlags, RevealFlags {
   readonly letter?: number
-  readonly incident?: string
   readonly all?: boolean
   readonly rate?: number
   readonly canary?: true | readonly number[]
@@ -68,12 +67,12 @@ const words: Readonly<
     isFinal: false,
   },
   discard: {
-    about: 'drop the heads of lanes permanently and process the later letters',
+    about: 'discard the head of each lane permanently and process the later letters',
     will: (_lanes, _name, heads) => `${heads} will be discarded permanently; later letters are processed`,
     isFinal: true,
   },
   resolve: {
-    about: 'mark the heads of lanes as handled manually and process the later letters',
+    about: 'mark the head of each lane as handled manually and process the later letters',
     will: (_lanes, _name, heads) => `${heads} will count as handled manually; later letters are processed`,
     isFinal: true,
   },
@@ -119,7 +118,7 @@ export function addActs(group: Command, perform: Perform): void {
       flags,
     ),
   )
-  const all = group.command('replay-all').argument('<subscription>').description('redrive all held letters')
+  const all = group.command('replay-all').argument('<subscription>').description('redrive all held lanes')
   action<Flags>(withOptions(all, 'redrive'), perform, (ctx, [name = ''], flags) =>
     run(ctx, 'redrive', name, { all: true }, flags),
   )
@@ -142,13 +141,14 @@ function withPosition(flags: Flags, position: string | undefined): Flags {
 function withSelection(command: Command): Command {
   const filters = ['type', 'class', 'since', 'until', 'text']
   const letter = new Option('--letter <position>', 'the letter at this position; it must be the head of its lane')
-  const incident = new Option('--incident <fingerprint>', 'all letters of this incident')
-  const all = new Option('--all', 'all held letters')
+  const incident = new Option('--incident <fingerprint>', 'all lanes whose head has this failure')
+  const all = new Option('--all', 'all held lanes')
   return withFilter(
-    withLane(command)
+    withLane(command, 'lanes')
       .addOption(letter.argParser(wholeNumber).conflicts(['lane', 'key', 'incident', 'all', ...filters]))
       .addOption(incident.conflicts(['lane', 'key', 'all', 'partition', ...filters]))
       .addOption(all.conflicts(['lane', 'key', 'partition', ...filters])),
+    'lanes',
   )
 }
 
@@ -188,7 +188,7 @@ function stagesOf(text: string): readonly number[] {
 /** No selection is an error; `--all` selects everything. */
 function selectionOf(flags: Flags): Selection {
   const filter = filterOf(flags)
-  const { lane, partition, ...others } = filter
+  const { lane, partition, fingerprint: _fingerprint, ...others } = filter
   const { whole } = flags
   const lanes: WholeLanes = whole === undefined ? {} : { whole }
   const kinds: Selection[] = []

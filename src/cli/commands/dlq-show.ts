@@ -47,7 +47,7 @@ export function addShow(group: Command, perform: Perform): void {
 
 export function positionOf(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new CommandError('USAGE', `${JSON.stringify(text)} is not a valid position.`, 'Find it: holdfast dlq list')
+  throw new CommandError('USAGE', `${JSON.stringify(text)} is not a valid position.`, 'holdfast dlq list')
 }
 
 function shownData(letter: RevisedLetter, decoded: Decoded, isRevealed: boolean) {
@@ -141,7 +141,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
   line(
     'lane',
     laneName(letter.lane),
-    ` at ${letter.sequence}`,
+    `, version ${letter.sequence}`,
     lane ? dim(`, ${lane.status} since ${moment(lane.since)} with ${many(lane.letters, 'letter')}`) : '',
   )
   if (lane?.breaker !== undefined) line('waits', `for the breaker ${lane.breaker}`)
@@ -164,7 +164,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
     line('failure', red(failureLine(failure)))
     line('class', classLine(failure))
     line('incident', failure.fingerprint)
-    for (const { errorType, message } of failure.causes) line('', dim('because of '), errorType, ': ', message)
+    for (const { errorType, message } of failure.causes) line('', dim('caused by '), errorType, ': ', message)
     if (view.stack) showStack(out, stackOf(letter, view.stack, isRevealed) ?? [], flags.stack === true)
   }
   const { numbers, missing } = attemptNumbers(letter.attempts.length, letter.attemptsTotal)

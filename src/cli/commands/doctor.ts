@@ -207,7 +207,7 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
     add(
       'lease',
       'warning',
-      `${unowned} of ${many(partitions, 'partition')} without a live owner. A running engine takes over within seconds.`,
+      `${unowned} of ${many(partitions, 'partition')} ${unowned === 1 ? 'has' : 'have'} no live owner. A running engine takes over within seconds.`,
       'holdfast doctor',
     )
   if (lag && lag.events > 0 && lag.seconds * 1_000 > maxLag)
@@ -218,11 +218,13 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
       `holdfast subscriptions lag ${name}`,
     )
   if (held && held.lanes > 0) {
-    const since = oldest[0] ? `, the first ${ago(oldest[0].since, now)}` : ''
+    const longest = oldest[0]
+      ? `${held.lanes === 1 ? ',' : '; the oldest'} for ${span((now - oldest[0].since) / 1_000)}`
+      : ''
     add(
       'held',
       'warning',
-      `${many(held.lanes, 'lane')} held with ${many(held.letters, 'letter')}${since}.`,
+      `${many(held.lanes, 'lane')} ${held.lanes === 1 ? 'is' : 'are'} held with ${many(held.letters, 'letter')}${longest}.`,
       `holdfast dlq incidents ${name}`,
     )
   }
