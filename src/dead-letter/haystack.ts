@@ -22,7 +22,11 @@ const longestInIdentifier = 8
 const insideNumber = /[\p{L}\p{N}]/u
 const insideWord = /[\p{L}\p{M}\p{N}_]/u
 // 503 and 23505 are codes here, even if the payload has the same number.
-const protocol = /(?:HTTP(?:\/\d(?:\.\d)?)?|status(?:[ _-]?code)?)["']?\s*[:=]?\s*$|SQLSTATE[\s:[=]*$/i
+const status =
+  /(?:HTTP(?:\/\d(?:\.\d)?)?|(?:status|response)(?:[ _-]?code)?)["']?\s*[:=]?\s*$|(?:fetch|request) failed(?: with)?:?\s*$/i
+const sqlState = /SQLSTATE[\s:[=]*$/i
+const reason =
+  /^(?:400 \(?Bad Request|401 \(?Unauthorized|403 \(?Forbidden|404 \(?Not Found|405 \(?Method Not Allowed|408 \(?Request Timeout|409 \(?Conflict|413 \(?(?:Payload|Content) Too Large|422 \(?Unprocessable|429 \(?Too Many Requests|500 \(?Internal Server Error|501 \(?Not Implemented|502 \(?Bad Gateway|503 \(?Service Unavailable|504 \(?Gateway Timeout)\b/
 const innerWords = /\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\p{Lu}_]+/gu
 
 /**
@@ -344,7 +348,7 @@ export class Haystack {
           const [from, to] = [groups[first], groups[last]] as [RegExpExecArray, RegExpExecArray]
           digits += to[0]
           const at = index + from.index
-          if (first === last && /^(?:\d{3}|\d{5})$/.test(to[0]) && this.#isProtocol(at)) continue
+          if (first === last && this.#isProtocol(at, to[0].length)) continue
           const number = digits.replace(/^0+/, '')
           if (number.length < 3) continue
           const range: [number, number] = [at, index + to.index + to[0].length]
@@ -357,8 +361,11 @@ export class Haystack {
     return numbers
   }
 
-  #isProtocol(at: number): boolean {
-    return protocol.test(this.#raw.slice(Math.max(0, at - 24), at))
+  /** Whether these digits are an HTTP status or an SQLSTATE. */
+  #isProtocol(at: number, digits: number): boolean {
+    const before = this.#raw.slice(Math.max(0, at - 24), at)
+    if (digits === 3) return status.test(before) || reason.test(this.#raw.slice(at, at + 32))
+    return digits === 5 && sqlState.test(before)
   }
 
   #squeezedOf(length: number): { readonly parts: Parts; readonly at: readonly number[] } {
