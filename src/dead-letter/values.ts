@@ -94,6 +94,7 @@ function hideText(haystack: Haystack, text: string): void {
     hideNumber(haystack, text)
     // 0042 is a code, not the number 42.
     if (text.length >= shortest && /^0\d+$/.test(text)) haystack.hideWord(text)
+    hideRuns(haystack, text)
     return
   }
   hideForm(haystack, text)
@@ -122,8 +123,13 @@ function hideForm(haystack: Haystack, text: string): void {
   if (!isDate) hideFragments(haystack, text, isSeveral)
   if (!haystack.hasDigits || isDate) return
   hideDigits(haystack, low)
-  for (const [digits] of text.matchAll(/\d{4,}/g))
-    if (digits.length >= digitsInText) haystack.hideNumber(canonical(digits))
+  hideRuns(haystack, text)
+}
+
+/** Hides the parts of a number in groups: `9013` of `4929 1234 5678 9013`. */
+function hideRuns(haystack: Haystack, text: string): void {
+  if (!haystack.hasDigits) return
+  for (const [digits] of text.matchAll(/\d{4,}/g)) haystack.hideNumber(canonical(digits))
 }
 
 /** Hides each word of a value: `lovelace` of `lovelace@example.com`. `isSeveral`: the value has more than one. */
