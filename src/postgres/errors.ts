@@ -56,6 +56,8 @@ const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREA
 /** Our own statements name only what our migrations make. */
 const missing = new Set(['3F000', '42P01', '42703', '42883'])
 
+const insufficientPrivilege = '42501'
+
 export const migrateHint = 'run: holdfast migrate'
 
 export function isSqlState(code: unknown): code is string {
@@ -124,12 +126,21 @@ export function storeError(cause: unknown, where: string): unknown {
     case 'refused':
       return new StoreError('STORE_REFUSED', `${where} refused a statement: ${what}.`, {
         cause,
-        ...(typeof code === 'string' &&
-          missing.has(code) && { hint: `The schema is missing or not up to date; ${migrateHint}` }),
+        ...hintOf(code),
       })
     default:
       return trouble satisfies never
   }
+}
+
+function hintOf(code: unknown): { readonly hint?: string } {
+  if (typeof code !== 'string') return {}
+  if (missing.has(code)) return { hint: `The schema is missing or not up to date; ${migrateHint}` }
+  if (code === insufficientPrivilege)
+    return {
+      hint: 'Grant the role of the connection what it lacks, as the owner of the schema (`rolesSql` of holdfast/postgres has the statements), or connect as another role.',
+    }
+  return {}
 }
 
 /** If several addresses were tried, the error itself has no message. */
