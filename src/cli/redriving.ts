@@ -122,10 +122,10 @@ export async function redriveResult(
   const reports = byState.failed > 0 ? await operator.redriveLanes(id, { state: 'failed', limit: shownFailures }) : []
   const { letters: stored } = await ctx.store()
   const failures = await Promise.all(
-    reports.map(async ({ lane, position, heldAt, failure, head }) => ({
+    reports.map(async ({ lane, position, headPosition, failure, head }) => ({
       lane,
       position,
-      heldAt: heldAt ?? null,
+      headPosition: headPosition ?? null,
       failure: failure && head ? failureJson(withoutPayload(failure, await withRevisions(stored, head))) : null,
     })),
   )
@@ -146,13 +146,13 @@ export async function redriveResult(
         `  ${many(lanes, 'lane')}: ${parts.map(([state, value]) => `${count(value)} ${state}`).join(', ')}; ${many(letters, 'letter')} processed`,
       )
       if (redrive.endedReason !== undefined) out.data('  ', redrive.endedReason)
-      for (const { lane, heldAt, failure } of failures)
+      for (const { lane, headPosition, failure } of failures)
         out.data(
           '  ',
           red('failed'),
           ' ',
           laneName(lane),
-          heldAt === null ? '' : ` at ${heldAt}`,
+          headPosition === null ? '' : ` at ${headPosition}`,
           failure ? [': ', failureLine(failure)] : '',
         )
       if (byState.failed > failures.length) out.data(`  … and ${count(byState.failed - failures.length)} more`)

@@ -38,7 +38,7 @@ export interface RedriveLaneReport {
   readonly state: RedriveLaneState
   readonly letters: number
   /** The position that holds the lane now. Only for a failed or deferred lane; undefined if it was released since. */
-  readonly heldAt: number | undefined
+  readonly headPosition: number | undefined
   readonly failure: Failure | undefined
   /** The letter that holds the lane. `redactFailure` needs its payload. */
   readonly head: DeadLetter | undefined
@@ -129,7 +129,7 @@ export async function redriveLanes(
       position,
       state: at,
       letters: ended,
-      heldAt: held?.headPosition,
+      headPosition: held?.headPosition,
       failure: head?.failure,
       head,
     })
