@@ -24,7 +24,10 @@ export async function waitingOf(ctx: Context, { id, subscription, status }: Redr
   return {
     why: 'no-engine',
     what: `It waits: no engine runs ${subscription}.`,
-    next: `holdfast redrives show ${id} --work`,
+    // Without its code this process can't do the work.
+    next: (await ctx.subscriptions()).some(({ name }) => name === subscription)
+      ? `holdfast redrives show ${id} --work`
+      : 'Start the program that runs it: the configuration here does not declare it.',
   }
 }
 

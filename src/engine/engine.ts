@@ -385,12 +385,21 @@ async function reachHead(
   })
 }
 
-/** A single error is thrown as it is. Several are combined under the code of the first. */
+/** A single error is thrown as it is. Several are combined under the code and the hint of the first. */
 function undrained(errors: readonly unknown[]): unknown {
   const [first] = errors
   if (errors.length === 1 || !(first instanceof HoldfastError)) return first
-  const told = errors.map((error) => (error instanceof Error ? error.message : String(error)))
-  return new HoldfastError(first.code, told.join(' '), { cause: new AggregateError(errors) })
+  const told = errors.map((error) => (error instanceof Error ? withoutHint(error) : String(error)))
+  const { hint } = first
+  return new HoldfastError(first.code, told.join(' '), {
+    cause: new AggregateError(errors),
+    ...(hint !== undefined && { hint }),
+  })
+}
+
+function withoutHint(error: Error): string {
+  const hint = error instanceof HoldfastError ? error.hint : undefined
+  return hint === undefined ? error.message : error.message.slice(0, -hint.length - 1)
 }
 
 function cannotDrain(
@@ -399,11 +408,13 @@ function cannotDrain(
   why: string,
   cause?: unknown,
 ): HoldfastError {
-  return new HoldfastError(
-    code,
-    `${runner.subscription.name} can't be drained: ${why}.`,
-    cause === undefined ? {} : { cause },
-  )
+  const { name } = runner.subscription
+  return new HoldfastError(code, `${name} can't be drained: ${why}.`, {
+    ...(cause !== undefined && { cause }),
+    ...(code === 'SUBSCRIPTION_PAUSED' && {
+      hint: `Resume it: holdfast subscriptions resume ${name} --reason "<why>"`,
+    }),
+  })
 }
 
 function retentionOf({ retention = '30d' }: EngineOptions, all: readonly Runner[]): Retention | undefined {

@@ -48,7 +48,7 @@ export async function findRedrive({ store }: OperatorParts, id: string): Promise
   const redrive = typeof id === 'string' ? await store.redrives.find(id) : undefined
   if (redrive) return redrive
   throw new HoldfastError('REDRIVE_UNKNOWN', `The redrive ${JSON.stringify(id)} does not exist.`, {
-    hint: 'List the redrives for their ids.',
+    hint: 'Find it: holdfast redrives list',
   })
 }
 
