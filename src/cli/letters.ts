@@ -100,9 +100,15 @@ export function shownFailure(
   return failure === undefined || isRevealed ? failure : withoutPayload(failure, letter)
 }
 
+/** Only an operator's decision is stored with a reason; of the engine's it follows from the attempts. */
+export function endedReasonOf({ endedAt, endedReason, attemptsTotal }: DeadLetter): string | undefined {
+  if (endedReason !== undefined || endedAt === undefined) return endedReason
+  return attemptsTotal === 0 ? 'its first attempt succeeded, in order' : 'a later attempt succeeded'
+}
+
 /** A letter in a list: everything but its payload. */
 export function letterJson(letter: RevisedLetter, isRevealed = false) {
-  const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy, endedReason } = letter
+  const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy } = letter
   const failure = shownFailure(letter, letter.failure, isRevealed)
   return {
     subscription,
@@ -115,7 +121,7 @@ export function letterJson(letter: RevisedLetter, isRevealed = false) {
     heldAt: iso(heldAt),
     endedAt: iso(endedAt),
     endedBy: endedBy ?? null,
-    endedReason: endedReason ?? null,
+    endedReason: endedReasonOf(letter) ?? null,
     attempts: letter.attemptsTotal,
     revision: letter.revision?.number ?? null,
     failure: failure === undefined ? null : failureJson(failure),

@@ -10,6 +10,7 @@ import {
   types,
 } from './driver.ts'
 import { storeError, troubleOf } from './errors.ts'
+import { handshakeOf } from './handshake.ts'
 import { quote } from './identifier.ts'
 import { nap } from './nap.ts'
 
@@ -52,7 +53,11 @@ export class Database {
     this.options = options
     this.schema = options.schema
     this.name = describe(options.connection)
-    this.#pool = new options.driver.Pool({ ...sessionConfig(options), max: options.connections })
+    this.#pool = new options.driver.Pool({
+      ...sessionConfig(options),
+      max: options.connections,
+      Client: handshakeOf(options.driver.Client),
+    })
     // The server may end an idle connection: the next query uses another. Without a listener the process would end.
     this.#pool.on('error', () => undefined)
     // The same for a connection in use: its running query gets the error, but the client also needs a listener.

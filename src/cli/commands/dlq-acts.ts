@@ -36,6 +36,7 @@ import { withIsoTimes } from '../output/times.ts'
 import { count, laneName, many } from '../output/words.ts'
 import { followRedrive, withEffects } from '../redriving.ts'
 import { prepareReveal, type RevealFlags } from '../reveal.ts'
+import { waitingOf } from '../waiting.ts'
 import { positionOf } from './dlq-show.ts'
 
 interface Flags extends ActFlags, FilterFlags, RevealFlags {
@@ -237,11 +238,13 @@ async function run(ctx: Context, act: RedriveAct, name: string, given: Selection
   if (busy > 0)
     ctx.out.talk(yellow(many(busy, 'lane')), ` ${busy === 1 ? 'is' : 'are'} not included: in another redrive.`)
   if (flags.wait === false) {
+    const waiting = await waitingOf(ctx, redrive)
     return {
-      json: { redrive: withIsoTimes(redrive), busy },
+      json: { redrive: withIsoTimes(redrive), busy, waits: waiting?.why ?? null },
       show: (out) => {
         out.data('queued: ', bold(redrive.id))
-        out.next(`holdfast redrives show ${redrive.id} --watch`)
+        if (waiting) out.talk(waiting.what)
+        out.next(waiting?.next ?? `holdfast redrives show ${redrive.id} --watch`)
       },
     }
   }

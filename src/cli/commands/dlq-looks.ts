@@ -211,7 +211,7 @@ function addIncidents(group: Command, perform: Perform): void {
     return {
       json: { incidents: withIsoTimes(incidents), isWhole: cut.length === 0 },
       show: (out) => {
-        if (incidents.length === 0) out.talk('No incidents.')
+        if (incidents.length === 0) out.talk(open ? 'No open incidents.' : 'No incidents.')
         for (const each of incidents) {
           const state = { open: red, regressed: red, resolved: green }[each.state](each.state)
           out.data(bold(each.fingerprint), ' ', state, ' ', each.subscription, dim(` ${each.class}`))

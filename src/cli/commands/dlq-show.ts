@@ -8,7 +8,15 @@ import type { Decoded, LetterView } from '../../operator/view.ts'
 import { reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { classLine, failureJson, failureLine, letterJson, type RevisedLetter, shownFailure } from '../letters.ts'
+import {
+  classLine,
+  endedReasonOf,
+  failureJson,
+  failureLine,
+  letterJson,
+  type RevisedLetter,
+  shownFailure,
+} from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, red, type Text } from '../output/style.ts'
 import { iso } from '../output/times.ts'
@@ -149,11 +157,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
   if (lane?.dueAt !== undefined) line('due', moment(lane.dueAt))
   if (redrive) line('redrive', redrive.id, dim(` by ${redrive.by}`))
   if (letter.endedAt !== undefined)
-    // Only an operator's decision has a reason.
-    line(
-      'ended',
-      `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${letter.endedReason ?? (letter.attemptsTotal === 0 ? 'its first attempt succeeded, in order' : 'a later attempt succeeded')}`,
-    )
+    line('ended', `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${endedReasonOf(letter)}`)
   else if (letter.endedBy !== undefined)
     line('skipped', `at its turn, by ${letter.endedBy}: ${letter.endedReason ?? ''}`)
   line('data', dataText(letter, view.decoded, isRevealed))
