@@ -12,7 +12,7 @@ export function isHandshakeFault(error: unknown): boolean {
 interface Connection {
   on(event: 'error', listener: (error: unknown) => void): unknown
   off(event: 'error', listener: (error: unknown) => void): unknown
-  readonly stream?: { readonly errored?: unknown }
+  readonly stream?: { readonly errored?: unknown; destroy?(): unknown }
 }
 
 /**
@@ -37,6 +37,9 @@ export function handshakeOf(Client: PgDriver['Client']): PgDriver['Client'] {
         const { code } = error as { code?: unknown }
         const isOfDriver = code === undefined && error !== connection?.stream?.errored
         if (isOfTls(code) || (isOfDriver && canTell)) faults.add(error)
+        // pg forgets the connection and leaves it open. The server would wait for an answer for a minute, and until then it can't drop a
+        // database.
+        connection?.stream?.destroy?.()
       }
       connection?.on('error', look)
       const settled = this as unknown as { once(event: 'connect', listener: () => void): unknown }
