@@ -17,9 +17,9 @@ export interface Settings {
 export interface Report {
   /** Whether every target is met. */
   readonly ok: boolean
-  /** For machines. */
+  /** For `--json`. */
   readonly fields: object
-  /** For people. */
+  /** Without `--json`. */
   readonly text: string
 }
 

@@ -10,7 +10,7 @@ export interface ChildOptions {
  * Runs the work of a file in a process of its own, which loads nothing else, and returns its answer. Node's own flags
  * (`--conditions`) are passed on.
  *
- * Whoever calls this stays small: on Linux a child's `maxRSS` begins at the peak of the process that started it.
+ * The caller must use little memory: on Linux a child's `maxRSS` begins at the peak of the process that started it.
  */
 export function inChild<Task, Answer>(file: URL, task: Task, { signal, execArgv = [] }: ChildOptions): Promise<Answer> {
   return new Promise((resolve, reject) => {

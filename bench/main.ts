@@ -18,22 +18,22 @@ ${Object.entries(benchmarks)
 
 Options
   --store <name>  ${each(({ stores }) => stores.join(' or '))}
-  --events <n>    how many events; ${each(({ defaults }) => defaults.events.toLocaleString('en'))}
-  --keys <n>      how many keys they are spread over; 10,000 unless you say otherwise
-  --rounds <n>    how often each way is measured; ${each(({ defaults }) => String(defaults.rounds))}
-  --url <url>     of a PostgreSQL where databases may be made and dropped; DATABASE_URL, or else one is started for the run
-  --dir <path>    where the databases are made and removed again; the system's temporary folder unless you say otherwise
-  --profile <dir> leaves a CPU profile of every measured process there
-  --check         a missed target is exit 1
-  --json          one JSON object on stdout; the talk is on stderr in any case`
+  --events <n>    the number of events; default: ${each(({ defaults }) => defaults.events.toLocaleString('en'))}
+  --keys <n>      the number of keys that they are spread over; default: 10,000
+  --rounds <n>    how often each side is measured; default: ${each(({ defaults }) => String(defaults.rounds))}
+  --url <url>     a PostgreSQL where databases may be created and dropped; default: DATABASE_URL, or a server that is started for the run
+  --dir <path>    where the databases are created and removed again; default: the system's temporary folder
+  --profile <dir> writes a CPU profile of every measured process to this folder
+  --check         exit with 1 if a target is missed
+  --json          print one JSON object on stdout; progress is on stderr in any case`
 
-function each(tell: (benchmark: Benchmark) => string): string {
+function each(describe: (benchmark: Benchmark) => string): string {
   return Object.entries(benchmarks)
-    .map(([name, benchmark]) => `${name}: ${tell(benchmark)}`)
+    .map(([name, benchmark]) => `${name}: ${describe(benchmark)}`)
     .join(', ')
 }
 
-/** The exit code: 0 measured, 1 failed or missed a target with --check, 2 not understood. */
+/** Returns the exit code: 0 measured, 1 failed or missed a target with --check, 2 usage error. */
 async function main(args: string[]): Promise<number> {
   const interrupted = new AbortController()
   process.once('SIGINT', () => interrupted.abort())
@@ -79,7 +79,7 @@ function readArgs(args: string[], signal: AbortSignal) {
     signal,
     progress: (line) => console.error(line),
   }
-  if (positionals.length === 0 && !help) throw new UsageError('Which benchmark?')
+  if (positionals.length === 0 && !help) throw new UsageError('A benchmark is missing.')
   return { benchmark, settings, json, check, help }
 }
 

@@ -32,7 +32,7 @@ export async function useServer({ url, dir, progress }: Settings): Promise<Bench
 
 export async function connect(url: string): Promise<Client & AsyncDisposable> {
   const client = new Client({ connectionString: url })
-  // Whoever waits for an answer hears of it; without a listener it would end the process.
+  // A pending query rejects with the same error; without a listener it would end the process.
   client.on('error', () => undefined)
   await client.connect()
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() })

@@ -9,7 +9,7 @@ export function meets(targets: Targets, measured: Readonly<Record<string, number
   return Object.entries(targets).every(([name, target]) => isMet(target, measured[name]))
 }
 
-/** A line for people. */
+/** One line of the text report. */
 export function verdict(title: string, value: number | undefined, target: Target | undefined): string {
   const line = `  ${title.padEnd(16)}${(value === undefined ? '-' : String(value)).padStart(9)}`
   if (!target) return line

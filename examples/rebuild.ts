@@ -38,7 +38,7 @@ await after.start()
 // The operator has the code of the next release. The audit records each act with its author and reason.
 const operator = createOperator({ store, subscriptions: [salesWithCount], by: 'ada' })
 const { end } = await operator.rebuild('sales', { reason: 'we count now', load: 0.5 })
-console.log(`version 2 is ${end}`)
+console.log(end === 'level' ? 'version 2 has caught up' : `the rebuild was ${end}`)
 const { same, different, differences } = await operator.diffRebuild('sales')
 console.log(
   `${same} rows are the same, ${different} are not; the first: ${differences[0]?.live} -> ${differences[0]?.rebuilt}`,

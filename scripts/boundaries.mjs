@@ -22,7 +22,7 @@ const timers = { rule: 'core-timers', instead: 'wait with the Timers of src/runt
 const random = { rule: 'core-random', instead: 'draw from the Random of src/runtime/ports.ts' }
 const outside = { rule: 'core-outside', instead: 'take what you need of it as an argument or through a port' }
 
-/** A local of one of these names is reported too: whoever reads the line can't tell the two apart. */
+/** A local of one of these names is reported too: a reader of the line can't tell the two apart. */
 const forbiddenGlobals = new Map([
   ['performance', clock],
   ['setTimeout', timers],
@@ -58,7 +58,7 @@ export function checkBoundaries(files) {
     const layer = layerOf(file)
     if (layer === 'outer' || file.endsWith('.test.ts')) return []
     const { program, errors } = parseSync(file, text, { preserveParens: false })
-    if (errors[0]) return [{ file, line: 1, rule: 'syntax', instead: `mend this first: ${errors[0].message}` }]
+    if (errors[0]) return [{ file, line: 1, rule: 'syntax', instead: `fix this first: ${errors[0].message}` }]
 
     const findingAt = (/** @type {Visit} */ visit) => {
       if (layer === 'adapter') return adapterImport(file, visit)

@@ -1,10 +1,9 @@
 // Runs before `npm test` and `npm start`, so that both work on a fresh clone and on a machine whose own Node is older
-// than the one Holdfast needs. It has to parse on Node 18: a person with the wrong Node should read a sentence, not a
-// stack trace.
+// than the one Holdfast needs. It must parse on Node 18: a user with an older Node should see a sentence, not a stack
+// trace.
 //
-// `npm run` puts node_modules/.bin first on the PATH, so the command after this one finds the pinned Node there. Only
-// the word `node` itself would not do: a shell remembers where it found that the first time. Hence `npx node` in
-// `npm start`.
+// `npm run` puts node_modules/.bin first on the PATH, so the command after this one finds the pinned Node there. `node`
+// alone would not work, because a shell remembers where it first found a command. Hence `npx node` in `npm start`.
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -24,15 +23,15 @@ function whyInstall() {
   if (!existsSync(`${root}node_modules`)) return 'node_modules is missing'
   const drift = lockDrift(readJson('package-lock.json'), readJson('node_modules/.package-lock.json'))
   if (drift) return drift
-  // With a new enough Node of one's own the pinned one is not needed, and asking for it would reinstall on every run
-  // wherever install scripts are turned off.
+  // If the installed Node is new enough, the pinned one is not needed, and requiring it would reinstall on every run
+  // where install scripts are turned off.
   if (!ownNodeWillDo && !existsSync(pinnedNode)) return 'node_modules/.bin/node is missing'
   return undefined
 }
 
 /**
- * Compares what the lock asks for with the list npm keeps of what it installed. File times would be cheaper still, but a
- * checkout or a copy changes those without changing anything.
+ * Compares package-lock.json with npm's list of what it installed. File times would be cheaper, but a checkout or a copy
+ * changes them without changing anything.
  *
  * @typedef {{ version?: string, integrity?: string, optional?: boolean, devOptional?: boolean }} Locked
  * @param {{ packages: Record<string, Locked> } | undefined} wanted
@@ -41,16 +40,16 @@ function whyInstall() {
  */
 function lockDrift(wanted, installed) {
   if (!wanted) return undefined
-  if (!installed) return 'node_modules was not finished by npm'
+  if (!installed) return 'the last npm install did not finish'
   for (const [path, want] of Object.entries(wanted.packages)) {
     const have = installed.packages[path]
     // An optional package that is absent was built for another platform.
     if (path === '' || (!have && (want.optional || want.devOptional))) continue
     const same = have && have.version === want.version && have.integrity === want.integrity
-    if (!same) return `${path} is not what the lock asks for`
+    if (!same) return `${path} differs from package-lock.json`
   }
   const extra = Object.keys(installed.packages).find((path) => !wanted.packages[path])
-  return extra && `${extra} is no longer in the lock`
+  return extra && `${extra} is no longer in package-lock.json`
 }
 
 /** @param {string} why */
@@ -59,7 +58,7 @@ function install(why) {
   // The tools are devDependencies, which npm leaves out under NODE_ENV=production.
   const args = ['ci', '--include=dev']
   const cli = process.env.npm_execpath
-  // npm's talk goes to stderr: stdout belongs to the command that comes next.
+  // The output of npm goes to stderr: stdout belongs to the next command.
   /** @type {import('node:child_process').SpawnSyncOptions} */
   const options = { cwd: root, stdio: ['inherit', 2, 'inherit'] }
   const { status, error } =
@@ -67,7 +66,7 @@ function install(why) {
       ? spawnSync(process.execPath, [cli, ...args], options)
       : spawnSync(`npm ${args.join(' ')}`, { ...options, shell: true })
   if (status !== 0) {
-    say(`npm ci failed${error ? `: ${error.message}` : ''}. Its message is above; when that is mended, run this again.`)
+    say(`npm ci failed${error ? `: ${error.message}` : ''}. Its message is above. Fix the problem and run this again.`)
     process.exit(1)
   }
 }

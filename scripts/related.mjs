@@ -21,6 +21,7 @@ const costs = [
   [/^src\/postgres\/contract\.test\.ts$/, 40],
   [/^test\/(chaos\/chaos|gap\/gap)\.test\.ts$/, 35],
   [/^examples\/bank\//, 30],
+  [/^test\/regressions\/engine-postgres\.test\.ts$/, 30],
   [/^test\/package\//, 25],
   [/^(examples|test\/(chaos|conformance|crash|crashpoints|failures|fuzz|handlers|planted|sim|watchdog))\//, 15],
   [/(^|[/-])(contract|stress|model|crash)\.test\.ts$/, 15],

@@ -1,7 +1,8 @@
-// The words that our English avoids (see CONTRIBUTING.md), and where they stand in what users read: the docs, and the comments and texts of `src`.
+// The words that our English avoids (see CONTRIBUTING.md), and where they are in what users and contributors read: the docs, and the comments and texts of
+// `src`, `bench` and `scripts`.
 //
 //   node scripts/words.mjs [path…]     prints file:line, the words and what to write instead; exits with 1 when it found any
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -53,9 +54,15 @@ export function offences(text) {
   return found.toSorted((a, b) => a.line - b.line)
 }
 
-const skipped = new Set(['node_modules', 'dist', '.git', 'runs', 'migrations'])
+// The text of a migration is checksummed: not even its comments may change. This file names the words.
+const skipped = new Set(['node_modules', 'dist', '.git', 'runs', 'migrations', 'words.mjs'])
 
-/** What users read: pages, and sources without their tests. */
+function readmesOfTests() {
+  const folders = readdirSync(join(root, 'test'), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  return folders.map(({ name }) => join('test', name, 'README.md')).filter((path) => existsSync(join(root, path)))
+}
+
+/** What users and contributors read: pages, and sources without their tests. */
 export function readByUsers(
   paths = [
     'README.md',
@@ -67,6 +74,9 @@ export function readByUsers(
     'docs',
     'examples',
     'src',
+    'bench',
+    'scripts',
+    ...readmesOfTests(),
   ],
 ) {
   /** @type {string[]} */

@@ -1,5 +1,5 @@
-// `holdfast/store`: what it takes to write a store of one's own. The ports with everything that their signatures name, and the rules that
-// are the same in every store. The contract suite of `holdfast/testing` says what a store has to do.
+// `holdfast/store`: what you need to write a store. The ports with all types of their signatures, and the rules that all stores share. The
+// contract suite of `holdfast/testing` defines what a store must do.
 
 export type { Store, StoreMoment } from './store.ts'
 

@@ -11,11 +11,11 @@ import type { RedriveStore } from './redrive/redrive-store.ts'
 import type { PartitionState, SubscriptionStore } from './subscription/subscription-store.ts'
 
 /**
- * Everything that lasts. One contract suite (`holdfast/testing`) says what every adapter must do; the engine knows nothing
- * else of them.
+ * All durable state. The contract suite of `holdfast/testing` defines what every adapter must do, and the engine relies on nothing
+ * else.
  */
 export interface Store extends AsyncDisposable {
-  /** Which SQL projections it can run: those that `defineSqlProjection` made for the same. Such as 'sqlite' and 'postgres'. */
+  /** The store runs only SQL projections of the same dialect, such as 'sqlite' or 'postgres'. */
   readonly dialect: string
   readonly log: LogStore
   readonly subscriptions: SubscriptionStore
@@ -26,25 +26,25 @@ export interface Store extends AsyncDisposable {
   readonly redrives: RedriveStore
   readonly rebuilds: RebuildStore
   readonly audit: AuditStore
-  /** Runs `read` on one frozen moment of the store, while writers go on. */
+  /** Runs `read` on a consistent snapshot of the store. Writers are not blocked. */
   snapshot<T>(read: (moment: StoreMoment) => Promise<T>): Promise<T>
   /**
-   * Fills a store that nothing was written to yet, as a whole or not at all. Throws `STORE_NOT_EMPTY` for any other. Only for
-   * stores that one grows into.
+   * Fills an empty store in one transaction. Throws `STORE_NOT_EMPTY` if anything was written to it. Only for stores that can be the
+   * target of a copy.
    */
   restore?(parts: AsyncIterable<ArchivePart>): Promise<void>
   close(): Promise<void>
 }
 
 export interface StoreMoment {
-  /** All events that are there, whatever may still appear between them. */
+  /** All committed events. Others may still be committed between their positions. */
   readonly log: Pick<LogStore, 'readAll'>
   readonly rows: RowStore
-  /** In order; none for a subscription that isn't there. */
+  /** In order. Empty for an unknown subscription. */
   partitions(subscription: string): Promise<readonly PartitionState[]>
   heldLanes(subscription: string, partition: number): Promise<readonly HeldLane[]>
-  /** Everything, in the order that `ArchivePart` says. */
+  /** All parts of the store, in the order that `ArchivePart` defines. */
   archive(): AsyncIterable<ArchivePart>
-  /** Letters of a partition in order of the events' positions, whatever their status. */
+  /** Letters of a partition with any status, ordered by the positions of their events. */
   letters(subscription: string, partition: number, afterPosition: number, limit: number): Promise<readonly DeadLetter[]>
 }

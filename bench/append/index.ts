@@ -10,7 +10,7 @@ const targets: Targets = Object.fromEntries(writerCounts.map((writers) => [Strin
 
 /** Appending single events, ours against one INSERT into the same table, by as many loops at once in one process. */
 export const append: Benchmark = {
-  summary: 'single events into the log, by 1, 4 and 16 writers, against a plain INSERT',
+  summary: 'appends of single events by 1, 4 and 16 writers, compared with a plain INSERT',
   stores: ['postgres'],
   defaults: { events: 5_000, rounds: 9 },
   run: async (settings) => {

@@ -44,7 +44,7 @@ async function measure({ url, writers, events, keys, rounds }: AppendTask): Prom
   // Round 0 opens the connections, prepares the statements and warms the code up.
   for (let round = 0; round <= rounds; round++) {
     const rates = { ours: 0, naive: 0 }
-    // Whoever comes second finds the machine as the first left it; so they take turns.
+    // The first side affects the machine for the second, so they alternate.
     const sides = [['ours', ours] as const, ['naive', naive] as const]
     for (const [name, append] of round % 2 === 0 ? sides : sides.toReversed())
       rates[name] = await perSecond(drafts, writers, append)

@@ -11,7 +11,7 @@ const mostHeldLanes = 100_000
  * own.
  */
 export const handlers: Benchmark = {
-  summary: 'side effects: against bare calls, beside lanes that fail, and with 100,000 lanes held',
+  summary: 'side effects: compared with bare calls, beside failing lanes, and with 100,000 held lanes',
   stores: ['sqlite', 'postgres'],
   defaults: { events: 40_000, rounds: 3 },
   run: async (settings) => {
@@ -38,7 +38,7 @@ export const handlers: Benchmark = {
   },
 }
 
-/** Whoever comes second finds the machine as the first left it, so they take turns at that as well. */
+/** The first side affects the machine for the second, so they alternate. */
 async function inTurn<A, B>(round: number, one: () => Promise<A>, other: () => Promise<B>): Promise<[A, B]> {
   if (round % 2 === 1) {
     const first = await one()

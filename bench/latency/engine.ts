@@ -20,7 +20,7 @@ export async function startEngine(store: Store, tell: (commit: Commit) => void):
   return engine
 }
 
-/** As a process of its own: tells whoever started it that it runs and what it commits, and ends when that one lets go of it. */
+/** A separate process: reports to its parent that it runs and what it commits, and ends when the parent disconnects. */
 async function main(url: string): Promise<void> {
   const gone = new Promise((resolve) => process.once('disconnect', resolve))
   await using running = new AsyncDisposableStack()

@@ -18,7 +18,7 @@ const grounds: Readonly<Record<string, (settings: Settings) => Promise<Ground>>>
  * every round, so that what else the machine does meanwhile falls on all of them.
  */
 export const projection: Benchmark = {
-  summary: 'a fold into one row per key: the engine, the same in SQL, a transaction per event, and with poison',
+  summary: 'a fold into one row per key: the engine, the same in SQL, a transaction per event, and with poison events',
   stores: ['sqlite', 'postgres'],
   defaults: { events: 1_000_000, rounds: 3 },
   run: async (settings) => {

@@ -17,7 +17,7 @@ export interface Commit {
 
 export type EngineReport = 'running' | 'drained' | Commit
 
-/** Runs one version until it is told to stop, and tells of every commit that applied something. */
+/** Runs one version until it is stopped, and reports every commit that applied something. */
 async function run({ place, version }: EngineTask): Promise<void> {
   await using store = await openStore(place)
   await using engine = createEngine({ store, subscriptions: [accounts(version)], logger: quietLogger })

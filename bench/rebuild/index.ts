@@ -26,7 +26,7 @@ const beforeMs = (events: number) => (events < 100_000 ? 2_000 : 10_000)
  * builds is killed three times, the version is switched to, and everything is compared with the fold.
  */
 export const rebuild: Benchmark = {
-  summary: 'a projection rebuilt beside live events, killed and resumed, switched, and what that does to the lag',
+  summary: 'a rebuild beside live events, killed and resumed, then switched; and its effect on the lag',
   stores: ['postgres', 'sqlite'],
   defaults: { events: 1_000_000, rounds: 1 },
   run: async (settings) => {

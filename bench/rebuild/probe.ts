@@ -8,8 +8,8 @@ const pauseMs = { least: 5, most: 15 }
 const patienceMs = 30_000
 
 /**
- * Live traffic: one event after the other, each waited for until the live engine has told of its commit. What that takes is the lag.
- * One that nobody tells of, because another version took over meanwhile, is no sample.
+ * Live traffic: one event at a time; the next one follows when the live engine has reported the commit. The time between is the lag.
+ * An event whose commit is not reported, because another version took over meanwhile, is not a sample.
  */
 export class Probe implements AsyncDisposable {
   readonly #store: Store

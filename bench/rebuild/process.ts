@@ -13,7 +13,7 @@ export class BenchProcess implements AsyncDisposable {
       signal,
       stdio: ['ignore', 2, 'inherit', 'ipc'],
     })
-    // Whoever interrupts the benchmark hears of it elsewhere.
+    // An interruption of the benchmark is reported elsewhere.
     this.#child.on('error', () => undefined)
     this.#child.on('message', (report) => {
       if (typeof report === 'string') this.#reports.add(report)

@@ -14,7 +14,7 @@ export interface Checked {
 
 async function check({ place }: { readonly place: Place }): Promise<Checked> {
   await using store = await openStore(place)
-  const engine = createEngine({ store, subscriptions: [ledger('mended')] })
+  const engine = createEngine({ store, subscriptions: [ledger('fixed')] })
   const { differenceCount, differences } = await engine.verify('ledger')
   return { counts: await countsOf(engine), differences: differenceCount, first: differences[0] }
 }

@@ -4,10 +4,10 @@ import { openStore } from '../projection/open-store.ts'
 import type { Place } from '../projection/way.ts'
 import { ledger } from './ledger.ts'
 
-/** Runs the mended release until it is told to stop, or killed. */
+/** Runs the fixed release until it is stopped or killed. */
 async function run({ place }: { readonly place: Place }): Promise<void> {
   await using store = await openStore(place)
-  await using engine = createEngine({ store, subscriptions: [ledger('mended')], logger: quietLogger })
+  await using engine = createEngine({ store, subscriptions: [ledger('fixed')], logger: quietLogger })
   await engine.start()
   process.send?.('running')
   await new Promise((resolve) => process.once('message', resolve))

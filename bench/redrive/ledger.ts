@@ -8,8 +8,8 @@ interface Account {
   readonly digest: number
 }
 
-/** The same read model twice: as a bad release has it, which takes no other currency, and as the next one mends it. */
-export function ledger(release: 'broken' | 'mended'): Projection {
+/** The same read model in two releases: `broken` throws at a foreign currency, `fixed` accepts it. */
+export function ledger(release: 'broken' | 'fixed'): Projection {
   const move = (row: Account, { amount, currency, reference }: Movement, sign: 1 | -1): Account => {
     if (release === 'broken' && currency !== homeCurrency) throw new Error(`No rate for ${currency}.`)
     const number = Number(reference.slice(reference.lastIndexOf('-') + 1))

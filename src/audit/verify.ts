@@ -33,6 +33,10 @@ export async function verifyAudit(audit: AuditStore, expected?: AuditReport['hea
   }
   if (isMet || !expected) return report(undefined)
   if (expected.number > head.number)
-    return report(`entry ${head.number + 1} and those up to ${expected.number} are gone`)
-  return report(`entry ${expected.number} is not the one that was noted`)
+    return report(
+      expected.number === head.number + 1
+        ? `entry ${expected.number} is missing`
+        : `entries ${head.number + 1} to ${expected.number} are missing`,
+    )
+  return report(`entry ${expected.number} differs from the expected head`)
 }

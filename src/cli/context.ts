@@ -187,6 +187,6 @@ function unknownSubscription(name: string, known: readonly string[], who: string
   return new CommandError(
     'NOT_FOUND',
     `${who} has no subscription ${JSON.stringify(name)}. ${list}`,
-    meant === undefined ? 'See: holdfast subscriptions list' : `Did you mean ${meant}?`,
+    meant === undefined ? 'holdfast subscriptions list' : `Did you mean ${meant}?`,
   )
 }

@@ -16,7 +16,8 @@ export interface FilterFlags {
   readonly status?: LetterStatus
   readonly type?: string
   readonly class?: FailureClass
-  readonly fingerprint?: string
+  /** The fingerprint of an incident. */
+  readonly incident?: string
   readonly since?: number
   readonly until?: number
   readonly text?: string
@@ -25,26 +26,31 @@ export interface FilterFlags {
 
 const statuses: readonly string[] = [...heldStatuses, 'resolved', 'discarded'] satisfies LetterStatus[]
 
-export function withFilter(command: Command): Command {
+/** What a command selects: letters, or lanes by their heads. */
+type Selects = 'letters' | 'lanes'
+
+export function withFilter(command: Command, selects: Selects = 'letters'): Command {
+  const isLetters = selects === 'letters'
+  const held = isLetters ? 'only letters held' : 'only lanes whose head was held'
   return command
-    .option('--type <type>', 'only events of this type')
+    .option('--type <type>', isLetters ? 'only events of this type' : 'only lanes whose head has this type')
     .option(
       '--class <class>',
-      `only letters whose last failure has this class: ${failureClasses.join(', ')}`,
+      `only ${isLetters ? 'letters whose last failure' : 'lanes where the last failure of the head'} has this class: ${failureClasses.join(', ')}`,
       oneOf(failureClasses),
     )
-    .option('--since <time>', 'only letters held at or after this time: 2h, or 2026-03-01T02:30:00Z', pastTime)
-    .option('--until <time>', 'only letters held before this time', pastTime)
+    .option('--since <time>', `${held} at or after this time: 2h, or 2026-03-01T02:30:00Z`, pastTime)
+    .option('--until <time>', `${held} before this time`, pastTime)
     .option(
       '--text <text>',
-      "only letters with this text in the lane, the event's id or type, or the error's type, code or message",
+      `only ${isLetters ? 'letters with' : 'lanes whose head has'} this text in the lane, the event's id or type, or the error's type, code or message`,
     )
-    .option('--partition <n>', 'only letters of this partition', wholeNumber)
+    .option('--partition <n>', `only ${selects} of this partition`, wholeNumber)
 }
 
-export function withLane(command: Command): Command {
+export function withLane(command: Command, selects: Selects = 'letters'): Command {
   return command
-    .option('--lane <lane>', 'only letters of this lane')
+    .option('--lane <lane>', selects === 'letters' ? 'only letters of this lane' : 'only this lane')
     .addOption(new Option('--key <key>', 'the same as --lane, for the lane of this key').conflicts('lane'))
 }
 
@@ -64,7 +70,7 @@ function oneOf(allowed: readonly string[]): (text: string) => string {
 }
 
 export function filterOf(flags: FilterFlags): LetterFilter {
-  const given = { ...flags, lane: flags.lane ?? flags.key }
+  const given = { ...flags, lane: flags.lane ?? flags.key, fingerprint: flags.incident }
   const names = ['lane', 'status', 'type', 'class', 'fingerprint', 'since', 'until', 'text', 'partition'] as const
   return Object.fromEntries(names.flatMap((name) => (given[name] === undefined ? [] : [[name, given[name]]])))
 }
@@ -94,9 +100,15 @@ export function shownFailure(
   return failure === undefined || isRevealed ? failure : withoutPayload(failure, letter)
 }
 
+/** Only an operator's decision is stored with a reason; of the engine's it follows from the attempts. */
+export function endedReasonOf({ endedAt, endedReason, attemptsTotal }: DeadLetter): string | undefined {
+  if (endedReason !== undefined || endedAt === undefined) return endedReason
+  return attemptsTotal === 0 ? 'its first attempt succeeded, in order' : 'a later attempt succeeded'
+}
+
 /** A letter in a list: everything but its payload. */
 export function letterJson(letter: RevisedLetter, isRevealed = false) {
-  const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy, endedReason } = letter
+  const { subscription, partition, lane, sequence, status, event, heldAt, endedAt, endedBy } = letter
   const failure = shownFailure(letter, letter.failure, isRevealed)
   return {
     subscription,
@@ -109,7 +121,7 @@ export function letterJson(letter: RevisedLetter, isRevealed = false) {
     heldAt: iso(heldAt),
     endedAt: iso(endedAt),
     endedBy: endedBy ?? null,
-    endedReason: endedReason ?? null,
+    endedReason: endedReasonOf(letter) ?? null,
     attempts: letter.attemptsTotal,
     revision: letter.revision?.number ?? null,
     failure: failure === undefined ? null : failureJson(failure),
@@ -122,7 +134,8 @@ export function failureJson({ class: of, rule, evidence = null, code, errorType,
 
 /** The class of a failure, and the rule that chose it. */
 export function classLine({ class: of, rule, evidence }: Pick<Failure, 'class' | 'rule' | 'evidence'>): string {
-  return `${of}, by the rule ${rule}${evidence == null ? '' : `: ${evidence}`}`
+  const by = rule === 'said' ? 'set explicitly by the code' : `by the rule ${rule}`
+  return `${of}, ${by}${evidence == null ? '' : `: ${evidence}`}`
 }
 
 export function failureLine({ errorType, message, code }: Pick<Failure, 'errorType' | 'message' | 'code'>): string {

@@ -116,13 +116,14 @@ function checkUser(name: string): string {
 
 function usageError({ code, message }: CommanderError, program: Command, args: readonly string[]): CommandError {
   const called = commandOf(program, args)
-  const how = `${pathOf(called)} ${called.usage()}; more: ${pathOf(called)} --help`
-  const isBare = code === 'commander.help'
-  const list = called.commands.map((each) => each.name()).join(', ')
-  const what = isBare
-    ? `A command is missing. Commands: ${list}.`
-    : message.replace(/^error: /, '').replaceAll(/\n\((.*)\)/g, '. $1')
-  return new CommandError('USAGE', what, how)
+  const path = pathOf(called)
+  const help = `${path} --help`
+  if (code === 'commander.help') {
+    const list = called.commands.map((each) => each.name()).join(', ')
+    return new CommandError('USAGE', `A command is missing. Commands: ${list}.`, help)
+  }
+  const what = message.replace(/^error: /, '').replaceAll(/\n\((.*)\)/g, '. $1')
+  return new CommandError('USAGE', `${what}${/[.?!]$/.test(what) ? '' : '.'} Usage: ${path} ${called.usage()}`, help)
 }
 
 /** The deepest command that the arguments name. */

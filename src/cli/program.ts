@@ -46,7 +46,7 @@ const groups = [
 /** The tree of all commands. Help, completion and the reference are generated from it. */
 export function createProgram({ perform, version, write, width }: ProgramOptions): Command {
   const program = new Command('holdfast')
-    .description('Every event applied once, in order, or held fast.')
+    .description('Every event applied once, in order, or held.')
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'show help')
     .helpCommand('help [command]', 'show help for a command')

@@ -11,8 +11,11 @@ import { bar } from './output/progress.ts'
 import { bold, dim, green, red, yellow } from './output/style.ts'
 import { withIsoTimes } from './output/times.ts'
 import { count, laneName, many, span } from './output/words.ts'
+import { waitingOf, WaitingTeller } from './waiting.ts'
 
 const shownFailures = 20
+/** About one look in a second. */
+const reportsPerLook = 5
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined }
 
 interface FollowOptions {
@@ -47,10 +50,14 @@ export async function followRedrive(
     ? operator.ensureWorked(id, { signal: asked, logger: silent, allowEffects: mayAct })
     : undefined
   working?.catch(() => stuck.abort())
+  const waiting = new WaitingTeller(ctx)
   let last: RedriveProgressReport | undefined
+  let reports = 0
   for await (const report of operator.watch(id, { every: '200ms', signal: AbortSignal.any([asked, stuck.signal]) })) {
     last = report
     ctx.out.status(progressOf(report))
+    // If this process may work, it does so, or reports the reason at the end.
+    if (!mayWork && reports++ % reportsPerLook === 0) await waiting.look(report.redrive)
   }
   ctx.out.status('')
   if (asked.aborted && !last?.isOver) {
@@ -122,14 +129,15 @@ export async function redriveResult(
   const reports = byState.failed > 0 ? await operator.redriveLanes(id, { state: 'failed', limit: shownFailures }) : []
   const { letters: stored } = await ctx.store()
   const failures = await Promise.all(
-    reports.map(async ({ lane, position, heldAt, failure, head }) => ({
+    reports.map(async ({ lane, position, headPosition, failure, head }) => ({
       lane,
       position,
-      heldAt: heldAt ?? null,
+      headPosition: headPosition ?? null,
       failure: failure && head ? failureJson(withoutPayload(failure, await withRevisions(stored, head))) : null,
     })),
   )
   const isGood = byState.failed === 0 && status !== 'stopped'
+  const waiting = await waitingOf(ctx, redrive)
   return {
     json: { redrive: withIsoTimes(redrive), failures, ...more },
     show: (out) => {
@@ -146,13 +154,13 @@ export async function redriveResult(
         `  ${many(lanes, 'lane')}: ${parts.map(([state, value]) => `${count(value)} ${state}`).join(', ')}; ${many(letters, 'letter')} processed`,
       )
       if (redrive.endedReason !== undefined) out.data('  ', redrive.endedReason)
-      for (const { lane, heldAt, failure } of failures)
+      for (const { lane, headPosition, failure } of failures)
         out.data(
           '  ',
           red('failed'),
           ' ',
           laneName(lane),
-          heldAt === null ? '' : ` at ${heldAt}`,
+          headPosition === null ? '' : ` at ${headPosition}`,
           failure ? [': ', failureLine(failure)] : '',
         )
       if (byState.failed > failures.length) out.data(`  … and ${count(byState.failed - failures.length)} more`)
@@ -160,6 +168,10 @@ export async function redriveResult(
       if (byState.deferred > 0) {
         out.talk('A deferred lane continues when its breaker closes. To try it now, reset the breaker.')
         out.next('holdfast breakers list --open')
+      }
+      if (waiting) {
+        out.talk(waiting.what)
+        out.next(waiting.next)
       }
     },
     exit: isGood ? 0 : 3,

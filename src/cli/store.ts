@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync } from 'node:fs'
+import { accessSync, constants, existsSync, mkdirSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { StoreChoice } from '../config/config.ts'
 import { HoldfastError } from '../errors.ts'
@@ -32,6 +32,7 @@ export interface SchemaState {
 export async function openStore(store: StoreChoice, schema: string, mode: OpenMode): Promise<Store> {
   if (typeof store === 'function') return store()
   if (store.sqlite !== undefined) {
+    checkFile(store.sqlite)
     if (mode === 'use') checkCurrent(store.sqlite)
     else mkdirSync(dirname(store.sqlite), { recursive: true })
     return createSqliteStore({ file: store.sqlite })
@@ -46,6 +47,7 @@ export async function schemaState(store: StoreChoice, schema: string): Promise<S
   if (typeof store === 'function') return undefined
   if (store.sqlite !== undefined) {
     const known = sqliteMigrations.map(({ name }) => name)
+    checkFile(store.sqlite)
     return stateOf(existsSync(store.sqlite) ? appliedInFile(store.sqlite) : 0, known)
   }
   const { postgres } = store
@@ -68,8 +70,31 @@ function stateOf(applied: number, names: readonly string[]): SchemaState {
   return { applied, known: names.length, pending: names.slice(applied) }
 }
 
+/** Refuses what SQLite would refuse with words that don't tell why. A file that does not exist is fine. */
+function checkFile(file: string): void {
+  try {
+    if (statSync(file).isDirectory())
+      throw new CommandError(
+        'STORE_MISSING',
+        `${file} is a directory.`,
+        'Give the file of the store, such as events.db.',
+      )
+    accessSync(file, constants.R_OK)
+  } catch (cause) {
+    if (cause instanceof CommandError) throw cause
+    if (!['EACCES', 'EPERM'].includes((cause as NodeJS.ErrnoException).code ?? '')) return
+    throw new CommandError(
+      'STORE_UNAVAILABLE',
+      `This user may not read ${file}.`,
+      'Run the command as the user who owns the file, or permit this user to read and write the file and its folder.',
+      { cause },
+    )
+  }
+}
+
 /** Opening a file creates or migrates a store, so the file is checked first. */
 export function checkIsStore(file: string): void {
+  checkFile(file)
   if (!existsSync(file)) throw new CommandError('STORE_MISSING', `The file ${file} does not exist.`, missingHint)
   let applied: number
   try {

@@ -1,4 +1,5 @@
 import { Cuts } from './cuts.ts'
+import { namedIn } from './named.ts'
 import { Parts } from './parts.ts'
 import { readingsOf } from './readings.ts'
 
@@ -21,7 +22,11 @@ const longestInIdentifier = 8
 const insideNumber = /[\p{L}\p{N}]/u
 const insideWord = /[\p{L}\p{M}\p{N}_]/u
 // 503 and 23505 are codes here, even if the payload has the same number.
-const protocol = /(?:HTTP(?:\/\d(?:\.\d)?)?|status(?:[ _-]?code)?)["']?\s*[:=]?\s*$|SQLSTATE[\s:[=]*$/i
+const status =
+  /(?:HTTP(?:\/\d(?:\.\d)?)?|(?:status|response)(?:[ _-]?code)?)["']?\s*[:=]?\s*$|(?:fetch|request) failed(?: with)?:?\s*$/i
+const sqlState = /SQLSTATE[\s:[=]*$/i
+const reason =
+  /^(?:400 \(?Bad Request|401 \(?Unauthorized|403 \(?Forbidden|404 \(?Not Found|405 \(?Method Not Allowed|408 \(?Request Timeout|409 \(?Conflict|413 \(?(?:Payload|Content) Too Large|422 \(?Unprocessable|429 \(?Too Many Requests|500 \(?Internal Server Error|501 \(?Not Implemented|502 \(?Bad Gateway|503 \(?Service Unavailable|504 \(?Gateway Timeout)\b/
 const innerWords = /\p{Lu}+(?!\p{Ll})|\p{Lu}?[^\p{Lu}_]+/gu
 
 /**
@@ -48,10 +53,16 @@ export class Haystack {
   #numbers: Map<string, [number, number][]> | undefined
   #squeezed: { readonly parts: Parts; readonly at: readonly number[] } | undefined
   #cuts: Cuts | undefined
+  /** 1 where a message names something of the schema or the code. */
+  #schema: Uint8Array | undefined
   /** Places and lengths of parts that are in a value. Whether they are hidden depends on the words of the whole payload. */
   readonly #found: number[] = []
+  /** Places of parts that only words of longer values have, where a text names something of the schema. */
+  readonly #named = new Map<string, readonly number[]>()
   readonly #walked = new Set<readonly number[]>()
-  readonly #fragments = new Set<string>()
+  readonly #walkedForWord = new Set<readonly number[]>()
+  /** Words of values, and whether each is only a word of longer values. */
+  readonly #fragments = new Map<string, boolean>()
   readonly #shown = new Set<string>()
   /** Words of the payload that are in an identifier of a text, and whether one is written like a name. */
   readonly #inIdentifier = new Map<string, boolean>()
@@ -90,11 +101,16 @@ export class Haystack {
 
   /** The texts without the hidden values. Call it once, after all values. */
   texts(): string[] {
-    for (const word of this.#fragments)
+    for (const [word, isWord] of this.#fragments)
       if (!this.#shown.has(word))
-        for (const at of this.#wordsOf().low.get(word) ?? []) this.#hide(at, word.length, false)
+        for (const at of this.#wordsOf().low.get(word) ?? [])
+          if (!isWord || !this.#isNamed(at, word.length)) this.#hide(at, word.length, false)
     if (this.#cuts) for (const [at, length] of this.#cuts.found()) this.#hide(at, length)
     const kept: number[] = []
+    for (const [part, places] of this.#named) {
+      const { index, 0: word } = schemaWord.exec(part) as RegExpExecArray
+      for (const at of places) kept.push(at + index, word.length)
+    }
     for (let i = 0; i < this.#found.length; i += 2) {
       const [at, length] = [this.#found[i] as number, this.#found[i + 1] as number]
       if (this.#isDiagnosis(at, length)) kept.push(at, length)
@@ -115,13 +131,16 @@ export class Haystack {
     return this.#sought.map(({ text }, i) => masked(text, totals(this.#masks[i] as Int32Array)))
   }
 
-  /** Hides a value of up to 12 characters at any place, except as a word of an identifier. */
-  hideAnywhere(value: string): void {
-    this.#find(this.#partsOf(value.length).take(value), value.length)
+  /**
+   * Hides a value of up to 12 characters at any place, except as a word of an identifier. `isWord`: it is a word of a longer value, which does
+   * not hide what a message names.
+   */
+  hideAnywhere(value: string, isWord = false): void {
+    this.#find(value, isWord)
   }
 
-  /** Hides a value where it is a whole word. `asWritten`: case-sensitive. */
-  hideWord(value: string, asWritten = false): void {
+  /** Hides a value where it is a whole word. `asWritten`: case-sensitive. `isWord`: as for `hideAnywhere`. */
+  hideWord(value: string, { asWritten = false, isWord = false } = {}): void {
     const low = lower(value)
     const words = this.#wordsOf()
     this.#step(1)
@@ -129,7 +148,9 @@ export class Haystack {
       const found = asWritten
         ? [words.raw.get(value), words.innerRaw.get(value)]
         : [words.low.get(low), words.innerLow.get(low)]
-      for (const places of found) for (const at of this.#once(places)) this.#hide(at, value.length)
+      for (const places of found)
+        for (const at of this.#once(places, isWord))
+          if (!isWord || !this.#isNamed(at, value.length)) this.#hide(at, value.length)
       return
     }
     // Not taken: the same part can be at a place that is not a whole word, as a part of another value.
@@ -138,10 +159,11 @@ export class Haystack {
         this.#hide(at, value.length)
   }
 
-  /** Hides a word of a longer value where it is a whole word, except if `showWord` names it. */
-  hideFragment(word: string): void {
+  /** Hides a word of a value where it is a whole word, except if `showWord` names it. `isWord`: as for `hideAnywhere`. */
+  hideFragment(word: string, isWord = false): void {
     this.#step(1)
-    if (this.#wordsOf().low.has(word)) this.#fragments.add(word)
+    if (!this.#wordsOf().low.has(word)) return
+    this.#fragments.set(word, isWord && schemaWord.test(word) && this.#fragments.get(word) !== false)
   }
 
   /** Shows a word of longer values: it is a word of the code or the schema. */
@@ -156,12 +178,14 @@ export class Haystack {
     this.#inIdentifier.set(word, isName || (this.#inIdentifier.get(word) ?? false))
   }
 
-  /** Hides each part of a value that has at least `length` characters, because a text can contain a truncated value. */
-  hideParts(value: string, length: number): void {
-    const parts = this.#partsOf(length)
-    for (const at of parts.in(value)) {
+  /**
+   * Hides each part of a value that has at least `length` characters, because a text can contain a truncated value. `isWord`: as for
+   * `hideAnywhere`; here the value can also be the longer one.
+   */
+  hideParts(value: string, length: number, isWord = false): void {
+    for (const at of this.#partsOf(length).in(value)) {
       this.#step(1)
-      this.#find(parts.take(value.slice(at, at + length)), length)
+      this.#find(value.slice(at, at + length), isWord)
     }
   }
 
@@ -200,17 +224,46 @@ export class Haystack {
     return !this.isExhausted
   }
 
-  #find(places: readonly number[], length: number): void {
+  #find(part: string, isWord: boolean): void {
+    const { length } = part
+    const places = this.#partsOf(length).take(part)
+    if (places.length === 0 && !this.#named.has(part)) return
     this.#step(places.length)
+    const word = isWord ? schemaWord.exec(part) : null
+    if (word) {
+      const named: number[] = []
+      for (const at of places)
+        if (this.#isNamed(at + word.index, word[0].length)) named.push(at)
+        else this.#found.push(at, length)
+      if (named.length > 0) this.#named.set(part, named)
+      return
+    }
     for (const at of places) this.#found.push(at, length)
+    const named = this.#named.get(part)
+    if (named === undefined) return
+    this.#step(named.length)
+    for (const at of named) this.#found.push(at, length)
+    this.#named.delete(part)
   }
 
   /** Places that are hidden now, so that they are not walked again for the next value with the same word. */
-  #once(places: number[] | undefined): readonly number[] {
+  #once(places: number[] | undefined, isWord = false): readonly number[] {
     if (places === undefined || places.length === 0 || this.#walked.has(places)) return []
-    this.#walked.add(places)
+    const walked = isWord ? this.#walkedForWord : this.#walked
+    if (walked.has(places)) return []
+    walked.add(places)
     this.#step(places.length)
     return places
+  }
+
+  /** Whether a part is in a name of the schema or the code, as a message has it. */
+  #isNamed(at: number, length: number): boolean {
+    if (this.#schema === undefined) {
+      this.#schema = new Uint8Array(this.#raw.length)
+      for (const [from, to] of namedIn(this.#raw))
+        if (this.#sought[this.#owner[from] as number]?.kind === 'message') this.#schema.fill(1, from, to)
+    }
+    return this.#schema[at] === 1 && this.#schema[at + length - 1] === 1
   }
 
   /** Whether a part is a word that the code or the schema uses: the name of a field, or a short word in a longer identifier. */
@@ -295,7 +348,7 @@ export class Haystack {
           const [from, to] = [groups[first], groups[last]] as [RegExpExecArray, RegExpExecArray]
           digits += to[0]
           const at = index + from.index
-          if (first === last && /^(?:\d{3}|\d{5})$/.test(to[0]) && this.#isProtocol(at)) continue
+          if (first === last && this.#isProtocol(at, to[0].length)) continue
           const number = digits.replace(/^0+/, '')
           if (number.length < 3) continue
           const range: [number, number] = [at, index + to.index + to[0].length]
@@ -308,8 +361,11 @@ export class Haystack {
     return numbers
   }
 
-  #isProtocol(at: number): boolean {
-    return protocol.test(this.#raw.slice(Math.max(0, at - 24), at))
+  /** Whether these digits are an HTTP status or an SQLSTATE. */
+  #isProtocol(at: number, digits: number): boolean {
+    const before = this.#raw.slice(Math.max(0, at - 24), at)
+    if (digits === 3) return status.test(before) || reason.test(this.#raw.slice(at, at + 32))
+    return digits === 5 && sqlState.test(before)
   }
 
   #squeezedOf(length: number): { readonly parts: Parts; readonly at: readonly number[] } {
@@ -326,6 +382,8 @@ export class Haystack {
 
 // Of a key of the payload; with its plural.
 const longestShown = 42
+// One word, with the signs beside it; not if it has a digit.
+const schemaWord = /(?<=^[^\p{L}\p{M}\p{N}_]*)[\p{L}\p{M}_]+(?=[^\p{L}\p{M}\p{N}_]*$)/u
 const wholeWord = /^[\p{L}\p{M}\p{N}]+$/u
 const insideName = /[\p{L}_]/u
 

@@ -16,6 +16,7 @@ const anyRun = /[\p{L}\p{M}\p{N}]+/gu
 const syllables = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}ー]{2,}/gu
 const unspaced = /[\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]{2,}/gu
 const longestName = 6
+const severalWords = /[\p{L}\p{M}\p{N}_][^\p{L}\p{M}\p{N}_]+[\p{L}\p{M}\p{N}_]/u
 const plainNumber = /^[+-]?\d[\d.,' ]*$/
 
 // Words of error messages. They are shown if a longer text of the payload has them, too; not if they are a whole value.
@@ -93,6 +94,7 @@ function hideText(haystack: Haystack, text: string): void {
     hideNumber(haystack, text)
     // 0042 is a code, not the number 42.
     if (text.length >= shortest && /^0\d+$/.test(text)) haystack.hideWord(text)
+    hideRuns(haystack, text)
     return
   }
   hideForm(haystack, text)
@@ -110,26 +112,32 @@ function hideForm(haystack: Haystack, text: string): void {
   const low = lower(text)
   const words = new Set(text.split(/[\s,;]+/))
   const isLong = words.size > wordsOfShortText
+  const isSeveral = severalWords.test(text)
   if (text.length < anywhere || /^[\p{L}\p{M}]+$/u.test(text)) haystack.hideWord(text)
-  if (text.length >= part) haystack.hideParts(low, Math.min(isLong ? partOfLongText : part, text.length))
+  if (text.length >= part) haystack.hideParts(low, Math.min(isLong ? partOfLongText : part, text.length), isSeveral)
   else if (text.length >= anywhere) haystack.hideAnywhere(low)
   haystack.hideCut(low)
   if (words.size > 1)
     for (const word of words) if (!isLong || /[\p{Lu}\d@]/u.test(word)) hidePartOfText(haystack, trimmed(word), isLong)
   const isDate = isoDate.test(text)
-  if (!isDate) hideFragments(haystack, text)
+  if (!isDate) hideFragments(haystack, text, isSeveral)
   if (!haystack.hasDigits || isDate) return
   hideDigits(haystack, low)
-  for (const [digits] of text.matchAll(/\d{4,}/g))
-    if (digits.length >= digitsInText) haystack.hideNumber(canonical(digits))
+  hideRuns(haystack, text)
 }
 
-/** Hides each word of a value: `lovelace` of `lovelace@example.com`. */
-function hideFragments(haystack: Haystack, text: string): void {
+/** Hides the parts of a number in groups: `9013` of `4929 1234 5678 9013`. */
+function hideRuns(haystack: Haystack, text: string): void {
+  if (!haystack.hasDigits) return
+  for (const [digits] of text.matchAll(/\d{4,}/g)) haystack.hideNumber(canonical(digits))
+}
+
+/** Hides each word of a value: `lovelace` of `lovelace@example.com`. `isSeveral`: the value has more than one. */
+function hideFragments(haystack: Haystack, text: string, isSeveral: boolean): void {
   for (const { 0: run, index } of text.matchAll(anyRun)) {
     if (run.length < fragment || /^\d+$/.test(run)) continue
     const isAddress = text[index - 1] === '@' || text[index + run.length] === '@'
-    haystack.hideFragment(lower(run))
+    haystack.hideFragment(lower(run), isSeveral)
     for (const [word] of /\d/.test(run) ? run.matchAll(/[\p{L}\p{M}]+/gu) : [[run]]) {
       if (word === undefined || word.length < fragment) continue
       if (word !== run) haystack.hideFragment(lower(word))
@@ -151,9 +159,9 @@ function hidePartOfText(haystack: Haystack, word: string, isLong: boolean): void
   if (word.length < shortest || /^\d+$/.test(word)) return
   if (common.has(lower(word)) || (isLong && !/^\p{Lu}|[\d@]/u.test(word))) return
   const isPlain = /^[\p{L}\p{M}]+$/u.test(word)
-  if (isPlain || word.length < anywhere) haystack.hideWord(word, isLong && isPlain)
-  else if (word.length < part) haystack.hideAnywhere(lower(word))
-  else haystack.hideParts(lower(word), part)
+  if (isPlain || word.length < anywhere) haystack.hideWord(word, { asWritten: isLong && isPlain, isWord: true })
+  else if (word.length < part) haystack.hideAnywhere(lower(word), true)
+  else haystack.hideParts(lower(word), part, true)
 }
 
 /** A loop, because a regular expression for the end takes quadratic time. */

@@ -73,7 +73,7 @@ export interface Engine extends AsyncDisposable {
   prepare(): Promise<void>
   /** Resolves when the subscriptions are set up and running. Rejects if a definition doesn't match the stored one. */
   start(): Promise<void>
-  /** Finishes the work in progress and releases the leases. After the timeout (default: '10s') it stops by force. */
+  /** Finishes the work in progress and releases the leases. After the timeout (default: '10s') it stops by force: hanging code is abandoned, and the leases are released. */
   stop(options?: { readonly timeout?: Duration }): Promise<{ readonly forced: boolean }>
   /**
    * Resolves when all events that are in the sources now have their outcome and all operators' acts up to now are done. It has no timeout.
@@ -112,6 +112,9 @@ const optionNames: Record<keyof EngineOptions, true> = {
   random: true,
 }
 export const engineOptionNames: readonly string[] = Object.keys(optionNames)
+
+/** How long a forced stop waits for the store, which may be down. */
+const forcedStopMs = 2_000
 
 /**
  *     new ──start──► running ──stop──► stopped
@@ -288,9 +291,14 @@ export function createEngine<const Dialect extends string>(options: EngineOption
     }
     const ended = wait(end(running, ending))
     await runtime.timers.sleep(toMs(timeout, 'timeout'), waited.signal)
-    if (finished) await ended
-    else for (const runner of all) runner.force()
-    return { forced: !finished }
+    if (finished) {
+      await ended
+      return { forced: false }
+    }
+    for (const runner of all) runner.force()
+    // The leases are released now: the caller closes the store next, and an owner that stays there would count as dead.
+    await runtime.timers.sleep(forcedStopMs, waited.signal)
+    return { forced: true }
   }
 
   async function end(attending: Promise<unknown>, ending: readonly Promise<void>[]): Promise<void> {
@@ -377,12 +385,21 @@ async function reachHead(
   })
 }
 
-/** A single error is thrown as it is. Several are combined under the code of the first. */
+/** A single error is thrown as it is. Several are combined under the code and the hint of the first. */
 function undrained(errors: readonly unknown[]): unknown {
   const [first] = errors
   if (errors.length === 1 || !(first instanceof HoldfastError)) return first
-  const told = errors.map((error) => (error instanceof Error ? error.message : String(error)))
-  return new HoldfastError(first.code, told.join(' '), { cause: new AggregateError(errors) })
+  const told = errors.map((error) => (error instanceof Error ? withoutHint(error) : String(error)))
+  const { hint } = first
+  return new HoldfastError(first.code, told.join(' '), {
+    cause: new AggregateError(errors),
+    ...(hint !== undefined && { hint }),
+  })
+}
+
+function withoutHint(error: Error): string {
+  const hint = error instanceof HoldfastError ? error.hint : undefined
+  return hint === undefined ? error.message : error.message.slice(0, -hint.length - 1)
 }
 
 function cannotDrain(
@@ -391,11 +408,13 @@ function cannotDrain(
   why: string,
   cause?: unknown,
 ): HoldfastError {
-  return new HoldfastError(
-    code,
-    `${runner.subscription.name} can't be drained: ${why}.`,
-    cause === undefined ? {} : { cause },
-  )
+  const { name } = runner.subscription
+  return new HoldfastError(code, `${name} can't be drained: ${why}.`, {
+    ...(cause !== undefined && { cause }),
+    ...(code === 'SUBSCRIPTION_PAUSED' && {
+      hint: `Resume it: holdfast subscriptions resume ${name} --reason "<why>"`,
+    }),
+  })
 }
 
 function retentionOf({ retention = '30d' }: EngineOptions, all: readonly Runner[]): Retention | undefined {

@@ -30,7 +30,7 @@ export function heldUpState({ name, beside }: Subscription, { headPosition, stat
   const error = new HoldfastError(
     'SUBSCRIPTION_BLOCKED',
     `${name} is blocked: its event at position ${headPosition} is ${status}, and all later events wait for it.`,
-    { hint: `${whatToDo}. holdfast dlq show ${name} ${headPosition} shows it.` },
+    { hint: `${whatToDo}. To see it: holdfast dlq show ${name} ${headPosition}` },
   )
   return { state: 'blocked', by: 'order', error, attempts: 0, retryAt: undefined }
 }

@@ -22,6 +22,7 @@ import type { NextState } from './state.ts'
 import { destination, type Loop, type Step, type Tenure } from './tenure.ts'
 import type { Performing } from './work.ts'
 import type { WorkerParts } from './worker.ts'
+import { unlessAborted } from './unless-aborted.ts'
 
 export interface PageLoopParts extends WorkerParts {
   readonly tenure: Tenure
@@ -442,13 +443,12 @@ export class PageLoop implements Loop {
         // The transaction may be retried; lanes held by an earlier try were rolled back.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
-        outcome = await take({ tx, way })
-        forced.throwIfAborted()
+        outcome = await unlessAborted(forced, () => take({ tx, way }))
         return this.#commitOf(outcome, page)
       })
     const result = await perform('bold').catch((error: unknown) => {
       // Our own errors are not the fault of an event. Any other error comes from the user's SQL, reported at the commit.
-      if (error instanceof HoldfastError) throw error
+      if (error instanceof HoldfastError || forced.aborted) throw error
       return perform('careful')
     })
     return [outcome, result]

@@ -62,7 +62,7 @@ export class Runner {
     this.#fit = { events: parts.settings.pageEvents }
     this.subscription = subscription
     this.source = subscription.source ?? logSource(store.log)
-    this.#teller = new Teller(subscription, runtime.clock, emitter, logger)
+    this.#teller = new Teller(subscription, runtime, emitter, logger)
     this.#state = { state: 'starting', since: runtime.clock.now(), owner: undefined }
   }
 
@@ -237,6 +237,7 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.stop()
     this.#forget?.()
     this.#forget = undefined
+    this.#teller.flush()
     logger.error(
       { subscription: subscription.name, error },
       'the subscription failed; other subscriptions are not affected',
@@ -275,6 +276,7 @@ export class Runner {
   #end(): void {
     this.#forget?.()
     this.#forget = undefined
+    this.#teller.stop()
     this.#phase = 'stopped'
     this.#refresh()
   }

@@ -8,7 +8,7 @@ import { Sweeper } from './sweeper.ts'
 
 const hour = 3_600_000
 
-it('says an hour before what will be purged, and purges that', async () => {
+it('logs an hour before what will be deleted, and deletes that', async () => {
   await using world = await createWorld()
   const { store, runtime } = world
   const lease = await begin(store.subscriptions)
@@ -22,21 +22,30 @@ it('says an hour before what will be purged, and purges that', async () => {
       letters: [{ change: 'resolved', position, by: 'engine', ...(reason !== undefined && { reason }) }],
     })
   await resolve(first)
-  await resolve(second, 'seen to by a person')
-  const lines: object[] = []
-  const logger = { info: (fields: object) => void lines.push(fields), warn: () => undefined, error: () => undefined }
+  await resolve(second, 'handled manually')
+  const lines: [object, string][] = []
+  const info = (fields: object, message: string) => void lines.push([fields, message])
+  const logger = { info, warn: () => undefined, error: () => undefined }
   const sweeper = new Sweeper(store, { subscriptions: ['s'], keptMs: 3 * hour }, runtime, logger)
   const running = sweeper.run()
   const left = async () => (await store.letters.list({ subscription: 's' })).map(({ event }) => event.position)
 
   await runtime.advance(3.5 * hour)
-  expect(lines).toEqual([{ subscription: 's', letters: 1 }])
+  expect(lines).toEqual([
+    [{ subscription: 's', letters: 1 }, '1 letter will be deleted in an hour: resolved letters are kept for 3h'],
+  ])
   expect(await left()).toEqual([first, second, third])
   await resolve(third)
   await runtime.advance(hour)
   expect(await left()).toEqual([second, third])
   expect(await store.audit.list(0, 10)).toMatchObject([
-    { by: 'engine', act: 'letters.purge', target: 's', details: { letters: 1 } },
+    {
+      by: 'engine',
+      act: 'letters.purge',
+      target: 's',
+      reason: 'resolved letters are kept for 3h',
+      details: { letters: 1 },
+    },
   ])
   await runtime.advance(4 * hour)
   expect(await left()).toEqual([second])
@@ -44,7 +53,7 @@ it('says an hour before what will be purged, and purges that', async () => {
   await running
 })
 
-it('goes on when the store fails, and says so', async () => {
+it('continues when the store fails, and logs that', async () => {
   await using world = await createWorld()
   const { runtime } = world
   const isAway = { letters: true }

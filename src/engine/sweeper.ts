@@ -1,3 +1,5 @@
+import { many } from '../runtime/count.ts'
+import { fromMs } from '../runtime/duration.ts'
 import type { Runtime } from '../runtime/ports.ts'
 import type { Store } from '../store.ts'
 import type { Logger } from './events.ts'
@@ -64,24 +66,28 @@ export class Sweeper {
   async #purge(subscription: string, keptMs: number): Promise<void> {
     const { clock } = this.#runtime
     const { letters, redrives } = this.#store
-    await this.#inTurns(`redrives of ${subscription}`, () =>
+    await this.#inTurns(`the redrives of ${subscription}`, () =>
       redrives.purge(subscription, Math.floor(clock.now() - keptMs), atOnce),
     )
     const upTo = this.#told.get(subscription)
-    const kept = `resolved letters are kept for ${keptMs} ms`
+    const kept = `resolved letters are kept for ${fromMs(keptMs)}`
     if (upTo !== undefined) {
       const deed = { by: 'engine', act: 'letters.purge', target: subscription, reason: kept }
-      await this.#inTurns(`letters of ${subscription}`, () =>
+      await this.#inTurns(`the letters of ${subscription}`, () =>
         letters.purge(subscription, upTo, atOnce, { ...deed, at: clock.now(), details: { endedBefore: upTo } }),
       )
     }
     const endedBefore = Math.floor(clock.now() + betweenPurgesMs - keptMs)
     try {
       const found = await letters.purgeable(subscription, endedBefore)
-      if (found > 0) this.#logger.info({ subscription, letters: found }, `${kept}: these are deleted in an hour`)
+      if (found > 0)
+        this.#logger.info(
+          { subscription, letters: found },
+          `${many(found, 'letter')} will be deleted in an hour: ${kept}`,
+        )
       this.#told.set(subscription, endedBefore)
     } catch (error) {
-      this.#logger.warn({ subscription, error }, 'the letters to delete could not be counted; it is retried later')
+      this.#logger.warn({ subscription, error }, 'counting the letters to delete failed; it will be retried')
     }
   }
 
@@ -89,7 +95,7 @@ export class Sweeper {
     try {
       while (!this.#stopping.signal.aborted && (await sweep()) === atOnce) await this.#runtime.timers.yield()
     } catch (error) {
-      this.#logger.warn({ error }, `${what} could not be cleaned up; it is retried later`)
+      this.#logger.warn({ error }, `deleting expired data of ${what} failed; it will be retried`)
     }
   }
 }

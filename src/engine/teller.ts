@@ -1,31 +1,38 @@
-import type { Clock } from '../runtime/ports.ts'
+import type { Runtime } from '../runtime/ports.ts'
 import type { Subscription } from '../subscription/subscription.ts'
 import { payloadOf } from '../dead-letter/payload.ts'
 import { redactFailure } from '../dead-letter/redact.ts'
 import { type EngineEmitter, failureFields, type Logger } from './events.ts'
+import { HeldReport } from './held-report.ts'
 import { holdsUp } from './held-up.ts'
 import type { Outcome } from './outcome/ledger.ts'
 
 // Producers choose the types of events and must not be able to fill our memory with them.
 const mostUnknownTypes = 1_000
-// A bad release can hold thousands of lanes within this time.
-const heldWarningMs = 10_000
 
 /** Reports a committed page: everything to listeners, and what needs attention to the log. */
 export class Teller {
   readonly unknownTypes = new Map<string, number>()
   readonly #subscription: Subscription
-  readonly #clock: Clock
   readonly #emitter: EngineEmitter
   readonly #logger: Logger
-  #heldUntold = 0
-  #nextHeldWarning = 0
+  readonly #heldReport: HeldReport
 
-  constructor(subscription: Subscription, clock: Clock, emitter: EngineEmitter, logger: Logger) {
+  constructor(subscription: Subscription, runtime: Runtime, emitter: EngineEmitter, logger: Logger) {
     this.#subscription = subscription
-    this.#clock = clock
     this.#emitter = emitter
     this.#logger = logger
+    this.#heldReport = new HeldReport(subscription.name, runtime, logger)
+  }
+
+  /** Logs the held lanes that are not logged yet. */
+  flush(): void {
+    this.#heldReport.flush()
+  }
+
+  /** Flushes, and ends the timer for it. */
+  stop(): void {
+    this.#heldReport.stop()
   }
 
   tell(
@@ -46,7 +53,7 @@ export class Teller {
         'the partition is blocked: all later events wait for this one; redrive, edit or discard it',
       )
     }
-    this.#warnOfHeld(stopped.filter(({ lane }) => !holdsUp(this.#subscription, lane)))
+    this.#heldReport.add(stopped.filter(({ lane }) => !holdsUp(this.#subscription, lane)))
     for (const { redrive, lane, letters, state } of redriven)
       this.#emitter.emit('lane.redriven', { subscription, lane, redrive, letters, state })
     for (const lane of released) {
@@ -59,19 +66,6 @@ export class Teller {
       if (this.#subscription.unknown !== 'warn') continue
       this.#logger.warn({ subscription, type, eventId, position }, 'an event has a type that the catalog does not have')
     }
-  }
-
-  #warnOfHeld(stopped: Outcome['stopped']): void {
-    this.#heldUntold += stopped.length
-    const now = this.#clock.mono()
-    const [first] = stopped
-    if (!first || now < this.#nextHeldWarning) return
-    const { lane, status, record, failure } = first
-    const fields = { subscription: this.#subscription.name, lanes: this.#heldUntold, lane, status, eventId: record.id }
-    const shown = failure && redactFailure(failure, payloadOf({ event: record }))
-    this.#logger.warn({ ...fields, ...failureFields(shown) }, 'lanes are held; other keys are not affected')
-    this.#heldUntold = 0
-    this.#nextHeldWarning = now + heldWarningMs
   }
 
   #countUnknown(type: string): number {

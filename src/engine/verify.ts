@@ -56,7 +56,7 @@ export interface Verification {
 }
 
 export interface VerifyOptions {
-  /** The share of time it works, above 0 and at most 1. Default: 1. The rest is left to running engines. */
+  /** The fraction of time spent working, above 0 and at most 1. Default: 1. The rest is left to running engines. */
   readonly load?: number
   readonly signal?: AbortSignal
   /** Called after every page with the number of events verified so far and the total. */

@@ -72,7 +72,7 @@ async function working(given: Given = {}) {
     ...parts,
     source: source ?? logSource(world.store.log),
     share,
-    teller: new Teller(subscription, runtime.clock, parts.emitter, parts.logger),
+    teller: new Teller(subscription, runtime, parts.emitter, parts.logger),
     rate: new Rate(),
     fit: { events: 10 },
     changed: () => void states.push(worker.state.state),

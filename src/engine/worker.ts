@@ -162,7 +162,7 @@ export class Worker {
   force(): void {
     this.#forced.abort()
     this.#loop?.abandon()
-    void this.#acquit()
+    this.#announcements.push(this.#acquit())
     this.#nap.wake()
     this.#backoff.wake()
   }

@@ -2,7 +2,7 @@ import { HoldfastError } from '../errors.ts'
 import { refuseBeside } from '../rebuild/live.ts'
 import type { RedriveAct, RedriveRequest } from '../redrive/redrive.ts'
 import type { Selected } from '../redrive/selected.ts'
-import { count, many } from '../runtime/count.ts'
+import { many } from '../runtime/count.ts'
 import { checkOptions, whole } from '../runtime/options.ts'
 import { atMoment } from './moment.ts'
 import { redriveBusy } from './busy.ts'
@@ -50,7 +50,7 @@ export async function ask(
     case 'changed':
       throw new HoldfastError(
         'REDRIVE_CHANGED',
-        `The selected lanes of ${subscription} changed since the digest was made: ${asked.lanes === 1 ? 'it is 1 lane' : `they are ${count(asked.lanes)} lanes`} now. Nothing was done.`,
+        `The selection of ${subscription} changed after the digest was computed: it now has ${many(asked.lanes, 'lane')}. Nothing was done.`,
         { hint: 'Select again, check what changed, and act with the new digest.' },
       )
     case 'nothing':
@@ -84,7 +84,7 @@ export async function nothingToDo(
   const { lanes, byStatus } = await parts.store.letters.stats(subscription)
   if (lanes === 0)
     return new HoldfastError('REDRIVE_NOTHING', `No lane of ${subscription} is held. Nothing was done.`, {
-      hint: `To see letters that have ended: holdfast dlq list ${subscription} --all`,
+      hint: `holdfast dlq list ${subscription} --all`,
     })
   const held = (['parked', 'retrying', 'waiting'] as const).map((status) => `${byStatus[status] ?? 0} ${status}`)
   const wanted = {

@@ -110,7 +110,7 @@ async function checkKnown(
   throw new HoldfastError('BREAKER_UNKNOWN', `The breaker ${JSON.stringify(name)} does not exist. Nothing was done.`, {
     hint:
       meant === undefined
-        ? 'To list breakers, run holdfast breakers list. A breaker that never failed is not in the store; to isolate it, pass `new: true` (`--new`).'
+        ? 'List the breakers: holdfast breakers list. A breaker that never failed is not in the store; to isolate it, pass `new: true`.'
         : `Did you mean ${meant}?`,
   })
 }

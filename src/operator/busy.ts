@@ -35,10 +35,12 @@ export async function redriveBusy(
   busy: number,
 ): Promise<HoldfastError> {
   const redrive = await redriveOfFirst(parts, { subscription, act, filter })
-  const taken = busy === 1 ? 'The lane is' : `All ${count(busy)} lanes are`
-  const by = redrive === undefined ? 'another redrive' : `the redrive ${redrive.id}`
-  const more = busy === 1 || redrive === undefined ? '' : ' or others'
-  return new HoldfastError('REDRIVE_BUSY', `${taken} taken by ${by}${more} of ${subscription}. Nothing was done.`, {
+  const [lanes, where, such] =
+    busy === 1
+      ? [`The selected lane of ${subscription} is`, 'another redrive', ': ']
+      : [`All ${count(busy)} selected lanes of ${subscription} are`, 'other redrives', ', such as ']
+  const named = redrive === undefined ? '' : `${such}${redrive.id}`
+  return new HoldfastError('REDRIVE_BUSY', `${lanes} in ${where}${named}. Nothing was done.`, {
     hint: redrive === undefined ? `holdfast redrives list ${subscription}` : waysOf(redrive),
   })
 }

@@ -33,7 +33,7 @@ export async function* exportLetters(parts: OperatorParts, options: ExportOption
   // Written before the first line is returned: an export without an audit entry must not be possible.
   const deed = parts.deed({ act: 'letters.export', target: subscription, reason, details })
   await parts.store.audit.record(deed)
-  yield line({ holdfast: 'letters', version: 1, subscription, at: new Date(deed.at).toISOString() })
+  yield line({ holdfast: 'letters', version: 1, subscription, at: iso(deed.at) })
   const written = new Map<string, number>()
   let left = options.query.limit ?? Number.POSITIVE_INFINITY
   let after = from
@@ -74,6 +74,7 @@ async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise
   const { subscription, partition, lane, sequence, status, logged, event, attempts, attemptsTotal, revision } = letter
   const { heldAt, endedAt, endedBy, endedReason } = letter
   const name = { subscription, partition, position: event.position }
+  const revisions = revision || status !== 'queued' ? await store.letters.revisions(name) : []
   return {
     kind: 'letter',
     subscription,
@@ -82,19 +83,23 @@ async function letterLine({ store }: OperatorParts, letter: DeadLetter): Promise
     sequence,
     status,
     logged,
-    heldAt,
-    endedAt,
+    heldAt: iso(heldAt),
+    endedAt: endedAt === undefined ? undefined : iso(endedAt),
     endedBy,
     endedReason,
-    attempts,
+    attempts: attempts.map((attempt) => ({ ...attempt, at: iso(attempt.at) })),
     attemptsTotal,
-    revisions: revision || status !== 'queued' ? await store.letters.revisions(name) : [],
+    revisions: revisions.map((each) => ({ ...each, at: iso(each.at) })),
     event: eventFields(event),
   }
 }
 
 function eventFields({ body, ...event }: RecordedEvent): object {
   return { ...event, ...bodyFields(body) }
+}
+
+function iso(ms: number): string {
+  return new Date(ms).toISOString()
 }
 
 function line(value: object): string {

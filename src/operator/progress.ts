@@ -38,7 +38,7 @@ export interface RedriveLaneReport {
   readonly state: RedriveLaneState
   readonly letters: number
   /** The position that holds the lane now. Only for a failed or deferred lane; undefined if it was released since. */
-  readonly heldAt: number | undefined
+  readonly headPosition: number | undefined
   readonly failure: Failure | undefined
   /** The letter that holds the lane. `redactFailure` needs its payload. */
   readonly head: DeadLetter | undefined
@@ -48,7 +48,7 @@ export async function findRedrive({ store }: OperatorParts, id: string): Promise
   const redrive = typeof id === 'string' ? await store.redrives.find(id) : undefined
   if (redrive) return redrive
   throw new HoldfastError('REDRIVE_UNKNOWN', `The redrive ${JSON.stringify(id)} does not exist.`, {
-    hint: 'List the redrives for their ids.',
+    hint: 'Find it: holdfast redrives list',
   })
 }
 
@@ -129,7 +129,7 @@ export async function redriveLanes(
       position,
       state: at,
       letters: ended,
-      heldAt: held?.headPosition,
+      headPosition: held?.headPosition,
       failure: head?.failure,
       head,
     })

@@ -1,6 +1,7 @@
 import type { LetterPlace } from '../dead-letter/letter-store.ts'
 import { HoldfastError } from '../errors.ts'
 import { sha256Hex } from '../event/sha256.ts'
+import { count } from '../runtime/count.ts'
 import { type Duration, toMs } from '../runtime/duration.ts'
 import { checkOptions } from '../runtime/options.ts'
 import { digestOf, type OperatorParts } from './parts.ts'
@@ -50,10 +51,10 @@ export async function purge(parts: OperatorParts, subscription: string, options:
   const before = endedBefore(parts, options)
   const { letters: found, digest } = await look(parts, subscription, before)
   if (expected !== undefined && expected !== digest) {
-    const many = found === 1 ? 'is 1 letter' : `are ${found} letters`
+    const now = `there ${found === 1 ? 'is' : 'are'} now ${count(found)}`
     throw new HoldfastError(
       'PURGE_CHANGED',
-      `The letters of ${subscription} that a purge removes changed since the digest was made: there ${many} now. Nothing was done.`,
+      `The letters to purge from ${subscription} changed after the digest was computed: ${now}. Nothing was done.`,
       { hint: 'Call purgeable again, and purge with the new digest.' },
     )
   }

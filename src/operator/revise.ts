@@ -133,7 +133,7 @@ async function numberOf(parts: OperatorParts, outcome: ReviseOutcome, letter: De
     case 'busy':
       throw await letterBusy(parts, letter)
     case 'unrevised':
-      throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no revision to undo.`)
+      throw new HoldfastError('REVISION_NONE', `${titleOf(letter)} has no edit to undo.`)
     default:
       return outcome satisfies never
   }

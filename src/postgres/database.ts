@@ -10,6 +10,7 @@ import {
   types,
 } from './driver.ts'
 import { storeError, troubleOf } from './errors.ts'
+import { handshakeOf } from './handshake.ts'
 import { quote } from './identifier.ts'
 import { nap } from './nap.ts'
 
@@ -52,7 +53,11 @@ export class Database {
     this.options = options
     this.schema = options.schema
     this.name = describe(options.connection)
-    this.#pool = new options.driver.Pool({ ...sessionConfig(options), max: options.connections })
+    this.#pool = new options.driver.Pool({
+      ...sessionConfig(options),
+      max: options.connections,
+      Client: handshakeOf(options.driver.Client),
+    })
     // The server may end an idle connection: the next query uses another. Without a listener the process would end.
     this.#pool.on('error', () => undefined)
     // The same for a connection in use: its running query gets the error, but the client also needs a listener.
@@ -223,7 +228,7 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
     lock_timeout: 5_000,
     idle_in_transaction_session_timeout: 10_000,
     client_connection_check_interval: 1_000,
-    // Stricter levels fail where ours waits. A space needs a backslash here.
+    // Stricter levels fail where this one waits. A space needs a backslash here.
     default_transaction_isolation: 'read\\ committed',
     timezone: 'UTC',
     datestyle: 'ISO',
@@ -246,7 +251,7 @@ function sessionConfig({ connection }: DatabaseOptions): PgConfig {
 
 export { sessionConfig }
 
-/** As pg understands a connection: what is not in it comes from the environment, and a database is called like its role. */
+/** As `pg` reads a connection: missing parts come from the environment, and the database defaults to the name of the role. */
 function describe(connection: PgConfig): string {
   const { PGHOST, PGPORT, PGUSER, PGDATABASE } = process.env
   const url = URL.parse(connection.connectionString ?? '')
@@ -257,7 +262,7 @@ function describe(connection: PgConfig): string {
   return `PostgreSQL ${host}${port === '' ? '' : `:${port}`}/${name}`
 }
 
-/** The first that says anything. */
+/** The first non-empty value, as text. */
 function firstOf(...given: readonly unknown[]): string {
   for (const value of given) {
     if (typeof value === 'string' && value !== '') return value

@@ -1,9 +1,10 @@
 import { HoldfastError, StoreError } from '../errors.ts'
+import { isHandshakeFault } from './handshake.ts'
 
 /**
  * The meaning of an error of PostgreSQL or of the connection, by its code. `again`: the statement can be retried at once, nothing
  * was done. `lost`: the connection is gone, and the outcome of the last statement is unknown. `down`: refused for a temporary
- * reason in the server. `denied`: the server does not accept the role, its password or the database. `refused`: the statement is
+ * reason in the server. `denied`: the server does not accept the role, its password or the database, or the connection can't be set up. `refused`: the statement is
  * wrong or not allowed.
  */
 export type Trouble = 'again' | 'lost' | 'down' | 'denied' | 'corrupt' | 'refused'
@@ -49,11 +50,13 @@ const network = new Set([
   'EACCES',
 ])
 
-/** Of these, no connection was ever made. */
+/** With these codes no connection was made. */
 const unreached = new Set(['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOENT', 'EACCES'])
 
-/** Our own statements name only what our migrations make. */
+/** The statements of the store name only what its migrations create. */
 const missing = new Set(['3F000', '42P01', '42703', '42883'])
+
+const insufficientPrivilege = '42501'
 
 export const migrateHint = 'run: holdfast migrate'
 
@@ -64,6 +67,7 @@ export function isSqlState(code: unknown): code is string {
 /** Undefined for an error that comes neither from PostgreSQL nor from the network: an error of user code. */
 export function troubleOf(error: unknown): Trouble | undefined {
   if (typeof error !== 'object' || error === null) return undefined
+  if (isHandshakeFault(error)) return 'denied'
   const { code, errors } = error as { code?: unknown; errors?: unknown[] }
   if (isSqlState(code) && 'severity' in error) return byState.get(code) ?? byClass.get(code.slice(0, 2)) ?? 'refused'
   if (typeof code === 'string' && network.has(code)) return 'lost'
@@ -73,8 +77,8 @@ export function troubleOf(error: unknown): Trouble | undefined {
 }
 
 /**
- * An error of our own statements, for the caller of the store. An error of the driver without a code (when the connection ends
- * during a query) must be about the connection: our statements can't fail otherwise.
+ * Converts an error of the store's own statements for its caller. A driver error without a code (when the connection ends during a query)
+ * must be about the connection: these statements can't fail otherwise.
  */
 export function storeError(cause: unknown, where: string): unknown {
   if (cause instanceof HoldfastError) return cause
@@ -105,6 +109,11 @@ export function storeError(cause: unknown, where: string): unknown {
         hint: 'Nothing was lost; fix the server.',
       })
     case 'denied':
+      if (isHandshakeFault(cause))
+        return new StoreError('STORE_MISCONFIGURED', `The connection to ${where} can't be set up: ${what}.`, {
+          cause,
+          hint: 'Give the password (in the connection, or as PGPASSWORD) and the sslmode that the server needs; `holdfast config` shows where the connection comes from.',
+        })
       return new StoreError('STORE_MISCONFIGURED', `${where} rejected the connection: ${what}.`, {
         cause,
         hint: 'Correct the role, the password or the database of the connection; `holdfast config` shows where it comes from.',
@@ -117,12 +126,21 @@ export function storeError(cause: unknown, where: string): unknown {
     case 'refused':
       return new StoreError('STORE_REFUSED', `${where} refused a statement: ${what}.`, {
         cause,
-        ...(typeof code === 'string' &&
-          missing.has(code) && { hint: `The schema is missing or not up to date; ${migrateHint}` }),
+        ...hintOf(code),
       })
     default:
       return trouble satisfies never
   }
+}
+
+function hintOf(code: unknown): { readonly hint?: string } {
+  if (typeof code !== 'string') return {}
+  if (missing.has(code)) return { hint: `The schema is missing or not up to date; ${migrateHint}` }
+  if (code === insufficientPrivilege)
+    return {
+      hint: 'Grant the role of the connection what it lacks, as the owner of the schema (`rolesSql` of holdfast/postgres has the statements), or connect as another role.',
+    }
+  return {}
 }
 
 /** If several addresses were tried, the error itself has no message. */
@@ -135,7 +153,7 @@ function messageOf(cause: unknown): string {
 // `Key (email)=(ada@example.com) already exists.`, and the statement with its parameters.
 const withValues = ['detail', 'where', 'internalQuery', 'parameters']
 
-/** What has values of events in it stays with the error for a program that asks, and out of what a logger writes of an error. */
+/** Hides fields with event values from loggers. They stay readable for programs. */
 function keepPrivate(error: unknown): void {
   if (typeof error !== 'object' || error === null || Object.isFrozen(error)) return
   for (const name of withValues) {
@@ -144,7 +162,7 @@ function keepPrivate(error: unknown): void {
   }
 }
 
-// Query builders wrap driver errors, and so do we.
+// Query builders wrap driver errors, and so does the store.
 const deepestCause = 8
 
 /** The error of PostgreSQL inside a thrown value. */

@@ -1,7 +1,8 @@
 import type { EventCatalog } from '../event/catalog.ts'
 import { type SqlProjection, type SqlProjectionDefinition, sqlProjection } from '../projection/sql-projection.ts'
 
-// What we promise of `pg`, written down, so that the types of a program do not depend on which version of it is installed.
+// The part of `pg` that `tx` promises, as types of our own, so that the types of a program do not depend on the installed version of the
+// driver's types.
 
 export interface PgRows<Row> {
   readonly command: string
@@ -20,22 +21,22 @@ export interface PgStatements {
 }
 
 /**
- * The client of `pg` whose transaction moves the checkpoint. A query builder can take it as its client or as its pool: as a pool it
- * lends itself out.
+ * The client of `pg` whose transaction moves the checkpoint. A query builder can use it as its client or as its pool: `connect` returns
+ * the same client.
  */
 export interface PgTransaction extends PgStatements {
   connect(): Promise<PgStatements & { release(destroy?: boolean): void }>
-  /** For the type of a pool only: the transaction is ended by Holdfast. */
+  /** Only for the type of a pool: Holdfast ends the transaction. */
   end(): Promise<void>
   readonly options: object
 }
 
-/** The least that a type for `tx` has, such as `PoolClient` of `@types/pg` or the pool of a query builder. */
+/** The minimum that a type for `tx` must have, such as `PoolClient` of `@types/pg` or the pool of a query builder. */
 type PgLike = { query(text: string): unknown } | { connect(): Promise<{ query(text: string, values: never): unknown }> }
 
 /**
- * Declares a read model in your own SQL, in a PostgreSQL store: your tables, your statements, our transaction. `tx` is a `PgTransaction`;
- * annotate it (`tx: PoolClient`) where a query builder wants the type of `pg` itself.
+ * Declares a read model in your own SQL, for a PostgreSQL store: your tables and your statements in the transaction of the engine. `tx` is a `PgTransaction`;
+ * annotate it (`tx: PoolClient`) if a query builder requires the type of `pg`.
  */
 export function defineSqlProjection<const C extends EventCatalog, Tx extends PgLike = PgTransaction>(
   name: string,

@@ -102,8 +102,8 @@ export function rebuildStatements(db: Database) {
         AND g.partition = h.partition AND g.ended_at IS NULL AND g.ended_by IS NOT NULL`),
     dueHeads: fresh(`
       UPDATE ${letters} SET status = 'retrying' WHERE subscription = $1 AND status = 'parked' AND ended_by IS NOT NULL`),
-    // What both of them hold was held since the first of them did, and all attempts at it are told: those that only the live one knows come
-    // first. attempts is JSON that we wrote ourselves, see the commit.
+    // A letter held in both versions keeps the earlier time and the attempts of both; those that only the live version has come first. The
+    // commit wrote the JSON of attempts, so its form is known.
     history: fresh(`
       UPDATE ${letters} AS g SET held_at = least(g.held_at, l.held_at),
         attempts_total = g.attempts_total + l.attempts_total

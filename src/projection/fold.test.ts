@@ -102,6 +102,12 @@ describe('a fold', () => {
     expect(state.negativeZero).toBe(false)
   })
 
+  it('stores a field that the type of the row does not have: only the compiler knows that type', () => {
+    const { fold, write } = folding(projectionOf((row: object) => ({ ...row, nope: 1 })))
+    expect(fold(1)).toBeUndefined()
+    expect(JSON.parse(write().json)).toEqual({ ...start, nope: 1 })
+  })
+
   it('can hold half characters and U+0000 in a row', () => {
     const { fold, write } = folding(projectionOf((row: object, { data }: Event) => ({ ...row, note: data })))
     fold('\ud800\0')

@@ -123,7 +123,10 @@ type Refused<Result, Row, Kind> = [ExtraField<Result, Row>] extends [never]
   ? Exactly<Inexact<Result, Row, Kind>, Row, Kind>
   : true extends IsUnion<Result>
     ? NotAField<ExtraField<Result, Row>, Row, Kind>
-    : { readonly [Field in ExtraField<Result, Row>]?: NotAField<Field, Row, Kind> }
+    : [Result] extends [{ readonly [Field in ExtraField<Result, Row>]?: undefined }]
+      ? // An optional field would accept the value `undefined`.
+        { readonly [Field in ExtraField<Result, Row>]: NotAField<Field, Row, Kind> }
+      : { readonly [Field in ExtraField<Result, Row>]?: NotAField<Field, Row, Kind> }
 
 type IsUnion<T, All = T> = T extends unknown ? ([All] extends [T] ? false : true) : never
 

@@ -30,7 +30,7 @@ export class ProgressMeter {
     const events = partitions.reduce((sum, { checkpoint }) => sum + totalOf(checkpoint.counts), 0)
     const left = partitions.reduce((sum, { checkpoint }) => sum + Math.max(0, head - checkpoint.position), 0)
     const remaining = Math.ceil(left / Math.max(1, partitions.length))
-    // The log grows meanwhile, so the rebuild is level if it has reached the previous head. Once level, it stays level.
+    // The log grows meanwhile, so the rebuild has caught up if it has reached the previous head. `isLevel` stays true from then on.
     this.#isLevel ||= partitions.every(({ checkpoint }) => checkpoint.position >= Math.min(head, this.#headThen))
     this.#headThen = head
     const eventsPerSecond = this.#rate(at, events)

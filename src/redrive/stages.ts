@@ -21,10 +21,10 @@ export type NextStage =
  *     more lanes failed or deferred than `maxFailures`  ──► stopped, also in the middle of a stage
  *     the stage has not ended                           ──► wait
  *     lanes are left                                    ──► the next stage
- *     all lanes ended, some deferred                    ──► stopped: `done` means processed
+ *     all lanes ended, some deferred                    ──► stopped
  *     all lanes ended                                   ──► done
  *
- * A deferred lane counts as failed: a canary stops at an open breaker.
+ * `done` means that every lane was tried and its outcome recorded; the counts tell how many failed. A deferred lane counts as failed: a canary stops at an open breaker.
  */
 export function nextStage({ lanes, admitted, stages, maxFailures, failed, deferred, isOver }: Stage): NextStage {
   if (maxFailures !== undefined && failed + deferred > maxFailures)

@@ -10,7 +10,7 @@ export interface Holder {
   readonly namespace?: string | undefined
   /** The start time of the process, in milliseconds since 1970, to distinguish it from an earlier process with the same id. */
   readonly began: number
-  /** The same by the kernel's own count, which no change of the clock moves. Undefined where it can't be read. */
+  /** The start time as the kernel counts it, which is independent of the clock. Undefined where it can't be read. */
   readonly ticks?: string | undefined
   readonly store: string
 }
@@ -57,16 +57,16 @@ function isAnother(ticks: string | undefined, own: string | undefined, apartMs: 
 }
 
 interface Look {
-  /** One that was killed keeps its number until its parent asks how it ended, which may be never. */
+  /** A killed process keeps its id until its parent reaps it, which may be never. */
   readonly isZombie: boolean
   readonly ticks: string
 }
 
-/** A look reads a file, and is asked for once for every partition that there is. */
+/** `/proc` is read once per partition, so the result is cached for this time. */
 const lookMs = 50
 const looks = new Map<number, { readonly at: number; readonly look: Look | undefined }>()
 
-/** It has the number of a process, and is dead, or another one. */
+/** Whether the id belongs to a zombie or to another process. */
 function isGoneToKernel(pid: number, ticks: string | undefined): boolean {
   const now = performance.now()
   let found = looks.get(pid)
@@ -79,11 +79,11 @@ function isGoneToKernel(pid: number, ticks: string | undefined): boolean {
   return look !== undefined && (look.isZombie || (ticks !== undefined && ticks !== look.ticks))
 }
 
-/** What the kernel of Linux has of a process; elsewhere undefined, and a living number counts as a living process. */
+/** The state of a process in `/proc` of Linux. Undefined on other platforms, where an id in use counts as a living process. */
 function lookUp(pid: number): Look | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')
-    // The name in brackets is the user's own, and may have anything in it.
+    // The name in parentheses is set by the user and may contain any character.
     const fields = text.slice(text.lastIndexOf(')') + 2).split(' ')
     const [state] = fields
     const ticks = fields[19]

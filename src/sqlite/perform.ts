@@ -135,6 +135,7 @@ export class Performing implements Transaction {
   readonly #isClosed: () => boolean
   readonly #afterCommit = new Set<() => void>()
   #isBroken = false
+  #isRunning = false
 
   constructor(guard: Guard, gate: WriteGate, isClosed: () => boolean) {
     this.#guard = guard
@@ -146,19 +147,21 @@ export class Performing implements Transaction {
     return this.#guard.db.handle
   }
 
-  /** User code has ended the transaction or closed the connection, which can't be used again. */
+  /** User code has ended the transaction or closed the connection, or still runs: the connection can't be used again. */
   get isBroken(): boolean {
-    return this.#isBroken
+    return this.#isBroken || this.#isRunning
   }
 
   async run(work: () => unknown): Promise<void> {
     const done = new AbortController()
+    this.#isRunning = true
     try {
       await Promise.race([this.#gate.inside(async () => work()), this.#timeout(done.signal)])
     } catch (error) {
       throw this.#faultOf(error)
     } finally {
       done.abort()
+      this.#isRunning = false
     }
     if (!this.#guard.db.isInTransaction) throw this.#broken()
   }

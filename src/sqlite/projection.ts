@@ -1,7 +1,8 @@
 import type { EventCatalog } from '../event/catalog.ts'
 import { type SqlProjection, type SqlProjectionDefinition, sqlProjection } from '../projection/sql-projection.ts'
 
-// What we promise of `node:sqlite`, written down, so that the types of a program do not depend on which version of them is installed.
+// The part of `node:sqlite` that `tx` promises, as types of our own, so that the types of a program do not depend on the installed version of the
+// driver's types.
 
 export type SqliteValue = null | number | bigint | string | Uint8Array
 export type SqliteRow = Record<string, SqliteValue>
@@ -24,14 +25,14 @@ export interface SqliteTransaction {
   prepare(sql: string): SqliteStatement
 }
 
-/** The least that a type for `tx` has, such as the `DatabaseSync` of `@types/node`. */
+/** The minimum that a type for `tx` must have, such as the `DatabaseSync` of `@types/node`. */
 interface SqliteLike {
   prepare(sql: string): unknown
 }
 
 /**
- * Declares a read model in your own SQL, in a SQLite store: your tables, your statements, our transaction. `tx` is a `SqliteTransaction`;
- * annotate it (`tx: DatabaseSync`) to have the type of `node:sqlite` itself.
+ * Declares a read model in your own SQL, for a SQLite store: your tables and your statements in the transaction of the engine. `tx` is a `SqliteTransaction`;
+ * annotate it (`tx: DatabaseSync`) to use the type of `node:sqlite`.
  */
 export function defineSqlProjection<const C extends EventCatalog, Tx extends SqliteLike = SqliteTransaction>(
   name: string,

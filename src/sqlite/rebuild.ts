@@ -95,7 +95,7 @@ const dueSql = `
 const dueHeadsSql = `
   UPDATE holdfast_letters AS g SET status = 'retrying' WHERE g.subscription = ?1 AND g.status = 'parked' AND g.ended_by IS NOT NULL`
 
-// What both of them hold was held since the first of them did, and all attempts at it are told: those that only the live one knows come first.
+// A letter held in both versions keeps the earlier time and the attempts of both; those that only the live version has come first.
 const attemptsOf = (letter: string) => `json_each(coalesce(${letter}.attempts, '[]'))`
 const historySql = `
   UPDATE holdfast_letters AS g SET held_at = min(g.held_at, l.held_at),

@@ -299,7 +299,7 @@ export interface SubscriptionStore {
    */
   acquit(subscription: string, partition: number, instance: string): Promise<void>
   /**
-   * The process was told to stop and finishes what is under way. If it is killed before it gives the partition back, that does not count
+   * The process is stopping and finishes work in progress. If it is killed before it gives the partition back, that does not count
    * as a death: its trials are removed, and the next claim does not inherit them, unless `isSuspect`, as with `release`. Waits for no commit.
    */
   announceStop(lease: Lease, instance: string, isSuspect: boolean): Promise<void>

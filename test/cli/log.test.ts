@@ -192,7 +192,7 @@ describe('holdfast doctor and status', () => {
     const { code, stdout } = await place.call(['doctor'])
     expect(code).toBe(3)
     expect(stdout).toContain('problem lease balances: no running process owns it.\n  Next: holdfast start')
-    expect(stdout).toContain('warning held balances: 1 lane held with 1 letter')
+    expect(stdout).toContain('warning held balances: 1 lane is held with 1 letter, for ')
     const status = await place.call(['status'])
     expect(status.code).toBe(0)
     expect(status.stdout).toMatch(/balances +idle +0 +0s +0 +1 +1 +none/)

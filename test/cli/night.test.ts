@@ -74,6 +74,18 @@ async function night(env: Record<string, string>): Promise<'told'> {
   expect(incidents).toMatchObject([{ state: 'open', held: 4, lanes: 4, errorType: 'RangeError' }])
   const incident = incidents[0]?.fingerprint ?? ''
   expect((await call(['dlq', 'incidents'])).stdout).toContain(`${incident} open balances`)
+  // The option that selects an incident has one name in every command.
+  for (const [given, letters, known] of [
+    [incident, 4, 1],
+    ['0'.repeat(16), 0, 0],
+  ] as const) {
+    const listed = (await json(['dlq', 'list', 'balances', '--incident', given])) as { letters: unknown[] }
+    expect(listed.letters).toHaveLength(letters)
+    const found = (await json(['dlq', 'incidents', '--incident', given])) as { incidents: unknown[] }
+    expect(found.incidents).toHaveLength(known)
+    const write = ['dlq', 'export', 'balances', '--incident', given, '--output', `${given}.ndjson`]
+    expect(await json([...write, ...why('a copy')])).toMatchObject({ code: 0, lines: letters + 1 })
+  }
   const shown = await call(['dlq', 'inspect', 'balances', String(a)])
   expect(shown.stdout).toContain('data     { amount: number, note: string }')
   expect(shown.stdout).toMatch(/at Debited \(.*bank\.ts/)

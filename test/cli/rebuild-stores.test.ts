@@ -65,7 +65,7 @@ async function story(env: Record<string, string>): Promise<'told'> {
   const built = await run('projections', 'rebuild', 'balances', ...why)
   expect(built).toMatchObject({
     code: 0,
-    stdout: 'Version 2 of balances is level. 3 events so far.\n',
+    stdout: 'Version 2 of balances has caught up. 3 events so far.\n',
   })
   const diff = await run('projections', 'diff', 'balances')
   expect(diff.code).toBe(3)

@@ -54,7 +54,7 @@ it('leads from one version to the next and back, and says at each step what come
   })
 
   const built = await place.call(['projections', 'rebuild', 'balances', ...why])
-  expect(built).toMatchObject({ code: 0, stdout: 'Version 2 of balances is level. 3 events so far.\n' })
+  expect(built).toMatchObject({ code: 0, stdout: 'Version 2 of balances has caught up. 3 events so far.\n' })
   expect(built.stderr).toContain('holdfast projections diff balances')
 
   const diff = await place.json(['projections', 'diff', 'balances', '--limit', '1', '--json'])

@@ -69,7 +69,7 @@ describe('holdfast copy', () => {
       const before = path === folder ? '' : readFileSync(path)
       const { code, stdout, stderr } = await run('copy', path, nowhere)
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' })
-      expect(stderr).toContain(`${path} is not a Holdfast store`)
+      expect(stderr).toContain(`${path} is ${path === folder ? 'a directory' : 'not a Holdfast store'}`)
       expect(path === folder ? '' : readFileSync(path)).toEqual(before)
     }
   })
@@ -94,7 +94,7 @@ describeServers('holdfast copy', (server) => {
       code: 0,
       stdout:
         'Copied and compared: 6 subscriptions, 13 events, 11 rows, 12 lanes, 22 letters, ' +
-        '2 revisions, 1 incident, 2 redrives, 7 lanes of redrives, 122 marks, 2 breakers, 10 deeds.\n' +
+        '2 revisions, 1 incident, 2 redrives, 7 lanes of redrives, 122 marks, 2 breakers, 10 entries of the audit.\n' +
         'journal uses its own SQL: it starts from the beginning. Create its tables first.\n',
     })
     expect(stderr).toMatch(/^copying: 0 events/m)

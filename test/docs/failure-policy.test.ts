@@ -61,8 +61,8 @@ const tables = {
   http: tableOf(
     ['class', 'status'],
     [
-      ['transient', `${listed(httpStatuses.transient)}, 500 to 599 but for those below`],
-      ['permanent', `${listed(httpStatuses.permanent)}, 400 to 499 but for those above`],
+      ['transient', `${listed(httpStatuses.transient)}, 500 to 599, except those below`],
+      ['permanent', `${listed(httpStatuses.permanent)}, 400 to 499, except those above`],
     ],
   ),
   sqlstate: tableOf(
@@ -85,7 +85,7 @@ const tables = {
     byClass(Object.entries(sqliteCodes).map(([name, [, known]]) => [`SQLITE_${name}`, known])),
   ),
   own: tableOf(
-    ['class', 'code of ours'],
+    ['class', 'Holdfast error code'],
     [['infrastructure', 'every `StoreError`'], ...byClass(Object.entries(ownErrors)), ['permanent', 'every other']],
   ),
   bugs: tableOf(['class', 'error'], [['permanent', listed(bugs)]]),

@@ -26,11 +26,11 @@ function shownCell({ is }: Cause, { status, why, tries, tookMs, recorded }: Obse
     case 'discarded':
       return 'discarded'
     case 'retrying':
-      return `retrying, ${times} in 10 min`
+      return `retrying: ${tries} attempts in 10 min`
     case 'waiting':
       return 'waiting, never tried'
     case 'blocked':
-      return `blocked (${why}), ${times} in 10 min, ${recorded} counted`
+      return `blocked (${why}): ${tries} attempts in 10 min, ${recorded} counted`
   }
 }
 

@@ -98,7 +98,7 @@ describe('asking for a redrive', () => {
     await expect(operator.redrive('balances', { all: true }, { ...why, expected: digest })).rejects.toMatchObject({
       code: 'REDRIVE_CHANGED',
       message: expect.stringContaining(
-        'The selected lanes of balances changed since the digest was made: they are 2 lanes now.',
+        'The selection of balances changed after the digest was computed: it now has 2 lanes.',
       ),
     })
     const ask = (expected: unknown) => operator.redrive('balances', { all: true }, { ...why, expected } as never)
@@ -119,7 +119,7 @@ describe('asking for a redrive', () => {
     const id = (await ada.redrives())[0]?.id ?? ''
     expect(refused.reason).toMatchObject({
       code: 'REDRIVE_BUSY',
-      message: expect.stringContaining(`All 2 lanes are taken by the redrive ${id} or others of balances.`),
+      message: expect.stringContaining(`All 2 selected lanes of balances are in other redrives, such as ${id}.`),
       hint: `holdfast redrives show ${id}, or: holdfast redrives cancel ${id} --reason "<why>"`,
     })
     expect(await ada.select('balances', 'redrive', { all: true })).toMatchObject({ lanes: 0, busy: 2 })

@@ -193,13 +193,13 @@ describe('the audit', () => {
     expect(await operator.verifyAudit()).toMatchObject({ ok: true, entries: 2 })
     expect(await operator.verifyAudit({ expected: head })).toMatchObject({
       ok: false,
-      flaw: 'entry 3 and those up to 4 are gone',
+      flaw: 'entries 3 to 4 are missing',
     })
     for (const reason of ['five', 'six']) await operator.pause('balances', reason)
     expect(await operator.verifyAudit()).toMatchObject({ ok: true, entries: 4 })
     expect(await operator.verifyAudit({ expected: head })).toMatchObject({
       ok: false,
-      flaw: 'entry 4 is not the one that was noted',
+      flaw: 'entry 4 differs from the expected head',
     })
   })
 })

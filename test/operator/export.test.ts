@@ -31,6 +31,33 @@ describe('an export', () => {
     expect(await operator.audit()).toMatchObject([{ act: 'letters.export', target: 'balances', reason: 'ticket 7' }])
   })
 
+  it('has its times as ISO 8601, and an import also reads an older one, with milliseconds', async () => {
+    await using scene = await createScene()
+    const { operator } = scene
+    await operator.revise({ ...query, position: 2 }, { data: { amount: 1 } }, 'typo')
+    await operator.redrive('balances', { lane: 'a' }, { reason: 'fixed' })
+    await scene.world.runtime.advance(2_000)
+    const lines = await all(operator.exportLetters({ query, all: true, history: true, reason: 'x' }))
+    const wrong: string[] = []
+    const older = lines.map((line) =>
+      JSON.stringify(
+        JSON.parse(line, (name, value: unknown) => {
+          if (name !== 'at' && !name.endsWith('At')) return value
+          const isIso = typeof value === 'string' && /^20\d\d-.*Z$/.test(value)
+          if (!isIso) wrong.push(`${name}: ${String(value)}`)
+          return isIso ? Date.parse(value) : value
+        }),
+      ),
+    )
+    expect(wrong).toEqual([])
+    expect(lines.join('')).toMatch(/"heldAt":"20.*"endedAt":"20/)
+    for (const each of [lines, older]) {
+      await using other = await createWorld()
+      const newcomer = createOperator({ store: other.store, subscriptions: [balances], by: 'ada', ...other.runtime })
+      expect(await newcomer.importLetters(each, { reason: 'x' })).toMatchObject({ skipped: [] })
+    }
+  })
+
   it('is of what is asked for, and nothing is given away without a reason', async () => {
     await using scene = await createScene()
     const { operator } = scene

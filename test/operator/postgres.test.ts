@@ -124,7 +124,7 @@ describeServers('an operator', (server: TestServer) => {
     })
     expect((await watching).at(-1)).toMatchObject({ isOver: true, lanesDone: 2, letters: 2 })
     expect(await operator.redriveLanes(redrive.id, { state: 'failed' })).toMatchObject([
-      { lane: 'b', heldAt: 4, failure: { message: 'can not take 3 from 0' } },
+      { lane: 'b', headPosition: 4, failure: { message: 'can not take 3 from 0' } },
     ])
     const owners = (await store.subscriptions.partitions('balances')).map(({ owner }) => owner)
     expect(new Set(owners)).toEqual(new Set([undefined]))

@@ -135,7 +135,7 @@ describe('a night of an operator', () => {
         lane: 'k2',
         ordinal: 2,
         position: 5,
-        heldAt: 5,
+        headPosition: 5,
         failure: { message: 'a bug at 2' },
         head: { lane: 'k2', event: { body: '{"amount":2}' } },
       },

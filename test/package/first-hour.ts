@@ -27,7 +27,10 @@ const steps: readonly Step[] = [
   { says: 'The command line beside it, without a config.', run: ['holdfast', 'status', '--store', 'quickstart.db'] },
   { says: 'A project with a config, a projection and a handler.', run: ['holdfast', 'init'] },
   { says: '', run: ['holdfast', 'migrate'] },
-  { ...append('alice', 'FundsCredited', 100), says: 'Events. The third one has two zeros too many.' },
+  {
+    ...append('alice', 'FundsCredited', 100),
+    says: 'Events. The amount of the third event is wrong: 500 instead of 5.',
+  },
   append('bob', 'FundsCredited', 20),
   append('bob', 'FundsDebited', 500),
   append('bob', 'FundsCredited', 9),

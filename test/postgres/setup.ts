@@ -63,7 +63,7 @@ export async function offer(name: string, getUrl: () => Promise<string>, remark 
     const url = await getUrl()
     const { version, role, mayCreate } = await ask(url)
     if (!mayCreate)
-      return { name, missing: `its role ${role} may not create databases; ALTER ROLE … CREATEDB mends that` }
+      return { name, missing: `its role ${role} may not create databases; to allow it: ALTER ROLE … CREATEDB` }
     return { name: `PostgreSQL ${version}${remark}`, url }
   } catch (error) {
     return { name, missing: error instanceof Error ? error.message || error.name : String(error) }

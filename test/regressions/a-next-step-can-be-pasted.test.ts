@@ -72,6 +72,27 @@ describeCli('a next step', (open) => {
   })
 })
 
+it('a usage error has the usage in its message, and a command as the next step', async () => {
+  using place = createPlace()
+  await holdSome(place)
+  for (const [args, message, next] of [
+    [['dlq'], 'A command is missing. Commands: list, ', 'holdfast dlq --help'],
+    [['dlq', 'show'], 'Usage: holdfast dlq show [options] <subscription> <position>', 'holdfast dlq show --help'],
+    [
+      ['dlq', 'lst'],
+      "unknown command 'lst'. Did you mean one of list, ls? Usage: holdfast dlq ",
+      'holdfast dlq --help',
+    ],
+    [['status', '--wrong'], "unknown option '--wrong'. Usage: holdfast status [options]", 'holdfast status --help'],
+    [['dlq', 'list', 'nothing'], 'The store has no subscription "nothing".', 'holdfast subscriptions list'],
+    [['dlq', 'show', 'balances', 'x'], '"x" is not a valid position.', 'holdfast dlq list'],
+  ] as const) {
+    const said = await place.call(args)
+    expect(said).toMatchObject({ code: 2, stderr: expect.stringContaining(message) })
+    expect(await paste(place, said)).toEqual([next])
+  }
+})
+
 it('a dry run of a pause or an isolation suggests nothing that needs it done', async () => {
   using place = createPlace()
   await holdSome(place)

@@ -31,6 +31,12 @@ it('`dlq show` of a letter that the engine resolved says that a later attempt su
   expect(stdout).toMatch(/ended .* by engine: a later attempt succeeded/)
   const queued = await place.call(['dlq', 'show', 'balances', '2'])
   expect(queued.stdout).toMatch(/ended .* by engine: its first attempt succeeded, in order/)
+  const inDocument = async (position: string) =>
+    (await place.json<{ letter: { endedReason: string } }>(['dlq', 'show', 'balances', position])).letter.endedReason
+  expect([await inDocument('1'), await inDocument('2')]).toEqual([
+    'a later attempt succeeded',
+    'its first attempt succeeded, in order',
+  ])
   const list = await place.call(['dlq', 'list', 'balances', '--all'])
   expect(list.stdout).toMatch(/^ +2 +resolved .* -$/m)
   expect(list.stdout).not.toContain('waits for')

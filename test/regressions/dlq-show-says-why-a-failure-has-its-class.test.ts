@@ -1,4 +1,4 @@
-import { createEngine, createLog, defineHandler, definePolicy, park } from 'holdfast'
+import { createEngine, createLog, defineHandler, definePolicy, failure, park } from 'holdfast'
 import { expect, it } from 'vitest'
 import { bank, credited } from '../fixtures.ts'
 import { createPlace } from '../cli/place.ts'
@@ -12,11 +12,13 @@ it('the class, the rule and its evidence are shown', async () => {
   const store = await place.open()
   await createLog({ store, events: bank }).append('a', [credited(5)])
   await createLog({ store, events: bank }).append('b', [credited(6)])
+  await createLog({ store, events: bank }).append('c', [credited(7)])
   const mails = defineHandler('mails', {
     events: bank,
     failure: definePolicy({ permanent: park, unknown: park }),
     on: {
       Credited: ({ key }) => {
+        if (key === 'c') throw failure.permanent('no account')
         throw key === 'a' ? Object.assign(new Error('no such box'), { status: 404 }) : new Error('odd')
       },
     },
@@ -33,7 +35,14 @@ it('the class, the rule and its evidence are shown', async () => {
   expect((await place.call(['dlq', 'show', 'mails', '2'])).stdout).toContain(
     'class    unknown, by the rule unrecognised\n',
   )
+  expect((await place.call(['dlq', 'show', 'mails', '3'])).stdout).toContain(
+    'class    permanent, set explicitly by the code\n',
+  )
   expect(await place.json(['dlq', 'list', 'mails'])).toMatchObject({
-    letters: [{ failure: { class: 'permanent', rule: 'http', evidence: 'HTTP 404' } }, { failure: { evidence: null } }],
+    letters: [
+      { failure: { class: 'permanent', rule: 'http', evidence: 'HTTP 404' } },
+      { failure: { evidence: null } },
+      {},
+    ],
   })
 })

@@ -52,6 +52,10 @@ export async function startProxy(url: string) {
     refuseNext(n: number): void {
       refuse = n
     },
+    /** The number of connections that neither side has closed. */
+    get open(): number {
+      return [...sockets].filter((socket) => !socket.destroyed).length / 2
+    },
     cut(): void {
       for (const s of sockets) s.destroy()
     },

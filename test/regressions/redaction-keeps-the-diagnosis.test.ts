@@ -15,6 +15,48 @@ const order = {
   placedAt: '2026-03-04T05:06:07Z',
 }
 
+describe('a status is shown, although the payload has the same number:', () => {
+  it.for([
+    'HTTP 500',
+    'HTTP/1.1 500 Internal Server Error',
+    'status: 500',
+    'statusCode=500',
+    'Response code 500 (Internal Server Error)',
+    'Unexpected server response: 500',
+    'Request failed with status code 500',
+    'fetch failed: 500 Internal Server Error',
+    'fetch failed with 500',
+    'request failed: 500',
+    'Request failed with response code 500',
+    'server returned 500 Internal Server Error',
+    'answered 500 (Internal Server Error)',
+    'carrier: 500 Internal Server Error',
+  ])('%s', (message) => {
+    expect(redact(message, { code: 500 })).toBe(message)
+  })
+
+  it.for([
+    ['500 rows', '*** rows'],
+    ['amount 500 is too high', 'amount *** is too high'],
+    ['payment failed: 500', 'payment failed: ***'],
+    ['code 500', 'code ***'],
+    ['country code: 500', 'country code: ***'],
+    ['can not pay 500 (Internal account)', 'can not pay *** (Internal account)'],
+    ['fetch failed: 5000 rows', 'fetch failed: *** rows'],
+  ] as const)('but no amount: %s', ([message, shown]) => {
+    expect(redact(message, { code: 500, rows: 5000 })).toBe(shown)
+  })
+})
+
+it('a path is compared with short values in a message, but not in a frame of the stack', () => {
+  const frame = 'at run (/srv/billing/mail.ts:1:1)'
+  const error = { name: 'Error', message: 'no /srv/billing/x', stack: `Error: no /srv/billing/x\n    ${frame}` }
+  expect(redactFailure(describeFailure(error, 'permanent', 'x'), { team: 'billing' })).toMatchObject({
+    message: 'no /srv/***/x',
+    stack: `    ${frame}`,
+  })
+})
+
 describe('a message of', () => {
   it.for([
     'relation "revenue_by_day2" does not exist',

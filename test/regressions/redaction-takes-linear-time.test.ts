@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { Haystack } from '../../src/dead-letter/haystack.ts'
 import { redact } from '../../src/dead-letter/redact.ts'
+import { namedIn } from '../../src/dead-letter/named.ts'
 import { hideValues } from '../../src/dead-letter/values.ts'
 
 // A message of 25 kB and a payload of 250 kB took 262 s: values that share a part or a word walked all its places again. The steps are counted,
@@ -33,6 +34,14 @@ const cases: Readonly<Record<string, (k: number) => readonly [string, unknown]>>
     list(300 * k, (i) => `${'ab'.repeat(30)}${i}`),
   ],
   'signs between two letters': (k) => ['no such thing', [`x a${'!'.repeat(20_000 * k)}a`]],
+  'a word of many values that the message names': (k) => [
+    'no such table: customers, and table customer has no column named customer. '.repeat(40 * k),
+    list(1_000 * k, (i) => (i % 2 ? `the customer said ${i}` : `customer ${i}`)),
+  ],
+  'a word that values have whole, or among others': (k) => [
+    'column "pneumothorax" '.repeat(100 * k),
+    list(2_000 * k, (i) => (i % 2 ? 'pneumothorax' : `a ${cased('pneumothorax', i)} was found`)),
+  ],
   base64: (k) => [Buffer.from('secret words '.repeat(100 * k)).toString('base64'), ['secret words '.repeat(1_000 * k)]],
 }
 
@@ -57,6 +66,24 @@ describe('redaction', () => {
     const size = large[0].length + JSON.stringify(large[1]).length
     expect(stepsOf(large)).toBeLessThan(size * 16)
     expect(stepsOf(large)).toBeLessThan(Math.max(stepsOf(small), 1_000) * 6)
+  })
+
+  it.for([
+    'table ',
+    'table',
+    String.raw`table \\"`,
+    'table "a.',
+    'constraint failed: a, b',
+    'a is not defined',
+    'constraint failed: ',
+    '\\',
+    'a',
+    ' is not a function',
+  ])('finds what a message names in one pass: %j', (piece) => {
+    const text = `table "${piece.repeat(1_000_000 / piece.length)}`
+    const places = [...namedIn(text)]
+    expect(places.length).toBeLessThan(text.length)
+    expect(places.reduce((sum, [from, to]) => sum + to - from, 0)).toBeLessThanOrEqual(text.length)
   })
 
   it('of a long message with a long list of similar values ends', () => {

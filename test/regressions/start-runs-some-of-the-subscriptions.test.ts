@@ -42,6 +42,9 @@ describeCli('holdfast start', (open) => {
       error: { code: 'STORE_IMPORTED', hint: expect.stringContaining('--allow-effects') },
     })
     expect(await home.json(['dlq', 'list'])).toMatchObject({ letters: [] })
+    // The same command again, or what was left out would run too.
+    const refused = await home.call(['start', '--drain', '--only', 'balances'])
+    expect(refused.stderr).toMatch(/Next: .*: holdfast start --drain --only balances --allow-effects\n/)
     expect(await home.json(['start', '--drain', '--only', 'balances', '--allow-effects'])).toMatchObject({ code: 0 })
     expect(await home.json(['dlq', 'list'])).toMatchObject({ letters: [{ lane: 'a', status: 'parked' }] })
   })

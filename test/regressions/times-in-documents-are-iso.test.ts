@@ -11,6 +11,17 @@ function epochsIn(value: unknown, path = ''): string[] {
   return Object.entries(value).flatMap(([name, inner]) => epochsIn(inner, `${path}.${name}`))
 }
 
+/** Where a name says that it is a time, as `heldAt` does, and the value is something else. */
+function misnamedIn(value: unknown, path = ''): string[] {
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).flatMap(([name, inner]) => {
+    const isTime = inner === null || (typeof inner === 'string' && /^20\d\d-.*Z$/.test(inner))
+    return (name === 'at' || name.endsWith('At')) && !isTime
+      ? [`${path}.${name}`]
+      : misnamedIn(inner, `${path}.${name}`)
+  })
+}
+
 it('every time in a JSON document is ISO 8601', async () => {
   using place = createPlace()
   await holdSome(place)
@@ -18,7 +29,7 @@ it('every time in a JSON document is ISO 8601', async () => {
   const check = async (...args: string[]) => {
     const document = await place.json(args)
     expect({ args, code: document.code === 0 || document.code === 3 }).toEqual({ args, code: true })
-    found.push(...epochsIn(document).map((path) => `${args.join(' ')}: ${path}`))
+    for (const path of [...epochsIn(document), ...misnamedIn(document)]) found.push(`${args.join(' ')}: ${path}`)
     return document
   }
   await check('dlq', 'edit', 'balances', '1', '--data', '{"amount":4}', ...why)

@@ -13,7 +13,7 @@ const eventsPerTransaction = 100_000
 async function prepare({ place: { file }, ...spec }: PrepareTask<SqlitePlace>): Promise<Prepared> {
   await (await createSqliteStore({ file })).close()
   const db = new DatabaseSync(file)
-  // Nobody needs half a log after a crash, so nothing here waits for the disk. The cache holds the index of keys.
+  // A partial log is useless after a crash, so nothing here waits for the disk. The cache holds the index of keys.
   db.exec('PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; PRAGMA cache_size = -262144;')
   const insert = db.prepare(`
     INSERT INTO holdfast_events (id, key, version, type, schema_version, time, data, metadata, appended_at)

@@ -36,11 +36,11 @@ function addList(group: Command, perform: Perform): void {
             [
               { title: 'number', right: true },
               { title: 'time' },
-              { title: 'who' },
-              { title: 'what' },
-              { title: 'to' },
-              { title: 'why' },
-              { title: 'more' },
+              { title: 'actor' },
+              { title: 'act' },
+              { title: 'target' },
+              { title: 'reason' },
+              { title: 'details' },
             ],
             entries.map((entry) => [
               entry.number,
@@ -95,11 +95,13 @@ function addVerify(group: Command, perform: Perform): void {
       json: { intact: report.ok, entries: report.entries, flaw: report.flaw ?? null, head: report.head },
       show: (out) => {
         if (report.ok) out.data(green('intact'), ` ${many(report.entries, 'entry', 'entries')}`)
-        else out.data(red('broken'), ` ${report.flaw ?? ''}. Later entries prove nothing.`)
+        else out.data(red('broken'), ` ${report.flaw ?? ''}. Later entries were not verified.`)
         out.data(`head ${report.head.number}:${report.head.hash}`)
         if (report.ok)
           out.talk(
-            dim('Store this head elsewhere and pass it as --head next time. Only then a truncated chain is detected.'),
+            dim(
+              'Store this head elsewhere and pass it as --head next time. Without it, a truncated chain is not detected.',
+            ),
           )
       },
       exit: report.ok ? 0 : 3,

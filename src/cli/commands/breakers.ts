@@ -1,7 +1,9 @@
 import type { Command } from 'commander'
 import type { BreakerState } from '../../breaker/breaker.ts'
 import { type ActFlags, reasonFlag, reasonOf } from '../act.ts'
+import { globalOptions } from '../again.ts'
 import { action, type Perform, withReason } from '../command.ts'
+import { CommandError, toTold } from '../errors.ts'
 import { dim, green, red, type Text, yellow } from '../output/style.ts'
 import { withIsoTimes } from '../output/times.ts'
 import { ago, many, moment, shellWord } from '../output/words.ts'
@@ -61,6 +63,17 @@ function more(state: BreakerState): Text {
   }
 }
 
+/** The hint of the library names its option. A similar name is a better hint than any other. */
+async function knownBreaker<T>(found: Promise<T>, hint: string): Promise<T> {
+  try {
+    return await found
+  } catch (cause) {
+    const told = toTold(cause)
+    if (told.code !== 'BREAKER_UNKNOWN' || told.hint?.startsWith('Did you mean')) throw cause
+    throw new CommandError(told.code, told.message, hint, { cause })
+  }
+}
+
 interface IsolateFlags extends ActFlags {
   readonly new?: boolean
 }
@@ -75,7 +88,10 @@ function addIsolate(group: Command, perform: Perform): void {
   action<IsolateFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const operator = await ctx.operator()
     const given = { new: flags.new === true }
-    const { state: before } = await operator.breaker(name, given)
+    const { state: before } = await knownBreaker(
+      operator.breaker(name, given),
+      `List the breakers: holdfast breakers list. One that never failed is not stored; to isolate it: ${ctx.again('--new', globalOptions)}`,
+    )
     const reason = await reasonOf(ctx, flags)
     const { dryRun = false } = flags
     if (!dryRun) await operator.isolateBreaker(name, reason, given)
@@ -100,7 +116,7 @@ function addReset(group: Command, perform: Perform): void {
     .option('--dry-run', 'show what would happen and change nothing')
   action<ActFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const operator = await ctx.operator()
-    const { state: before } = await operator.breaker(name)
+    const { state: before } = await knownBreaker(operator.breaker(name), 'List the breakers: holdfast breakers list')
     const reason = await reasonOf(ctx, flags)
     const { dryRun = false } = flags
     if (!dryRun) await operator.resetBreaker(name, reason)

@@ -16,6 +16,7 @@ interface Flags {
 
 /** Display names where they differ from the kind. */
 const words: Readonly<Record<string, readonly [one: string, several?: string]>> = {
+  deed: ['entry of the audit', 'entries of the audit'],
   redriveLane: ['lane of a redrive', 'lanes of redrives'],
 }
 

@@ -36,11 +36,11 @@ import { withIsoTimes } from '../output/times.ts'
 import { count, laneName, many } from '../output/words.ts'
 import { followRedrive, withEffects } from '../redriving.ts'
 import { prepareReveal, type RevealFlags } from '../reveal.ts'
+import { waitingOf } from '../waiting.ts'
 import { positionOf } from './dlq-show.ts'
 
 interface Flags extends ActFlags, FilterFlags, RevealFlags {
   readonly letter?: number
-  readonly incident?: string
   readonly all?: boolean
   readonly rate?: number
   readonly canary?: true | readonly number[]
@@ -68,12 +68,12 @@ const words: Readonly<
     isFinal: false,
   },
   discard: {
-    about: 'drop the heads of lanes permanently and process the later letters',
+    about: 'discard the head of each lane permanently and process the later letters',
     will: (_lanes, _name, heads) => `${heads} will be discarded permanently; later letters are processed`,
     isFinal: true,
   },
   resolve: {
-    about: 'mark the heads of lanes as handled manually and process the later letters',
+    about: 'mark the head of each lane as handled manually and process the later letters',
     will: (_lanes, _name, heads) => `${heads} will count as handled manually; later letters are processed`,
     isFinal: true,
   },
@@ -119,7 +119,7 @@ export function addActs(group: Command, perform: Perform): void {
       flags,
     ),
   )
-  const all = group.command('replay-all').argument('<subscription>').description('redrive all held letters')
+  const all = group.command('replay-all').argument('<subscription>').description('redrive all held lanes')
   action<Flags>(withOptions(all, 'redrive'), perform, (ctx, [name = ''], flags) =>
     run(ctx, 'redrive', name, { all: true }, flags),
   )
@@ -142,13 +142,14 @@ function withPosition(flags: Flags, position: string | undefined): Flags {
 function withSelection(command: Command): Command {
   const filters = ['type', 'class', 'since', 'until', 'text']
   const letter = new Option('--letter <position>', 'the letter at this position; it must be the head of its lane')
-  const incident = new Option('--incident <fingerprint>', 'all letters of this incident')
-  const all = new Option('--all', 'all held letters')
+  const incident = new Option('--incident <fingerprint>', 'all lanes whose head has this failure')
+  const all = new Option('--all', 'all held lanes')
   return withFilter(
-    withLane(command)
+    withLane(command, 'lanes')
       .addOption(letter.argParser(wholeNumber).conflicts(['lane', 'key', 'incident', 'all', ...filters]))
       .addOption(incident.conflicts(['lane', 'key', 'all', 'partition', ...filters]))
       .addOption(all.conflicts(['lane', 'key', 'partition', ...filters])),
+    'lanes',
   )
 }
 
@@ -188,7 +189,7 @@ function stagesOf(text: string): readonly number[] {
 /** No selection is an error; `--all` selects everything. */
 function selectionOf(flags: Flags): Selection {
   const filter = filterOf(flags)
-  const { lane, partition, ...others } = filter
+  const { lane, partition, fingerprint: _fingerprint, ...others } = filter
   const { whole } = flags
   const lanes: WholeLanes = whole === undefined ? {} : { whole }
   const kinds: Selection[] = []
@@ -237,11 +238,13 @@ async function run(ctx: Context, act: RedriveAct, name: string, given: Selection
   if (busy > 0)
     ctx.out.talk(yellow(many(busy, 'lane')), ` ${busy === 1 ? 'is' : 'are'} not included: in another redrive.`)
   if (flags.wait === false) {
+    const waiting = await waitingOf(ctx, redrive)
     return {
-      json: { redrive: withIsoTimes(redrive), busy },
+      json: { redrive: withIsoTimes(redrive), busy, waits: waiting?.why ?? null },
       show: (out) => {
         out.data('queued: ', bold(redrive.id))
-        out.next(`holdfast redrives show ${redrive.id} --watch`)
+        if (waiting) out.talk(waiting.what)
+        out.next(waiting?.next ?? `holdfast redrives show ${redrive.id} --watch`)
       },
     }
   }

@@ -29,7 +29,7 @@ function addExport(group: Command, perform: Perform): void {
     .description('write letters with their payloads as NDJSON to stdout or a file; recorded in the audit')
     .option('--output <file>', 'write to a new file that only you may read')
     .option('--history', 'also earlier events of the same keys, to reproduce the failure in another store')
-    .option('--fingerprint <fingerprint>', 'only letters of this incident')
+    .option('--incident <fingerprint>', 'only letters of this incident')
   action<ExportFlags>(
     withReason(withFilter(withStatus(withLane(command)))),
     perform,

@@ -40,7 +40,7 @@ function addList(group: Command, perform: Perform): void {
     .alias('ls')
     .argument('[subscription]', 'default: all')
     .description('list held letters in log order')
-    .option('--fingerprint <fingerprint>', 'only letters of this incident')
+    .option('--incident <fingerprint>', 'only letters of this incident')
     .option('--after <position>', 'only letters after this position', wholeNumber)
     .option('--limit <n>', 'the number of letters per subscription; default: 50', limitNumber)
   action<ListFlags>(withFilter(withStatus(withLane(command))), perform, async (ctx, [name], flags) => {
@@ -70,8 +70,8 @@ function addList(group: Command, perform: Perform): void {
             { title: 'type' },
             { title: 'lane' },
             { title: 'held' },
-            { title: 'tries', right: true },
-            { title: 'why' },
+            { title: 'attempts', right: true },
+            { title: 'failure' },
           ],
           letters.map((letter): Text[] => {
             const shown = letterJson(letter)
@@ -179,7 +179,7 @@ async function withoutValues(store: Store, incident: Incident): Promise<Incident
 }
 
 interface IncidentFlags {
-  readonly fingerprint?: string
+  readonly incident?: string
   readonly open?: boolean
   readonly limit?: number
 }
@@ -189,10 +189,10 @@ function addIncidents(group: Command, perform: Perform): void {
     .command('incidents')
     .argument('[subscription]', 'default: all')
     .description('list letters grouped by failure, most recent first')
-    .option('--fingerprint <fingerprint>', 'only this incident')
+    .option('--incident <fingerprint>', 'only this incident')
     .option('--open', 'only incidents with held letters')
     .option('--limit <n>', 'the number of incidents per subscription; default: 20', limitNumber)
-  action<IncidentFlags>(command, perform, async (ctx, [name], { fingerprint, open = false, limit = 20 }) => {
+  action<IncidentFlags>(command, perform, async (ctx, [name], { incident: fingerprint, open = false, limit = 20 }) => {
     const store = await ctx.store()
     const incidents: Incident[] = []
     const cut: string[] = []
@@ -211,7 +211,7 @@ function addIncidents(group: Command, perform: Perform): void {
     return {
       json: { incidents: withIsoTimes(incidents), isWhole: cut.length === 0 },
       show: (out) => {
-        if (incidents.length === 0) out.talk('No incidents.')
+        if (incidents.length === 0) out.talk(open ? 'No open incidents.' : 'No incidents.')
         for (const each of incidents) {
           const state = { open: red, regressed: red, resolved: green }[each.state](each.state)
           out.data(bold(each.fingerprint), ' ', state, ' ', each.subscription, dim(` ${each.class}`))

@@ -8,7 +8,15 @@ import type { Decoded, LetterView } from '../../operator/view.ts'
 import { reasonOf } from '../act.ts'
 import { action, type Perform, wholeNumber, withReason } from '../command.ts'
 import { CommandError } from '../errors.ts'
-import { classLine, failureJson, failureLine, letterJson, type RevisedLetter, shownFailure } from '../letters.ts'
+import {
+  classLine,
+  endedReasonOf,
+  failureJson,
+  failureLine,
+  letterJson,
+  type RevisedLetter,
+  shownFailure,
+} from '../letters.ts'
 import type { Output } from '../output/output.ts'
 import { bold, dim, red, type Text } from '../output/style.ts'
 import { iso } from '../output/times.ts'
@@ -47,7 +55,7 @@ export function addShow(group: Command, perform: Perform): void {
 
 export function positionOf(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new CommandError('USAGE', `${JSON.stringify(text)} is not a valid position.`, 'Find it: holdfast dlq list')
+  throw new CommandError('USAGE', `${JSON.stringify(text)} is not a valid position.`, 'holdfast dlq list')
 }
 
 function shownData(letter: RevisedLetter, decoded: Decoded, isRevealed: boolean) {
@@ -141,7 +149,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
   line(
     'lane',
     laneName(letter.lane),
-    ` at ${letter.sequence}`,
+    `, version ${letter.sequence}`,
     lane ? dim(`, ${lane.status} since ${moment(lane.since)} with ${many(lane.letters, 'letter')}`) : '',
   )
   if (lane?.breaker !== undefined) line('waits', `for the breaker ${lane.breaker}`)
@@ -149,11 +157,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
   if (lane?.dueAt !== undefined) line('due', moment(lane.dueAt))
   if (redrive) line('redrive', redrive.id, dim(` by ${redrive.by}`))
   if (letter.endedAt !== undefined)
-    // Only an operator's decision has a reason.
-    line(
-      'ended',
-      `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${letter.endedReason ?? (letter.attemptsTotal === 0 ? 'its first attempt succeeded, in order' : 'a later attempt succeeded')}`,
-    )
+    line('ended', `${moment(letter.endedAt)} by ${letter.endedBy ?? 'engine'}: ${endedReasonOf(letter)}`)
   else if (letter.endedBy !== undefined)
     line('skipped', `at its turn, by ${letter.endedBy}: ${letter.endedReason ?? ''}`)
   line('data', dataText(letter, view.decoded, isRevealed))
@@ -164,7 +168,7 @@ function show(out: Output, view: View, flags: Flags, now: number): void {
     line('failure', red(failureLine(failure)))
     line('class', classLine(failure))
     line('incident', failure.fingerprint)
-    for (const { errorType, message } of failure.causes) line('', dim('because of '), errorType, ': ', message)
+    for (const { errorType, message } of failure.causes) line('', dim('caused by '), errorType, ': ', message)
     if (view.stack) showStack(out, stackOf(letter, view.stack, isRevealed) ?? [], flags.stack === true)
   }
   const { numbers, missing } = attemptNumbers(letter.attempts.length, letter.attemptsTotal)

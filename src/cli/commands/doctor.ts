@@ -68,7 +68,7 @@ export function addDoctor(program: Command, perform: Perform): void {
     const isHealthy = !off.some((finding) => counts(finding, failOn))
     return {
       json: { healthy: isHealthy, findings },
-      show: (out) => show(out, findings, off.length),
+      show: (out) => show(out, findings),
       exit: isHealthy ? 0 : 3,
     }
   })
@@ -98,8 +98,9 @@ async function examine(ctx: Context, maxLag: number): Promise<Finding[]> {
     findings.push(await clockFinding(ctx))
     const report = await reportOf(ctx)
     findings.push(...gapFindings(report))
+    const declared = new Set((await ctx.subscriptions()).map(({ name }) => name))
     for (const subscription of report.subscriptions)
-      findings.push(...subscriptionFindings(subscription, maxLag, report.at))
+      findings.push(...subscriptionFindings(subscription, maxLag, report.at, declared.has(subscription.name)))
     for (const { name, state } of report.breakers) {
       const [what, next] =
         state.state === 'isolated'
@@ -110,7 +111,7 @@ async function examine(ctx: Context, maxLag: number): Promise<Finding[]> {
           : [`${state.state}. It retries automatically.`, 'holdfast breakers list --open']
       findings.push({ check: 'breaker', level: 'warning', what: `The breaker ${name} is ${what}`, next })
     }
-    findings.push(...(await redriveFindings(ctx, report)))
+    findings.push(...(await redriveFindings(ctx, report, declared)))
   } catch (error) {
     const { code, message, hint } = toTold(error)
     findings.push({
@@ -174,7 +175,12 @@ function gapFindings({ gap, at }: StoreReport): Finding[] {
   ]
 }
 
-function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: number): Finding[] {
+/** Without its code nothing here can run it. */
+function startOf(isDeclared: boolean, command: string): string {
+  return isDeclared ? command : 'Start the program that runs it: the configuration here does not declare it.'
+}
+
+function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: number, isDeclared: boolean): Finding[] {
   const { name, state, pause, lag, held, unowned, partitions, oldest } = each
   const findings: Finding[] = []
   const add = (check: Check, level: Finding['level'], what: string, next?: string) =>
@@ -202,12 +208,12 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
       `paused ${ago(pause.at, now)}: ${pause.reason}`,
       `holdfast subscriptions resume ${name} ${reasonFlag}`,
     )
-  if (state === 'idle') add('lease', 'problem', 'no running process owns it.', 'holdfast start')
+  if (state === 'idle') add('lease', 'problem', 'no running process owns it.', startOf(isDeclared, 'holdfast start'))
   else if (unowned > 0 && !['orphan', 'new', 'beside', 'other-code'].includes(state) && !pause)
     add(
       'lease',
       'warning',
-      `${unowned} of ${many(partitions, 'partition')} without a live owner. A running engine takes over within seconds.`,
+      `${unowned} of ${many(partitions, 'partition')} ${unowned === 1 ? 'has' : 'have'} no live owner. A running engine takes over within seconds.`,
       'holdfast doctor',
     )
   if (lag && lag.events > 0 && lag.seconds * 1_000 > maxLag)
@@ -218,11 +224,13 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
       `holdfast subscriptions lag ${name}`,
     )
   if (held && held.lanes > 0) {
-    const since = oldest[0] ? `, the first ${ago(oldest[0].since, now)}` : ''
+    const longest = oldest[0]
+      ? `${held.lanes === 1 ? ',' : '; the oldest'} for ${span((now - oldest[0].since) / 1_000)}`
+      : ''
     add(
       'held',
       'warning',
-      `${many(held.lanes, 'lane')} held with ${many(held.letters, 'letter')}${since}.`,
+      `${many(held.lanes, 'lane')} ${held.lanes === 1 ? 'is' : 'are'} held with ${many(held.letters, 'letter')}${longest}.`,
       `holdfast dlq incidents ${name}`,
     )
   }
@@ -230,7 +238,11 @@ function subscriptionFindings(each: SubscriptionReport, maxLag: number, now: num
   return findings
 }
 
-async function redriveFindings(ctx: Context, { subscriptions }: StoreReport): Promise<Finding[]> {
+async function redriveFindings(
+  ctx: Context,
+  { subscriptions }: StoreReport,
+  declared: ReadonlySet<string>,
+): Promise<Finding[]> {
   const store = await ctx.store()
   const running = (await store.redrives.list({ limit: 100 })).filter(({ status }) => status === 'running')
   return running
@@ -239,7 +251,7 @@ async function redriveFindings(ctx: Context, { subscriptions }: StoreReport): Pr
       check: 'redrive' as const,
       level: 'problem' as const,
       what: `The redrive ${id} of ${subscription} is waiting, and no engine runs it.`,
-      next: `holdfast redrives show ${id} --work`,
+      next: startOf(declared.has(subscription), `holdfast redrives show ${id} --work`),
     }))
 }
 
@@ -249,10 +261,14 @@ const marks: Readonly<Record<Finding['level'], Text>> = {
   problem: red('problem'),
 }
 
-function show(out: Output, findings: readonly Finding[], off: number): void {
+function show(out: Output, findings: readonly Finding[]): void {
   for (const { check, level, what, next } of findings) {
     out.data(marks[level], ' ', dim(check), ' ', what)
     if (next !== undefined) out.data('  ', dim('Next: '), next)
   }
-  out.talk(off === 0 ? 'No problems found.' : `${many(off, 'problem')} found.`)
+  const told = (['problem', 'warning'] as const).flatMap((level) => {
+    const found = findings.filter((finding) => finding.level === level).length
+    return found > 0 ? many(found, level) : []
+  })
+  out.talk(told.length === 0 ? 'No problems found.' : `${told.join(' and ')} found.`)
 }

@@ -194,11 +194,7 @@ async function find(log: LogStore, name: string): Promise<RecordedEvent> {
 }
 
 function noEvent(name: string): CommandError {
-  return new CommandError(
-    'NOT_FOUND',
-    `The log has no event ${JSON.stringify(name)}.`,
-    'See the newest events: holdfast events tail',
-  )
+  return new CommandError('NOT_FOUND', `The log has no event ${JSON.stringify(name)}.`, 'holdfast events tail')
 }
 
 interface HistoryFlags extends RevealFlags {
@@ -230,7 +226,7 @@ function addHistory(group: Command, perform: Perform): void {
       throw new CommandError(
         'NOT_FOUND',
         `The log has no event with the key ${JSON.stringify(key)}${after > 0 ? ` after version ${after}` : ''}.`,
-        'See the newest events: holdfast events tail',
+        'holdfast events tail',
       )
     await reveal(`log/${key}`)
     return {

@@ -113,7 +113,7 @@ function addGet(group: Command, perform: Perform): void {
       throw new CommandError(
         'NOT_FOUND',
         `${name} has no row for the key ${JSON.stringify(key)}${at ? ' at that point' : ''}.`,
-        `See its events: holdfast events history ${shellWord(key)}`,
+        `holdfast events history ${shellWord(key)}`,
       )
     }
     await reveal(`${name}/${key}`)
@@ -147,7 +147,7 @@ function addHistory(group: Command, perform: Perform): void {
     .argument('<projection>')
     .argument('<key>')
     .description('replay the row of a key, event by event')
-    .option('--limit <n>', 'the number of last steps; default: 100', limitNumber)
+    .option('--limit <n>', 'the number of most recent steps; default: 100', limitNumber)
     .option('--reveal', 'show the values; recorded in the audit')
   action<HistoryFlags>(withReason(withMoment(command)), perform, async (ctx, [name = '', key = ''], flags) => {
     checkKey(key)
@@ -259,7 +259,7 @@ async function foldOf(ctx: Context, name: string): Promise<Projection> {
   throw new CommandError(
     'USAGE',
     `${name} is ${consumer.kind === 'sql' ? 'a SQL projection' : 'a handler'}: Holdfast stores no rows for it.`,
-    'See the projections with rows: holdfast projections list',
+    'holdfast projections list',
   )
 }
 

@@ -2,6 +2,7 @@ import type { Command } from 'commander'
 import { shapeOf } from '../../dead-letter/shape.ts'
 import { parseJson } from '../../event/parse.ts'
 import { type Generation, generationName, rebuildableOf } from '../../rebuild/generation.ts'
+import type { RebuildEnd } from '../../operator/rebuild/rebuild.ts'
 import { isLiveVersion } from '../../operator/rebuild/switch.ts'
 import { totalOf } from '../../subscription/checkpoint.ts'
 import { type ActFlags, confirm, expectHint, heldDigest, reasonFlag, reasonOf } from '../act.ts'
@@ -41,7 +42,7 @@ async function declared(ctx: Context, name: string) {
     throw new CommandError(
       'USAGE',
       `${name} is a handler: a rebuild would repeat all its side effects.`,
-      'See the projections: holdfast projections list',
+      'holdfast projections list',
     )
   }
   return rebuildableOf(subscription)
@@ -102,7 +103,7 @@ async function versionsOf(ctx: Context, name: string, version: number): Promise<
   throw new CommandError(
     'REBUILD_UNKNOWN',
     `The store has no version ${version} of ${name}.`,
-    `See: holdfast projections versions ${name}. To build the declared version: holdfast projections rebuild ${name} ${reasonFlag}`,
+    `holdfast projections versions ${name}. To build the declared version: holdfast projections rebuild ${name} ${reasonFlag}`,
   )
 }
 
@@ -122,7 +123,7 @@ function addRebuild(group: Command, perform: Perform): void {
     .argument('<projection>')
     .description('build the declared version beside the live one; ^C stops it, and running it again continues')
     .option('--rate <n>', 'at most this many events per second', positiveNumber)
-    .option('--load <share>', 'the share of time it works, above 0 and at most 1; default: 0.5', shareNumber)
+    .option('--load <share>', 'the fraction of time spent working, above 0 and at most 1; default: 0.5', shareNumber)
     .option('--follow', 'after catching up, follow new events until the switch')
   action<RebuildFlags>(withReason(command), perform, async (ctx, [name = ''], flags) => {
     const subscription = await declared(ctx, name)
@@ -145,7 +146,7 @@ function addRebuild(group: Command, perform: Perform): void {
     return {
       json: { projection: name, version, end, progress: progress ?? null },
       show: (out) => {
-        out.data(`Version ${version} of ${name} is ${end}. ${many(progress?.events ?? 0, 'event')} so far.`)
+        out.data(`Version ${version} of ${name} ${endings[end]}. ${many(progress?.events ?? 0, 'event')} so far.`)
         if (progress && progress.held > 0)
           out.talk(red(`${many(progress.held, 'event')} held.`), ' ', out.hint(`holdfast dlq list ${name}~${version}`))
         if (end === 'level') {
@@ -160,6 +161,13 @@ function addRebuild(group: Command, perform: Perform): void {
       ...(end === 'stopped' && { exit: 130 as const }),
     }
   })
+}
+
+const endings: Readonly<Record<RebuildEnd, string>> = {
+  level: 'has caught up',
+  switched: 'was switched to',
+  dropped: 'was dropped',
+  stopped: 'is not complete',
 }
 
 interface DiffFlags extends RevealFlags {
@@ -299,7 +307,7 @@ function addDrop(group: Command, perform: Perform): void {
       throw new CommandError(
         'USAGE',
         `${JSON.stringify(given)} is not a valid version.`,
-        `See: holdfast projections versions ${name}`,
+        `holdfast projections versions ${name}`,
       )
     }
     const version = Number(given)

@@ -119,6 +119,6 @@ function checkId(id: string): string {
   throw new CommandError(
     'USAGE',
     `${JSON.stringify(id.slice(0, 100))} is not a valid redrive id.`,
-    'Find it: holdfast redrives list',
+    'holdfast redrives list',
   )
 }

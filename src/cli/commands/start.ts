@@ -3,7 +3,8 @@ import { createEngine, type Engine } from '../../engine/engine.ts'
 import { action, durationMs, type Perform } from '../command.ts'
 import type { Context } from '../context.ts'
 import type { Subscription } from '../../subscription/subscription.ts'
-import { CommandError } from '../errors.ts'
+import { globalOptions } from '../again.ts'
+import { CommandError, toTold } from '../errors.ts'
 import { lineLogger } from '../output/log-lines.ts'
 import { dim } from '../output/style.ts'
 import { describeStore } from '../settings.ts'
@@ -46,7 +47,9 @@ export function addStart(program: Command, perform: Perform): void {
     })
     await config.onEngine?.(engine)
     const asked = ctx.graceful()
-    await engine.start()
+    await engine.start().catch((error: unknown) => {
+      throw importedHere(ctx, error)
+    })
     ctx.out.talk(`Running ${subscriptions.map((each) => each.name).join(', ')} on ${describeStore(store, schema)}.`)
     ctx.out.talk(dim('^C stops it; a second ^C forces it.'))
     try {
@@ -67,6 +70,14 @@ export function addStart(program: Command, perform: Perform): void {
       exit: forced ? 1 : 0,
     }
   })
+}
+
+/** The same command again, or what it leaves out would run too. */
+function importedHere(ctx: Context, error: unknown): unknown {
+  const { code, message } = toTold(error)
+  if (code !== 'STORE_IMPORTED') return error
+  const again = ctx.again('--allow-effects', globalOptions)
+  return new CommandError(code, message, `If repeated side effects do no harm here: ${again}`, { cause: error })
 }
 
 async function chosen(ctx: Context, declared: readonly Subscription[], { only, except }: Flags) {

@@ -18,7 +18,7 @@ export function addVerify(program: Command, perform: Perform): void {
     .command('verify')
     .argument('[subscription]', 'default: all')
     .description('replay the log and compare every outcome and row with the store; safe while engines run')
-    .option('--load <share>', 'the share of time it works, above 0 and at most 1; default: 0.5', shareNumber)
+    .option('--load <share>', 'the fraction of time spent working, above 0 and at most 1; default: 0.5', shareNumber)
     .option('--reveal', 'show the values that differ; recorded in the audit')
   action<RevealFlags & { readonly load?: number }>(withReason(command), perform, async (ctx, [name], flags) => {
     const chosen = name === undefined ? await ctx.declared() : [await ctx.subscription(name)]

@@ -18,7 +18,7 @@ export interface SwitchOptions {
   /** The version to make live. Default: the version in this program. */
   readonly version?: number
   /**
-   * How long to wait until the rebuilt version is level. Close to the end, the live version is halted for up to two seconds so that the
+   * How long to wait until the rebuilt version has caught up. Close to the end, the live version is halted for up to two seconds so that the
    * rebuilt one can catch up. Default: do not wait; a version that is behind is rejected with `REBUILD_BEHIND`.
    */
   readonly wait?: Duration
@@ -85,7 +85,7 @@ interface ComingUp {
   readonly logger: Logger | undefined
 }
 
-/** Waits until the version is level. This process works on the rebuild meanwhile, in case no other process does. */
+/** Waits until the version has caught up. This process works on the rebuild meanwhile, in case no other process does. */
 async function comeUp(parts: ComingUp): Promise<SwitchOutcome> {
   const { store, runtime, own, attempt, waitMs, logger } = parts
   const helping = new AbortController()

@@ -90,7 +90,7 @@ function takeEndings(live: Subscribed, next: Subscribed): void {
   }
 }
 
-/** What both of them hold was held since the first of them did, and all attempts at it are told. */
+/** A letter held in both versions keeps the earlier time and the attempts of both. */
 function takeHistory(live: Subscribed, next: Subscribed): void {
   for (const row of next.partitions) {
     for (const [position, letter] of row.held) {

@@ -62,6 +62,17 @@ createCommands({
     },
   },
 })
+createCommands({
+  store,
+  events,
+  initial,
+  on: {
+    // error: Type 'undefined' is not assignable to type '"staus is not a field of the state"'.
+    OrderPlaced: (state) => ({ ...state, staus: undefined }),
+    // error: "staus is not a field of the state"
+    LineAdded: (state, { data }) => (data.sku === '' ? state : { ...state, staus: undefined }),
+  },
+})
 type Phase = { phase: 'none' } | { phase: 'placed'; total: number } | { phase: 'gone'; why: string }
 createCommands({
   store,

@@ -102,6 +102,40 @@ defineProjection('a', {
   },
 })
 
+// With the value `undefined`, or possibly with it: an error at the field too.
+defineProjection('a', {
+  events,
+  initial,
+  on: {
+    // error: Type 'undefined' is not assignable to type '"staus is not a field of the row"'.
+    OrderPlaced: (row) => ({ ...row, staus: undefined }),
+    // error: "floor is not a field of the row"
+    LineAdded: (row) => ({ ...row, address: { mode: 'post', floor: undefined } }),
+  },
+})
+defineProjection('a', {
+  events,
+  initial: (key): Order => ({ ...initial(), note: key }),
+  on: {
+    // error: Type 'undefined' is not assignable to type '"staus is not a field of the row"'.
+    OrderPlaced: (row) => ({ ...row, staus: undefined }),
+    // error, 4 lines: Type 'undefined' is not assignable to type '"staus is not a field of the row"'.
+    LineAdded: (row) => {
+      return { ...row, staus: undefined, totl: undefined }
+    },
+  },
+})
+defineProjection('a', {
+  events,
+  initial,
+  on: {
+    // error: "staus is not a field of the row"
+    OrderPlaced: (row, { data }) => ({ ...row, staus: data.total > 0 ? 'placed' : undefined }),
+    // error: "staus is not a field of the row"
+    LineAdded: (row, { data }) => (data.sku === '' ? row : { ...row, staus: undefined }),
+  },
+})
+
 // ---- fields of another member of a union
 
 type Step =
