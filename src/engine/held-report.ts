@@ -2,7 +2,7 @@ import { payloadOf } from '../dead-letter/payload.ts'
 import { redactFailure } from '../dead-letter/redact.ts'
 import type { Clock, Timers } from '../runtime/ports.ts'
 import { failureFields, type Logger } from './events.ts'
-import type { StoppedLane } from './work.ts'
+import type { StoppedLane } from './outcome/ledger.ts'
 
 // A bad release can hold thousands of lanes within this time.
 const intervalMs = 10_000
