@@ -72,6 +72,64 @@ export function checkBoundaries(files) {
 }
 
 /**
+ * Files that import each other in a circle: none of them can be read alone. Types may refer to each other within a folder, which is one
+ * idea; across folders not even types may, and values nowhere.
+ *
+ * @param {Iterable<readonly [path: string, text: string]>} files
+ * @returns {Violation[]}
+ */
+export function checkCycles(files) {
+  /** @type {Map<string, { to: string, line: number, isType: boolean }[]>} */
+  const imports = new Map()
+  for (const [file, text] of files) {
+    if (file.endsWith('.test.ts')) continue
+    const { program } = parseSync(file, text, { preserveParens: false })
+    imports.set(
+      file,
+      program.body.flatMap((/** @type {any} */ node) => {
+        const name = node.source?.value
+        if (typeof name !== 'string' || !name.startsWith('.')) return []
+        return { to: resolve(file, name), line: lineAt(text, node.start), isType: isOfTypes(node) }
+      }),
+    )
+  }
+  const rule = 'cycle'
+  return [...imports].flatMap(([file, targets]) =>
+    targets.flatMap(({ to, line, isType }) => {
+      const isWithin = posix.dirname(file) === posix.dirname(to)
+      const way = isType && isWithin ? undefined : wayBack(imports, to, file, isWithin)
+      return way ? [{ file, line, rule, instead: `imports ${way.join(', which imports ')}: break the circle` }] : []
+    }),
+  )
+}
+
+/** @param {any} node an import or export declaration */
+function isOfTypes({ importKind, exportKind, specifiers }) {
+  if (importKind === 'type' || exportKind === 'type') return true
+  const all = specifiers ?? []
+  return all.length > 0 && all.every((/** @type {any} */ one) => one.importKind === 'type' || one.exportKind === 'type')
+}
+
+/**
+ * The shortest way from one file to another.
+ *
+ * @param {ReadonlyMap<string, { to: string, isType: boolean }[]>} imports
+ * @param {string} from
+ * @param {string} target
+ * @param {boolean} ofValues
+ */
+function wayBack(imports, from, target, ofValues) {
+  /** @type {Map<string, string[]>} */
+  const ways = new Map([[from, [from]]])
+  for (const [file, way] of ways) {
+    if (file === target) return way
+    for (const { to, isType } of imports.get(file) ?? [])
+      if (!ways.has(to) && !(ofValues && isType)) ways.set(to, [...way, to])
+  }
+  return undefined
+}
+
+/**
  * @param {string} file
  * @param {Visit} visit
  * @returns {Finding | undefined}
@@ -212,7 +270,9 @@ if (import.meta.main) {
   const paths = readdirSync(`${root}src`, { recursive: true, encoding: 'utf8' })
     .filter((path) => /\.[cm]?[jt]s$/.test(path))
     .map((path) => `src/${path.split(sep).join('/')}`)
-  const violations = checkBoundaries(paths.map((path) => [path, readFileSync(root + path, 'utf8')]))
+  /** @type {[string, string][]} */
+  const files = paths.map((path) => [path, readFileSync(root + path, 'utf8')])
+  const violations = [...checkBoundaries(files), ...checkCycles(files)]
   for (const { file, line, rule, instead } of violations) console.log(`${file}:${line} ${rule} ${instead}`)
   if (violations.length > 0) process.exitCode = 1
   else console.error(`${paths.length} files keep to their side of the boundaries.`)

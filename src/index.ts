@@ -49,9 +49,9 @@ export { payloadOf } from './dead-letter/payload.ts'
 export { redact, redactFailure } from './dead-letter/redact.ts'
 export { shapeOf } from './dead-letter/shape.ts'
 export type { StackFrames, StackLine } from './dead-letter/stack.ts'
-export { createEngine, type Engine, type EngineOptions } from './engine/engine.ts'
+export { createEngine, type Engine, type EngineOptions } from './engine/process/engine.ts'
 export type { EngineEventName, EngineEvents, Listener, Logger } from './engine/events.ts'
-export type { SubscriptionState } from './engine/state.ts'
+export type { SubscriptionState } from './engine/ownership/subscription-state.ts'
 export type {
   BreakerStatus,
   EngineStatus,
@@ -61,8 +61,8 @@ export type {
   StoredSubscriptionStatus,
   StoreStatus,
   SubscriptionStatus,
-} from './engine/status.ts'
-export type { Difference, Verification, VerifyOptions } from './engine/verify.ts'
+} from './engine/process/status.ts'
+export type { Difference, Verification, VerifyOptions } from './verify/verify.ts'
 export {
   CommandConflictError,
   type ErrorCode,

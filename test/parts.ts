@@ -1,6 +1,6 @@
 import { createBreakers } from '../src/breaker/breakers.ts'
 import { EngineEmitter } from '../src/engine/events.ts'
-import { Solitude } from '../src/engine/solitude.ts'
+import { Solitude } from '../src/engine/crash/exclusive-run.ts'
 import type { Store, Subscription } from '../src/index.ts'
 import { systemChannel } from '../src/runtime/system.ts'
 import type { World } from './fixtures.ts'

@@ -1,6 +1,6 @@
 import { join, relative } from 'node:path'
 import type { StoreChoice } from '../config/config.ts'
-import { createEngine, type Engine } from '../engine/engine.ts'
+import { createEngine, type Engine } from '../engine/process/engine.ts'
 import { createOperator, type Operator } from '../index.ts'
 import { refuseBeside } from '../rebuild/live.ts'
 import { nearest } from '../runtime/nearest.ts'

@@ -2,7 +2,7 @@
 import { realpathSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { type Command, CommanderError } from 'commander'
-import { nodeSqlite } from '../sqlite/node.ts'
+import { nodeSqlite } from '../sqlite/connection/node.ts'
 import { typedAgain } from './again.ts'
 import type { Perform } from './command.ts'
 import { Context, type Patience } from './context.ts'

@@ -1,4 +1,4 @@
-import { type EngineStatus, type LaneStatus, storedStatus, type SubscriptionStatus } from '../engine/status.ts'
+import { type EngineStatus, type LaneStatus, storedStatus, type SubscriptionStatus } from '../engine/process/status.ts'
 import { generationIn } from '../rebuild/generation.ts'
 import { logSource } from '../source/source.ts'
 import type { Counts } from '../subscription/checkpoint.ts'

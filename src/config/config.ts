@@ -1,4 +1,4 @@
-import { type Engine, type EngineOptions, engineOptionNames } from '../engine/engine.ts'
+import { type Engine, type EngineOptions, engineOptionNames } from '../engine/process/engine.ts'
 import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { EventCatalog } from '../event/catalog.ts'

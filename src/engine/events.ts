@@ -2,8 +2,7 @@ import type { Failure } from '../failure/failure.ts'
 import type { RedriveProgress } from '../redrive/redrive.ts'
 import type { Channel } from '../runtime/ports.ts'
 import type { Counts } from '../subscription/checkpoint.ts'
-import type { StandstillReason } from './handling/flow.ts'
-import type { SubscriptionState } from './state.ts'
+import type { StandstillReason, SubscriptionState } from './ownership/subscription-state.ts'
 
 /** The fields of every event trace. They never contain the payload. */
 export interface Traced {

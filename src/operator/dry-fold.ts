@@ -1,5 +1,5 @@
-import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
-import { laneHeld, rowAhead } from '../engine/work.ts'
+import { readEvent, recordOf, relevanceOf } from '../subscription/interpret.ts'
+import { laneHeld, rowAhead } from '../engine/projection/work.ts'
 import { beginFold, type Folding, foldEvent, rowWrite } from '../projection/fold.ts'
 import type { Projection, Reducer } from '../projection/projection.ts'
 import { parseJson } from '../event/parse.ts'

@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
-import { Attempt, type AttemptResult } from '../engine/handling/attempt.ts'
-import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
+import { Attempt, type AttemptResult } from '../engine/handler/attempt.ts'
+import { readEvent, recordOf, relevanceOf } from '../subscription/interpret.ts'
 import type { Event } from '../event/event.ts'
 import { classify } from '../failure/classify.ts'
 import { describeFailure } from '../failure/failure.ts'

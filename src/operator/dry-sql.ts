@@ -1,4 +1,4 @@
-import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
+import { readEvent, recordOf, relevanceOf } from '../subscription/interpret.ts'
 import { StoreError } from '../errors.ts'
 import { classify } from '../failure/classify.ts'
 import { describeFailure } from '../failure/failure.ts'

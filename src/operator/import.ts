@@ -8,7 +8,7 @@ import { checkOptions, whole } from '../runtime/options.ts'
 import { type ExportedLine, invalid, readExport } from './export-format.ts'
 import type { Store } from '../store.ts'
 import type { OperatorParts } from './parts.ts'
-import { importAct } from '../engine/imported.ts'
+import { importAct } from '../engine/process/imported.ts'
 
 export interface ImportOptions {
   readonly reason: string

@@ -1,6 +1,6 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
 import type { LetterName, ReviseOutcome } from '../dead-letter/letter-store.ts'
-import { recordOf } from '../engine/interpret.ts'
+import { recordOf } from '../subscription/interpret.ts'
 import { HoldfastError, InvalidEventError } from '../errors.ts'
 import { readData } from '../event/catalog.ts'
 import { diffJson, type JsonChange } from '../event/diff.ts'

@@ -1,5 +1,5 @@
 import type { DeadLetter } from '../dead-letter/letter.ts'
-import { readEvent, recordOf, relevanceOf } from '../engine/interpret.ts'
+import { readEvent, recordOf, relevanceOf } from '../subscription/interpret.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Event, RecordedEvent } from '../event/event.ts'
 import type { Failure } from '../failure/failure.ts'

@@ -1,7 +1,7 @@
 import type { DeadLetter, Revision } from '../dead-letter/letter.ts'
 import type { LaneSummary, LetterName } from '../dead-letter/letter-store.ts'
 import { foldStack, type StackFrames } from '../dead-letter/stack.ts'
-import { readEvent, recordOf } from '../engine/interpret.ts'
+import { readEvent, recordOf } from '../subscription/interpret.ts'
 import { parseBody, type RecordedEvent } from '../event/event.ts'
 import type { Redrive } from '../redrive/redrive.ts'
 import type { Subscription } from '../subscription/subscription.ts'

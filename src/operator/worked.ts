@@ -1,4 +1,4 @@
-import { createEngine, type Engine } from '../engine/engine.ts'
+import { createEngine, type Engine } from '../engine/process/engine.ts'
 import type { Logger } from '../engine/events.ts'
 import { HoldfastError } from '../errors.ts'
 import type { Redrive } from '../redrive/redrive.ts'

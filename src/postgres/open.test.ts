@@ -4,7 +4,7 @@ import { createDatabase, describeServers } from '../../test/postgres/databases.t
 import type { Transaction } from '../subscription/subscription-store.ts'
 import { begin, commitOf, table } from '../testing/contracts/fixtures.ts'
 import { createPostgresStore, type PostgresStoreOptions } from './index.ts'
-import { checkFacts, type ServerFacts, warningsOf } from './server.ts'
+import { checkFacts, type ServerFacts, warningsOf } from './connection/server.ts'
 
 describe('the options of a PostgreSQL store', () => {
   it.each([

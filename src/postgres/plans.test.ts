@@ -4,12 +4,12 @@ import { useSchemas } from '../../test/postgres/schemas.ts'
 import { begin, commitOf } from '../testing/contracts/fixtures.ts'
 import { requestOf } from '../testing/contracts/redrive.ts'
 import { writesOf } from '../subscription/commit-writes.ts'
-import { partsOf, partValues } from './commit-parts.ts'
-import { checkpointValues, commitStatement } from './commit-sql.ts'
-import { Database, type Statement } from './database.ts'
-import { loadDriver } from './driver.ts'
-import { letterStatements } from './letter-sql.ts'
-import { redriveStatements } from './redrive-sql.ts'
+import { partsOf, partValues } from './subscription/commit-parts.ts'
+import { checkpointValues, commitStatement } from './subscription/commit-sql.ts'
+import { Database, type Statement } from './connection/database.ts'
+import { loadDriver } from './connection/driver.ts'
+import { letterStatements } from './letters/letter-sql.ts'
+import { redriveStatements } from './redrive/redrive-sql.ts'
 
 // In a database that nobody has gathered statistics of: there the planner takes everything of a subscription for a handful of rows.
 describeServers('what a redrive does a thousand times', (server) => {

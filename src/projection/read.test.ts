@@ -1,7 +1,7 @@
 import * as fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 import { z } from 'zod'
-import { createEngine } from '../engine/engine.ts'
+import { createEngine } from '../engine/process/engine.ts'
 import { HoldfastError } from '../errors.ts'
 import { defineEvents } from '../event/catalog.ts'
 import { createLog } from '../log/log.ts'

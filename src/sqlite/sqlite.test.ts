@@ -7,12 +7,12 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { createLog } from '../index.ts'
 import { createVirtualRuntime } from '../testing/virtual.ts'
 import { queueOf } from '../testing/contracts/fixtures.ts'
-import { Database, pragmas } from './database.ts'
-import { createHolder, forgetHolder, isGone } from './holder.ts'
+import { Database, pragmas } from './connection/database.ts'
+import { createHolder, forgetHolder, isGone } from './connection/holder.ts'
 import { createSqliteStore } from './index.ts'
-import { migrate } from './migrate.ts'
+import { migrate } from './migrations/migrate.ts'
 import { migrations } from './migrations/index.ts'
-import { nodeSqlite } from './node.ts'
+import { nodeSqlite } from './connection/node.ts'
 
 let folder: string
 let files = 0

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { Suspicion } from '../../src/engine/suspicion.ts'
+import { Suspicion } from '../../src/engine/crash/suspicion.ts'
 import { defineHandler, definePolicy, exponential, failure, fixed, park, retry } from '../../src/index.ts'
 import { bank, countsOf, createWorld, heldOf, type World } from '../fixtures.ts'
 import { createMortal } from '../mortal.ts'

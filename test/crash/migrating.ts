@@ -1,6 +1,6 @@
 // Migrates a file with one more migration than there are, a long one, and reports when it has begun. With `endless` it never ends by itself.
-import { Database } from '../../src/sqlite/database.ts'
-import { migrate } from '../../src/sqlite/migrate.ts'
+import { Database } from '../../src/sqlite/connection/database.ts'
+import { migrate } from '../../src/sqlite/migrations/migrate.ts'
 import { migrations } from '../../src/sqlite/migrations/index.ts'
 
 /** So many rows don't fit into the cache: pages go to the WAL long before the commit. */

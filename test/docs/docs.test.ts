@@ -29,9 +29,9 @@ describe('the reference', () => {
   it('has one entry for every event and every state of the engine', async () => {
     const reference = await text('docs/reference/engine.md')
     const events = [...(await text('src/engine/events.ts')).matchAll(/^ {2}'([a-z._]+)':/gm)].map(([, name]) => name)
-    const states = [...(await text('src/engine/state.ts')).matchAll(/readonly state: '([a-z-]+)'/g)].map(
-      ([, name]) => name,
-    )
+    const states = [
+      ...(await text('src/engine/ownership/subscription-state.ts')).matchAll(/readonly state: '([a-z-]+)'/g),
+    ].map(([, name]) => name)
     expect(events.length).toBeGreaterThan(5)
     expect(firstCells(reference.split('## Events')[1] ?? '')).toEqual(events)
     expect(firstCells(reference.split('## States')[1]?.split('## Events')[0] ?? '')).toEqual(states)

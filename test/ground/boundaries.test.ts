@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { checkBoundaries } from '../../scripts/boundaries.mjs'
+import { checkBoundaries, checkCycles } from '../../scripts/boundaries.mjs'
 
 /** The rules that one file breaks, as `line rule`. */
 const findings = (file: string, text: string) =>
@@ -187,5 +187,43 @@ describe('a violation', () => {
 
   it('is a file that cannot be read, too', () => {
     expect(findings('src/engine/planted.ts', 'export const = 1')).toEqual(['1 syntax'])
+  })
+})
+
+describe('imports in a circle', () => {
+  const found = (files: Record<string, string>) =>
+    checkCycles(Object.entries(files)).map(({ file, line, rule }) => `${file}:${line} ${rule}`)
+
+  it('are found, in every file of the circle', () => {
+    const files = {
+      'src/a/one.ts': "import { three } from '../c/three.ts'\nimport { two } from '../b/two.ts'",
+      'src/b/two.ts': "export { three } from '../c/three.ts'",
+      'src/c/three.ts': "\nimport { one } from '../a/one.ts'",
+    }
+    expect(found(files)).toEqual([
+      'src/a/one.ts:1 cycle',
+      'src/a/one.ts:2 cycle',
+      'src/b/two.ts:1 cycle',
+      'src/c/three.ts:2 cycle',
+    ])
+    expect(found({ ...files, 'src/c/three.ts': '' })).toEqual([])
+  })
+
+  it('may be made of types within a folder, and not across folders', () => {
+    const back = "import { type One } from './one.ts'"
+    expect(found({ 'src/a/one.ts': "import { two } from './two.ts'", 'src/a/two.ts': back })).toEqual([])
+    expect(
+      found({ 'src/a/one.ts': "import { two } from './two.ts'", 'src/a/two.ts': "import { one } from './one.ts'" }),
+    ).toEqual(['src/a/one.ts:1 cycle', 'src/a/two.ts:1 cycle'])
+    const across = {
+      'src/a/one.ts': "import { two } from '../b/two.ts'",
+      'src/b/two.ts': "import type { One } from '../a/one.ts'",
+    }
+    expect(found(across)).toEqual(['src/a/one.ts:1 cycle', 'src/b/two.ts:1 cycle'])
+  })
+
+  it('of tests do not count', () => {
+    const files = { 'src/a/one.ts': "import './one.test.ts'", 'src/a/one.test.ts': "import './one.ts'" }
+    expect(found(files)).toEqual([])
   })
 })

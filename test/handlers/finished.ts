@@ -1,6 +1,6 @@
 import type { Store } from 'holdfast'
 import { slotOf } from '../../src/source/share.ts'
-import { isMarked } from '../../src/engine/handling/window.ts'
+import { isMarked } from '../../src/engine/handler/window.ts'
 import type { Open } from './judge.ts'
 import type { Written } from './writer.ts'
 

@@ -1,7 +1,7 @@
 // Who tests the tests, the other way round: changes the code of a folder in every small way that there is, one at a time, and counts
 // what no test notices.
 //   npm run -s mutants -- --folder failure --json
-//   npm run -s mutants -- --folder engine --files src/engine/page.ts,src/engine/lanes.ts
+//   npm run -s mutants -- --folder engine --files src/engine/projection/page.ts,src/engine/projection/held-lanes.ts
 //   npm run -s mutants -- --folder engine --tests 'src/engine/handling/*.test.ts'
 // With --tests only these have a say: a first look with some quick ones. Who survives that is tried again by the next run with more.
 // docs/mutants.md has the figures, and says why those live that do.

@@ -32,7 +32,7 @@ export interface Alive {
 /** In a folder that git does not see. */
 const place = 'data/mutants'
 
-/** Mutates the folder, or only some of its files, which may have lines behind them: `src/engine/page.ts:10-20`. */
+/** Mutates the folder, or only some of its files, which may have lines behind them: `src/engine/projection/page.ts:10-20`. */
 export async function mutate(
   folder: FolderName,
   files: readonly string[] = folders[folder].mutate,

@@ -1,6 +1,6 @@
-import { Database } from '../../src/postgres/database.ts'
-import { loadDriver } from '../../src/postgres/driver.ts'
-import { createListener } from '../../src/postgres/listener.ts'
+import { Database } from '../../src/postgres/connection/database.ts'
+import { loadDriver } from '../../src/postgres/connection/driver.ts'
+import { createListener } from '../../src/postgres/connection/listener.ts'
 
 // A process that is there until it is killed, and tells its number.
 

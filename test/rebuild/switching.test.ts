@@ -1,7 +1,7 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Projection, Store } from 'holdfast'
 import { expect, it } from 'vitest'
-import { verifySubscription } from '../../src/engine/verify.ts'
+import { verifySubscription } from '../../src/verify/verify.ts'
 import { generationOf, rebuildableOf } from '../../src/rebuild/generation.ts'
 import { credit, engineOf, first, second, silent } from './bank.ts'
 import { describeEveryStore } from './stores.ts'

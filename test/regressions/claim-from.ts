@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { createTemporaryStore } from 'holdfast/testing'
-import { createHolder, type Holder } from '../../src/sqlite/holder.ts'
+import { createHolder, type Holder } from '../../src/sqlite/connection/holder.ts'
 
 /** A partition on SQLite that the given process owns, and the outcome of a claim by this one. */
 export async function claimFrom(process: Partial<Holder>) {

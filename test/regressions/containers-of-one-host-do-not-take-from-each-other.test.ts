@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createHolder } from '../../src/sqlite/holder.ts'
+import { createHolder } from '../../src/sqlite/connection/holder.ts'
 import { claimFrom } from './claim-from.ts'
 
 const self = createHolder()

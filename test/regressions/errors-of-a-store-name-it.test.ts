@@ -1,9 +1,9 @@
 import { createPostgresStore } from 'holdfast/postgres'
 import { createTemporaryStore } from 'holdfast/testing'
 import { expect, it } from 'vitest'
-import { storeError } from '../../src/postgres/errors.ts'
-import { Database } from '../../src/postgres/database.ts'
-import { loadDriver } from '../../src/postgres/driver.ts'
+import { storeError } from '../../src/postgres/connection/errors.ts'
+import { Database } from '../../src/postgres/connection/database.ts'
+import { loadDriver } from '../../src/postgres/connection/driver.ts'
 
 const refusal = (address: string) =>
   Object.assign(new Error(`connect ECONNREFUSED ${address}`), { code: 'ECONNREFUSED' })

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'pg'
 import { expect, it } from 'vitest'
-import { appendLock, schemaNumber } from '../../src/postgres/locks.ts'
+import { appendLock, schemaNumber } from '../../src/postgres/connection/locks.ts'
 import { openLog } from './open.ts'
 import { cloneDatabase, describeServers } from '../postgres/databases.ts'
 

@@ -1,9 +1,9 @@
 import type { LogStore } from '../../src/log/log-store.ts'
-import { Database } from '../../src/postgres/database.ts'
-import { loadDriver } from '../../src/postgres/driver.ts'
-import { createListener, type Listener } from '../../src/postgres/listener.ts'
-import { postgresLog } from '../../src/postgres/log.ts'
-import { migrate } from '../../src/postgres/migrate.ts'
+import { Database } from '../../src/postgres/connection/database.ts'
+import { loadDriver } from '../../src/postgres/connection/driver.ts'
+import { createListener, type Listener } from '../../src/postgres/connection/listener.ts'
+import { postgresLog } from '../../src/postgres/log/log.ts'
+import { migrate } from '../../src/postgres/migrations/migrate.ts'
 import { migrations } from '../../src/postgres/migrations/index.ts'
 
 export interface OpenLog extends AsyncDisposable {

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { pragmas } from '../../../src/sqlite/database.ts'
+import { pragmas } from '../../../src/sqlite/connection/database.ts'
 
 /** The store's file, without the store, and with its pragmas: what is compared must be as durable, and have the same cache. */
 export function openFile(file: string): DatabaseSync {

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander'
-import { createEngine, type Engine } from '../../engine/engine.ts'
+import { createEngine, type Engine } from '../../engine/process/engine.ts'
 import { action, durationMs, type Perform } from '../command.ts'
 import type { Context } from '../context.ts'
 import type { Subscription } from '../../subscription/subscription.ts'

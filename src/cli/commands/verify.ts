@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { payloadOf } from '../../dead-letter/payload.ts'
 import { redact } from '../../dead-letter/redact.ts'
-import type { Difference, Verification } from '../../engine/verify.ts'
+import type { Difference, Verification } from '../../verify/verify.ts'
 import type { Store } from '../../store.ts'
 import { reasonFlag } from '../act.ts'
 import { action, type Perform, shareNumber, withReason } from '../command.ts'

@@ -1,4 +1,4 @@
-import { createEngine } from '../../engine/engine.ts'
+import { createEngine } from '../../engine/process/engine.ts'
 import type { Logger } from '../../engine/events.ts'
 import { HoldfastError } from '../../errors.ts'
 import { type Duration, toMs } from '../../runtime/duration.ts'

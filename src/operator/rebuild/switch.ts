@@ -1,5 +1,5 @@
 import type { Logger } from '../../engine/events.ts'
-import { relevanceOf } from '../../engine/interpret.ts'
+import { relevanceOf } from '../../subscription/interpret.ts'
 import { HoldfastError } from '../../errors.ts'
 import { many } from '../../runtime/count.ts'
 import { type Duration, toMs } from '../../runtime/duration.ts'

@@ -1,4 +1,4 @@
-import { appendLock, schemaNumber } from '../locks.ts'
+import { appendLock, schemaNumber } from '../connection/locks.ts'
 
 /** The log, the subscriptions with their checkpoints and leases, the lanes and the letters. */
 export const ground = (schema: string) => `

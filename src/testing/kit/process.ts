@@ -1,4 +1,4 @@
-import { createEngine, type Engine, type EngineOptions } from '../../engine/engine.ts'
+import { createEngine, type Engine, type EngineOptions } from '../../engine/process/engine.ts'
 import type { Traced } from '../../engine/events.ts'
 import { HoldfastError } from '../../errors.ts'
 import type { Runtime } from '../../runtime/ports.ts'

@@ -1,5 +1,5 @@
 import type { DeadLetter } from '../../dead-letter/letter.ts'
-import type { Engine, EngineOptions } from '../../engine/engine.ts'
+import type { Engine, EngineOptions } from '../../engine/process/engine.ts'
 import { HoldfastError } from '../../errors.ts'
 import { createOperator } from '../../operator/operator.ts'
 import type { Projection } from '../../projection/projection.ts'

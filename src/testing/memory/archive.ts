@@ -1,10 +1,10 @@
 import type { ArchivePart, ArchivedLane } from '../../archive/archive.ts'
 import { breakersOf } from './breakers.ts'
-import { lettersOf, whole } from './letters.ts'
+import { whole } from './letters.ts'
 import { listSubscriptions } from './members.ts'
 import { listRows } from './rows.ts'
 import type { Server } from './server.ts'
-import { compareText, type RowTable, type State, type Subscribed } from './state.ts'
+import { lettersOf, compareText, type RowTable, type State, type Subscribed } from './state.ts'
 
 /** The content at one moment, in the order of `ArchivePart`. */
 export async function* archive(server: Server, state: State): AsyncGenerator<ArchivePart> {

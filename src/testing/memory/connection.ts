@@ -1,5 +1,5 @@
 import { HoldfastError, StoreError } from '../../errors.ts'
-import { storeError, troubleOf } from '../../postgres/errors.ts'
+import { storeError, troubleOf } from '../../postgres/connection/errors.ts'
 import type { Clock, Timers } from '../../runtime/ports.ts'
 import type { Link } from '../link.ts'
 import type { Hint, Server } from './server.ts'

@@ -1,7 +1,7 @@
 import type { Revision } from '../../dead-letter/letter.ts'
 import type { Decision } from '../../rebuild/rebuild-store.ts'
-import { lettersOf, revisionOf } from './letters.ts'
-import type { Letter, State } from './state.ts'
+import { revisionOf } from './letters.ts'
+import { lettersOf, type Letter, type State } from './state.ts'
 
 /** An operator discarded or resolved it; or this is still to be done here, because the decision was made in the previous version. */
 export function isLeftOut({ status, endedAt, endedBy, endedReason }: Letter): boolean {

@@ -1,5 +1,5 @@
 import { HoldfastError, StoreError } from '../../errors.ts'
-import { troubleOf } from '../../postgres/errors.ts'
+import { troubleOf } from '../../postgres/connection/errors.ts'
 import type { Connection } from './connection.ts'
 import type { Server } from './server.ts'
 import type { UserRow } from './state.ts'

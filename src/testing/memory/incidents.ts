@@ -1,7 +1,6 @@
 import { type Incident, incidentState } from '../../dead-letter/incident.ts'
 import type { LetterStore } from '../../dead-letter/letter-store.ts'
-import { lettersOf } from './letters.ts'
-import { compareText, type Letter, type State } from './state.ts'
+import { lettersOf, compareText, type Letter, type State } from './state.ts'
 
 const mostSamples = 3
 

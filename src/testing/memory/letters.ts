@@ -11,7 +11,7 @@ import { mergeLetters } from '../../dead-letter/merge.ts'
 import type { FailureClass } from '../../failure/failure.ts'
 import { incidentsOf } from './incidents.ts'
 import { matches } from './letter-filter.ts'
-import { compareText, type Lane, type Letter, type Read, type State, type Subscribed } from './state.ts'
+import { lettersOf, compareText, type Lane, type Letter, type Read, type State, type Subscribed } from './state.ts'
 
 type Changes = 'revise' | 'unrevise' | 'revisions' | 'purgeable' | 'listPurgeable' | 'purge'
 
@@ -68,14 +68,6 @@ export function memoryLetters(read: Read) {
           .map((letter) => whole(state, subscription, letter)),
       ),
   } satisfies Omit<LetterStore, Changes> & Record<string, unknown>
-}
-
-/** In order of position and partition. */
-export function lettersOf({ subscriptions }: State, subscription: string): readonly Letter[] {
-  const partitions = subscriptions.get(subscription)?.partitions ?? []
-  return partitions
-    .flatMap(({ letters }) => [...letters.values()])
-    .toSorted((a, b) => a.event.position - b.event.position || a.partition - b.partition)
 }
 
 function heldOf({ subscriptions }: State, subscription: string): readonly Letter[] {

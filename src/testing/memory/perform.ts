@@ -1,5 +1,5 @@
 import { HoldfastError, StoreError } from '../../errors.ts'
-import { sqlStateOf, troubleOf } from '../../postgres/errors.ts'
+import { sqlStateOf, troubleOf } from '../../postgres/connection/errors.ts'
 import type { Commit, CommitOutcome, Lease, RowChange, Transaction } from '../../subscription/subscription-store.ts'
 import { barredBy, commitIn, partitionLock, partitionOf } from './commit.ts'
 import type { Connection } from './connection.ts'

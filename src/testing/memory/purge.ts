@@ -2,8 +2,7 @@ import type { LetterPlace, LetterStore } from '../../dead-letter/letter-store.ts
 import { writeDeed } from './audit.ts'
 import type { Connection } from './connection.ts'
 import { seenAt } from './incidents.ts'
-import { lettersOf } from './letters.ts'
-import type { Letter, State, Subscribed } from './state.ts'
+import { lettersOf, type Letter, type State, type Subscribed } from './state.ts'
 import { after } from './transaction.ts'
 
 export function memoryPurge(connection: Connection): Pick<LetterStore, 'purgeable' | 'listPurgeable' | 'purge'> {

@@ -18,7 +18,7 @@ import { newPartition, toState, unknownSubscription } from './partitions.ts'
 import { keptTable, makeTable, newSubscribed } from './registration.ts'
 import { removeGeneration } from './reset.ts'
 import type { State, Subscribed } from './state.ts'
-import { lockPartitions } from './subscriptions.ts'
+import { lockPartitions } from './lock-partitions.ts'
 import { changePlaces, gapsOf } from './switch.ts'
 import { after, Blocked, type Step, type Tx } from './transaction.ts'
 

@@ -8,7 +8,7 @@ import { free, newCheckpoint, subscribedOf } from './partitions.ts'
 import { endRedrives } from './redrive-stages.ts'
 import type { Server } from './server.ts'
 import type { State } from './state.ts'
-import { lockPartitions } from './subscriptions.ts'
+import { lockPartitions } from './lock-partitions.ts'
 import { after, type Tx } from './transaction.ts'
 
 /** Resets a subscription to its start, all or nothing; the epoch fences current owners. */

@@ -3,8 +3,7 @@ import type { LetterName, LetterStore, ReviseOutcome } from '../../dead-letter/l
 import { writeDeed } from './audit.ts'
 import { partitionLock } from './commit.ts'
 import type { Connection } from './connection.ts'
-import { lettersOf } from './letters.ts'
-import type { KeptRevision, Letter, Partition, State, Subscribed } from './state.ts'
+import { lettersOf, type KeptRevision, type Letter, type Partition, type State, type Subscribed } from './state.ts'
 import { after, Blocked, type Step, type Tx } from './transaction.ts'
 
 type Change = (known: readonly KeptRevision[]) => { readonly number: number; readonly all: readonly KeptRevision[] }

@@ -175,3 +175,11 @@ export function compareText(a: string, b: string): number {
 function weightOf(unit: number): number {
   return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
 }
+
+/** In order of position and partition. */
+export function lettersOf({ subscriptions }: State, subscription: string): readonly Letter[] {
+  const partitions = subscriptions.get(subscription)?.partitions ?? []
+  return partitions
+    .flatMap(({ letters }) => [...letters.values()])
+    .toSorted((a, b) => a.event.position - b.event.position || a.partition - b.partition)
+}

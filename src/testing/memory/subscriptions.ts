@@ -12,13 +12,14 @@ import type {
 import { writeDeed } from './audit.ts'
 import { commit, partitionLock, partitionOf } from './commit.ts'
 import type { Connection } from './connection.ts'
+import { lockPartitions } from './lock-partitions.ts'
 import { attend, isFree, leave, listSubscriptions, membersOf } from './members.ts'
 import { free, statesOf, subscribedOf, toState, unknownSubscription } from './partitions.ts'
 import { perform, rehearse } from './perform.ts'
 import { register } from './registration.ts'
 import { reset } from './reset.ts'
 import type { Partition } from './state.ts'
-import { after, Blocked, type Session, type Step, type Tx } from './transaction.ts'
+import { after, Blocked, type Session, type Step } from './transaction.ts'
 
 /** Leases use the clock of the server, which is the same for all processes. */
 export function memorySubscriptions(connection: Connection): SubscriptionStore {
@@ -184,14 +185,4 @@ export function memorySubscriptions(connection: Connection): SubscriptionStore {
     }
     return write()
   }
-}
-
-/** Locks all partitions of existing subscriptions: commits to them wait. */
-export function lockPartitions(connection: Connection, tx: Tx, subscriptions: readonly string[]): Step<void> {
-  const { server } = connection
-  const names = subscriptions.flatMap((name) =>
-    subscribedOf(server.state, name).partitions.map(({ partition }) => partitionLock(name, partition)),
-  )
-  const other = server.lock(tx, names)
-  return other ? new Blocked(other, () => lockPartitions(connection, tx, subscriptions)) : undefined
 }

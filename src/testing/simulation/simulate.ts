@@ -1,4 +1,4 @@
-import { createEngine } from '../../engine/engine.ts'
+import { createEngine } from '../../engine/process/engine.ts'
 import { HoldfastError } from '../../errors.ts'
 import { checkOptions } from '../../runtime/options.ts'
 import type { Store } from '../../store.ts'

@@ -1,4 +1,4 @@
-import { createEngine, type Engine } from '../../engine/engine.ts'
+import { createEngine, type Engine } from '../../engine/process/engine.ts'
 import { StoreError } from '../../errors.ts'
 import { createOperator } from '../../operator/operator.ts'
 import type { Runtime } from '../../runtime/ports.ts'

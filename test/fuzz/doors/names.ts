@@ -10,8 +10,8 @@ import {
   type Store,
 } from 'holdfast'
 import { checkBreakerName } from '../../../src/breaker/name.ts'
-import { checkSchema, quote as quotePostgres } from '../../../src/postgres/identifier.ts'
-import { quote as quoteSqlite } from '../../../src/sqlite/identifier.ts'
+import { checkSchema, quote as quotePostgres } from '../../../src/postgres/connection/identifier.ts'
+import { quote as quoteSqlite } from '../../../src/sqlite/connection/identifier.ts'
 import type { Chance } from '../chance.ts'
 import { type Door, expectThat, type StoreKind } from '../door.ts'
 import { mutated, oddText } from '../generate/text.ts'

@@ -4,7 +4,7 @@ export const auditBugs: readonly Bug[] = [
   {
     name: 'act-without-an-entry',
     tells: 'Somebody stopped a subscription, and nobody can find out who.',
-    file: 'src/sqlite/subscriptions.ts',
+    file: 'src/sqlite/subscription/subscriptions.ts',
     find: `        writeDeed(db, withCounts(deed, pauseCounts(wasPaused, given !== undefined)))`,
     replace: ``,
     suite: ['test/operator/deeds.test.ts'],
@@ -12,7 +12,7 @@ export const auditBugs: readonly Bug[] = [
   {
     name: 'entry-without-an-act',
     tells: 'The audit tells of a redrive that was cancelled, though it had ended before.',
-    file: 'src/sqlite/redrives.ts',
+    file: 'src/sqlite/redrive/redrives.ts',
     find: `          if (left !== undefined) writeDeed(db, withCounts(deed, { pendingBefore: left, pendingAfter: 0 }))`,
     replace: `          writeDeed(db, withCounts(deed, { pendingBefore: left ?? 0, pendingAfter: 0 }))`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -37,10 +37,10 @@ export const auditBugs: readonly Bug[] = [
   {
     name: 'two-entries-of-one-number',
     tells: 'Of two people who act at the same moment one is told that it failed, or the chain has a fork.',
-    file: 'src/postgres/audit.ts',
+    file: 'src/postgres/audit/audit.ts',
     find: `  await client.query(queryOf('SELECT pg_advisory_xact_lock($1, $2)', [auditLock, schemaNumber(db.schema)]))`,
     replace: ``,
-    suite: ['src/postgres/audit.test.ts'],
+    suite: ['src/postgres/audit/audit.test.ts'],
   },
   {
     name: 'end-cut-off-unnoticed',

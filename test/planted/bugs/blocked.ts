@@ -9,7 +9,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'drained-by-what-was-true-before',
     tells: 'After a reset by an operator drain() returns at once, and the rows are missing.',
-    file: 'src/engine/engine.ts',
+    file: 'src/engine/process/engine.ts',
     find: `      if (hasHeard && runner.reached(target)) end(resolve)`,
     replace: `      if (runner.reached(target)) end(resolve)`,
     suite: drains,
@@ -17,7 +17,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'drained-by-a-lost-owner',
     tells: 'A worker whose partition was taken from it by a reset still says that everything is processed.',
-    file: 'src/engine/worker.ts',
+    file: 'src/engine/process/worker.ts',
     find: `    return isRead && this.#loop?.isDue === false && this.#tenure.isCurrent()`,
     replace: `    return isRead && this.#loop?.isDue === false`,
     suite: drains,
@@ -25,7 +25,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'paused-by-what-was-true-before',
     tells: 'After an operator resumed a subscription drain() says that it is paused.',
-    file: 'src/engine/engine.ts',
+    file: 'src/engine/process/engine.ts',
     find: `      else if (hasHeard && pause)`,
     replace: `      else if (pause)`,
     suite: drains,
@@ -33,16 +33,16 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'answered-by-an-earlier-question',
     tells: 'drain() takes the answer to a question that was asked before an operator acted for the answer to its own.',
-    file: 'src/engine/attendance.ts',
+    file: 'src/engine/process/heartbeat.ts',
     find: `      this.#answer(asked)`,
     replace: `      this.#answer(this.#waiting.length)`,
-    suite: ['src/engine/attendance.test.ts'],
+    suite: ['src/engine/process/heartbeat.test.ts'],
   },
   {
     name: 'unreadable-in-the-lane-of-its-stream',
     tells:
       'An event that can not be read is overtaken by later events of its row, and the row is out of order after the fix.',
-    file: 'src/engine/interpret.ts',
+    file: 'src/subscription/interpret.ts',
     find: `  const lane = consumer.keyOf ? unknownRow : record.key`,
     replace: `  const lane = consumer.keyOf && consumer.kind !== 'fold' ? unknownRow : record.key`,
     suite: ownKey,
@@ -50,7 +50,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'page-goes-on-behind-what-can-not-be-read',
     tells: 'The events that were read together with one that can not be read are applied before it.',
-    file: 'src/engine/page.ts',
+    file: 'src/engine/projection/page.ts',
     find: `    if (reading?.failure && holdsUp(subscription, lane)) break`,
     replace: ``,
     suite: ownKey,
@@ -58,7 +58,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'reads-on-behind-what-can-not-be-read',
     tells: 'The page after an event that can not be read is applied before it.',
-    file: 'src/engine/pages.ts',
+    file: 'src/engine/projection/page-loop.ts',
     find: `    if (settings.only === 'letters' || heldUpBy(subscription, partition.held)) return 'idle'`,
     replace: `    if (settings.only === 'letters') return 'idle'`,
     suite: ownKey,
@@ -66,7 +66,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'checkpoint-behind-what-was-not-taken',
     tells: 'The checkpoint passes events that wait behind one that can not be read, and they are never applied.',
-    file: 'src/engine/pages.ts',
+    file: 'src/engine/projection/page-loop.ts',
     find: `    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, taken)), taken]`,
     replace: `    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, page)), page]`,
     suite: ownKey,
@@ -74,7 +74,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'edited-into-a-row-that-is-ahead',
     tells: 'An edit that gives an event another row applies it after later events of that row.',
-    file: 'src/engine/work.ts',
+    file: 'src/engine/projection/work.ts',
     find: `    return row.position > item.record.position ? rowAhead(row, item.record) : this.#apply(item, row)`,
     replace: `    return this.#apply(item, row)`,
     suite: ownKey,
@@ -90,7 +90,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'partition-goes-on-behind-a-letter',
     tells: 'Where the order of the partition is kept, later events are handled while the one before them is parked.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `        tracks.bar(wholePartition)
         if (flow`,
     replace: `        if (flow`,
@@ -99,7 +99,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'partition-goes-on-after-a-restart',
     tells: 'The next owner of a partition that a parked event blocks begins behind that event.',
-    file: 'src/engine/handling/desk.ts',
+    file: 'src/engine/handler/handler-state.ts',
     find: `  if (heldUpBy(parts.subscription, partition.held)) tracks.bar(wholePartition)`,
     replace: ``,
     suite: partitionOrder,
@@ -107,7 +107,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'partition-never-goes-on',
     tells: 'A partition stays blocked after the event that blocked it was discarded.',
-    file: 'src/engine/handling/group-commit.ts',
+    file: 'src/engine/handler/group-commit.ts',
     find: `    if (partition.held.size === 0 && !ledger.hasLanes) tracks.unbar(wholePartition)`,
     replace: `    if (partition.held.size > 0 && !ledger.hasLanes) tracks.unbar(wholePartition)`,
     suite: partitionOrder,
@@ -116,15 +116,15 @@ export const blockedBugs: readonly Bug[] = [
     name: 'partition-goes-on-before-it-was-stored',
     tells:
       'What comes behind a discarded event is handled before the store has that, and again behind it after a death.',
-    file: 'src/engine/handling/group-commit.ts',
+    file: 'src/engine/handler/group-commit.ts',
     find: `    if (partition.held.size === 0 && !ledger.hasLanes) tracks.unbar(wholePartition)`,
     replace: `    if (partition.held.size === 0) tracks.unbar(wholePartition)`,
-    suite: ['src/engine/handling/group-commit.test.ts'],
+    suite: ['src/engine/handler/group-commit.test.ts'],
   },
   {
     name: 'a-redrive-looks-like-a-retry',
     tells: 'A handler can not tell that an operator has it run again.',
-    file: 'src/engine/handling/attempts.ts',
+    file: 'src/engine/handler/attempts.ts',
     find: `      redrive: isLetter ? partition.held.get(lane)?.redrive : undefined,`,
     replace: `      redrive: undefined,`,
     suite: partitionOrder,
@@ -132,15 +132,15 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'lanes-on-their-way-are-not-due',
     tells: 'drain() returns while the letters of a lane whose time has come are being loaded.',
-    file: 'src/engine/handling/loop.ts',
+    file: 'src/engine/handler/handler-loop.ts',
     find: `    if (draining.size > 0 || this.#drains.isLoading || redriving.isTold) return true`,
     replace: `    if (draining.size > 0 || redriving.isTold) return true`,
-    suite: ['src/engine/handling/loop.test.ts'],
+    suite: ['src/engine/handler/handler-loop.test.ts'],
   },
   {
     name: 'questions-starve-the-loop',
     tells: 'While a program asks for the status in a loop, no timer and no signal of its process gets its turn.',
-    file: 'src/sqlite/turns.ts',
+    file: 'src/sqlite/connection/turns.ts',
     find: `      return answer instanceof Promise ? this.#settle(answer) : answer`,
     replace: `      return answer`,
     suite: ['test/regressions/questions-do-not-starve-the-loop.test.ts'],
@@ -148,7 +148,7 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'handler-does-not-hear-that-a-stage-is-over',
     tells: 'drain() returns while the next stage of a canary is still to come, and each stage waits for a beat.',
-    file: 'src/engine/handling/group-commit.ts',
+    file: 'src/engine/handler/group-commit.ts',
     find: `    redriving.told(group.redriven)`,
     replace: ``,
     suite: drains,
@@ -156,15 +156,15 @@ export const blockedBugs: readonly Bug[] = [
   {
     name: 'drained-before-it-is-written',
     tells: 'drain() returns when the letters of a redrive were tried, and the store does not have that yet.',
-    file: 'src/engine/handling/loop.ts',
+    file: 'src/engine/handler/handler-loop.ts',
     find: `    if (ledger.hasLanes || this.#commits.isPending || this.#drains.isFinishing) return true`,
     replace: ``,
-    suite: ['src/engine/handling/loop.test.ts'],
+    suite: ['src/engine/handler/handler-loop.test.ts'],
   },
   {
     name: 'blocked-at-its-end',
     tells: 'drain() rejects though everything has its outcome, because the last event of a partition is parked.',
-    file: 'src/engine/runner.ts',
+    file: 'src/engine/process/runner.ts',
     find: ` && !worker.reached(position)) return state.error`,
     replace: `) return state.error`,
     suite: drains,
@@ -173,7 +173,7 @@ export const blockedBugs: readonly Bug[] = [
     name: 'redriven-lanes-stand-still-with-their-handler',
     tells:
       'A redrive of a handler that stands still for its breaker stays running, and its lanes can not be discarded.',
-    file: 'src/engine/handling/loop.ts',
+    file: 'src/engine/handler/handler-loop.ts',
     find: `    this.#drains.deferAll()
 `,
     replace: ``,

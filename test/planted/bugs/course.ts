@@ -9,7 +9,7 @@ export const courseBugs: readonly Bug[] = [
     file: 'src/engine/outcome/ledger.ts',
     find: `    const redrive = holding.status === 'retrying' ? before?.redrive : undefined`,
     replace: `    const redrive = holding.status === 'waiting' ? undefined : before?.redrive`,
-    suite: ['src/engine/outcome/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts', 'test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'redriven-letter-shown-as-parked',
@@ -26,7 +26,7 @@ export const courseBugs: readonly Bug[] = [
     file: 'src/engine/outcome/ledger.ts',
     find: `    this.#failed(record, more, holding.status)`,
     replace: `    this.#failed(record, more.slice(more.length), holding.status)`,
-    suite: ['src/engine/outcome/ledger.test.ts', 'src/engine/handler.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts', 'test/engine/handler.test.ts'],
   },
   {
     name: 'next-letter-inherits-the-tries',
@@ -44,41 +44,41 @@ export const courseBugs: readonly Bug[] = [
     file: 'src/engine/outcome/ledger.ts',
     find: `    this.#hang({ lane, status: 'retrying', since, done: doneNow, head, headPosition, redrive })`,
     replace: `    this.#hang({ ...this.#held.get(lane), lane, status: 'retrying', since, done: doneNow, head, headPosition, redrive })`,
-    suite: ['src/engine/outcome/ledger.test.ts', 'src/engine/handler-redrive.test.ts'],
+    suite: ['src/engine/outcome/ledger.test.ts', 'test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'retry-after-half-of-its-delay',
     tells: 'A service that needs a rest is called again after half of what the policy says.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `Math.ceil(partition.now() + delayMs)`,
     replace: `Math.ceil(partition.now() + delayMs / 2)`,
-    suite: ['src/engine/handling/verdicts.test.ts', 'src/engine/handler-policy.test.ts'],
+    suite: ['src/engine/handler/verdicts.test.ts', 'test/engine/handler-policy.test.ts'],
   },
   {
     name: 'retry-long-after-its-delay',
     tells: 'An event that should be tried again in a second waits for several.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `Math.ceil(partition.now() + delayMs)`,
     replace: `Math.ceil(partition.now() + delayMs * 4)`,
-    suite: ['src/engine/handling/verdicts.test.ts', 'src/engine/handler-policy.test.ts'],
+    suite: ['src/engine/handler/verdicts.test.ts', 'test/engine/handler-policy.test.ts'],
   },
   {
     name: 'due-lanes-at-once-after-a-restart',
     tells: 'Every restart calls a service that asked for a rest, with all that waits for it.',
-    file: 'src/engine/handling/due-lanes.ts',
+    file: 'src/engine/held/due-lanes.ts',
     find: `this.add(lane, dueAt - before)`,
     replace: `this.add(lane, Math.min(dueAt - before, 0))`,
-    suite: ['src/engine/handling/due-lanes.test.ts'],
+    suite: ['src/engine/held/due-lanes.test.ts'],
   },
   {
     name: 'standstill-without-its-wait',
     tells: 'A partition that stands still asks again at once, in a service that has just failed.',
-    file: 'src/engine/handling/flow.ts',
+    file: 'src/engine/handler/flow.ts',
     find: `    const probeAt = clock.mono() + delayMs
 `,
     replace: `    const probeAt = clock.mono() + Math.min(delayMs, 1)
 `,
-    suite: ['src/engine/handling/flow.test.ts'],
+    suite: ['src/engine/handler/flow.test.ts'],
   },
   {
     name: 'one-try-less-than-the-policy',
@@ -91,38 +91,38 @@ export const courseBugs: readonly Bug[] = [
   {
     name: 'discard-lets-the-queue-pass',
     tells: 'Who discards one letter loses all that stand behind it.',
-    file: 'src/engine/handling/beginnings.ts',
+    file: 'src/engine/handler/redrive-start.ts',
     find: `ledger.advance(lane, second === 'none' ? undefined : second)`,
     replace: `ledger.advance(lane, undefined)`,
-    suite: ['src/engine/handling/beginnings.test.ts', 'src/engine/handler-redrive.test.ts'],
+    suite: ['src/engine/handler/redrive-start.test.ts', 'test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'healed-lane-not-taken-up',
     tells: 'A lane whose missing version came stays held until the next restart.',
-    file: 'src/engine/releases.ts',
+    file: 'src/engine/projection/held-lane-batches.ts',
     find: `      if (hold?.status === 'retrying') this.#due.add(lane)
       else this.#careful`,
     replace: `      if (hold?.status === 'retrying' && isBatch) this.#due.add(lane)
       else this.#careful`,
-    suite: ['src/engine/releases.test.ts', 'src/engine/gaps.test.ts'],
+    suite: ['src/engine/projection/held-lane-batches.test.ts', 'test/engine/gaps.test.ts'],
   },
   {
     name: 'parked-lanes-taken-up-after-a-reload',
     tells:
       'After a commit whose answer was lost, everything that is parked is tried again, although no operator asked for it.',
-    file: 'src/engine/releases.ts',
+    file: 'src/engine/projection/held-lane-batches.ts',
     find: `if (status === 'retrying') this.#due.add(lane)
     this.redriving`,
     replace: `if (status !== 'waiting') this.#due.add(lane)
     this.redriving`,
-    suite: ['src/engine/releases.test.ts'],
+    suite: ['src/engine/projection/held-lane-batches.test.ts'],
   },
   {
     name: 'standstill-that-asks-as-often-as-at-first',
     tells: 'A service that is away for hours is called every second, as in the first minute.',
-    file: 'src/engine/handling/flow.ts',
+    file: 'src/engine/handler/flow.ts',
     find: `standing.backoff.delayMs(standing.probes + 1, random)`,
     replace: `standing.backoff.delayMs(1, random)`,
-    suite: ['src/engine/handling/flow.test.ts'],
+    suite: ['src/engine/handler/flow.test.ts'],
   },
 ]

@@ -69,7 +69,7 @@ export const failureBugs: readonly Bug[] = [
     file: 'src/handler/handler.ts',
     find: `  return order === 'none' ? \`\${key}#\${position}\` : key`,
     replace: `  return order !== 'partition' ? \`\${key}#\${position}\` : key`,
-    suite: ['src/engine/handler.test.ts'],
+    suite: ['test/engine/handler.test.ts'],
   },
   {
     name: 'row-written-though-it-can-not-be-read',

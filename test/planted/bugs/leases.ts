@@ -4,7 +4,7 @@ export const leaseBugs: readonly Bug[] = [
   {
     name: 'epoch-not-raised-in-sqlite',
     tells: 'Two owners have the same epoch, so nothing keeps the older one from writing.',
-    file: 'src/sqlite/subscriptions.ts',
+    file: 'src/sqlite/subscription/subscriptions.ts',
     find: `SET epoch = epoch + 1, owner = ?, holder = ?`,
     replace: `SET epoch = max(epoch, 1), owner = ?, holder = ?`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -12,7 +12,7 @@ export const leaseBugs: readonly Bug[] = [
   {
     name: 'epoch-not-raised-for-the-same-name',
     tells: 'A process that comes back under its old name shares the epoch with the one that it replaces.',
-    file: 'src/postgres/subscriptions.ts',
+    file: 'src/postgres/subscription/subscriptions.ts',
     find: `SET epoch = epoch + 1, owner = $3`,
     replace: `SET epoch = epoch + CASE WHEN owner = $3 THEN 0 ELSE 1 END, owner = $3`,
     suite: ['src/postgres/contract.test.ts'],
@@ -20,7 +20,7 @@ export const leaseBugs: readonly Bug[] = [
   {
     name: 'lease-of-somebody-else-renewed',
     tells: 'A process that lost its partition goes on as if it had it, and keeps its successor’s lease alive.',
-    file: 'src/sqlite/subscriptions.ts',
+    file: 'src/sqlite/subscription/subscriptions.ts',
     find: `SET lease_until = ? WHERE subscription = ? AND partition = ? AND epoch = ? AND owner = ?'`,
     replace: `SET lease_until = ? WHERE subscription = ? AND partition = ? AND epoch >= ? AND length(?) > 0'`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -28,7 +28,7 @@ export const leaseBugs: readonly Bug[] = [
   {
     name: 'lease-of-somebody-else-given-back',
     tells: 'A process that stops late frees the partition under its successor, and two work on it.',
-    file: 'src/postgres/subscriptions.ts',
+    file: 'src/postgres/subscription/subscriptions.ts',
     find: `presence = NULL, lease_until = '-infinity'
       WHERE \${ofLease} RETURNING 1`,
     replace: `presence = NULL, lease_until = '-infinity'
@@ -39,7 +39,7 @@ export const leaseBugs: readonly Bug[] = [
     name: 'lease-by-the-wall-clock',
     tells:
       'Setting the clock back makes a process believe in a lease that is long over, and it goes on beside its successor.',
-    file: 'src/engine/tenure.ts',
+    file: 'src/engine/ownership/ownership.ts',
     find: `  renewedAt = 0
   #commitAskedAt = 0`,
     replace: `  #renewedAt = 0
@@ -58,52 +58,52 @@ export const leaseBugs: readonly Bug[] = [
     name: 'lease-not-renewed-while-idle',
     tells:
       'A partition with nothing to do changes hands with every lease, and each time what was in memory is read again.',
-    file: 'src/engine/tenure.ts',
+    file: 'src/engine/ownership/ownership.ts',
     find: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.#renewed(askedAt)
     else this.lost(`,
     replace: `    this.#renewed(askedAt)
     if (leaseMs < 0) this.lost(`,
-    suite: ['src/engine/faults.test.ts'],
+    suite: ['test/engine/faults.test.ts'],
   },
   {
     name: 'loss-of-a-lease-not-noticed',
     tells: 'A process whose lease is gone keeps calling the outside world beside the one that has it now.',
-    file: 'src/engine/tenure.ts',
+    file: 'src/engine/ownership/ownership.ts',
     find: `    else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))`,
     replace: `    else this.#renewed(askedAt)`,
-    suite: ['src/engine/handler-faults.test.ts'],
+    suite: ['test/engine/handler-faults.test.ts'],
   },
   {
     name: 'lease-counted-from-the-answer',
     tells:
       'Where the answer to a renewal takes long, a process goes on with calls when its lease is over, beside its successor.',
-    file: 'src/engine/tenure.ts',
+    file: 'src/engine/ownership/ownership.ts',
     find: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.#renewed(askedAt)`,
     replace: `    if (await store.subscriptions.renew(this.lease, leaseMs)) this.renewedAt = Math.max(askedAt, runtime.clock.mono())`,
-    suite: ['src/engine/handler-faults.test.ts'],
+    suite: ['test/engine/handler-faults.test.ts'],
   },
   {
     name: 'handler-goes-on-when-its-lease-ran-out',
     tells: 'While the store is away, a process goes on with calls that its successor makes as well.',
-    file: 'src/engine/handling/attempts.ts',
+    file: 'src/engine/handler/attempts.ts',
     find: `tenure.pause !== undefined || !tenure.isCurrent()`,
     replace: `tenure.pause !== undefined`,
-    suite: ['src/engine/handler-faults.test.ts'],
+    suite: ['test/engine/handler-faults.test.ts'],
   },
   {
     name: 'attempts-of-a-fenced-owner-go-on',
     tells:
       'A call that is under way goes on, though the process lost its partition and its successor makes the call again.',
-    file: 'src/engine/handling/attempts.ts',
+    file: 'src/engine/handler/attempts.ts',
     find: `    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)`,
     replace: `    if (this.#isBarred) for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)`,
-    suite: ['src/engine/handler-faults.test.ts'],
+    suite: ['test/engine/handler-faults.test.ts'],
   },
   {
     name: 'sql-committed-without-its-checkpoint',
     tells:
       'What the SQL of a page wrote stays, although its checkpoint was refused, and is written again with the next try.',
-    file: 'src/sqlite/perform.ts',
+    file: 'src/sqlite/subscription/perform.ts',
     find: `    if (outcome.outcome === 'committed') this.end()`,
     replace: `    this.end()`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -111,7 +111,7 @@ export const leaseBugs: readonly Bug[] = [
   {
     name: 'paused-but-goes-on',
     tells: 'After a pause was confirmed, pages that were under way are applied all the same.',
-    file: 'src/sqlite/commit.ts',
+    file: 'src/sqlite/subscription/commit.ts',
     find: `() => (commit.evenPaused ? undefined : barred(db, commit.lease)) ?? writePage(db, commit, now),`,
     replace: `() => writePage(db, commit, now),`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -120,7 +120,7 @@ export const leaseBugs: readonly Bug[] = [
     name: 'dead-process-not-missed',
     tells:
       'The partitions of a process that was killed wait for the end of its lease, though everybody can see that it is gone.',
-    file: 'src/sqlite/members.ts',
+    file: 'src/sqlite/subscription/members.ts',
     find: `  return owner === null || until <= now || isGone(holder, self)`,
     replace: `  return owner === null || until <= now`,
     suite: ['src/sqlite/sqlite.test.ts'],
@@ -128,9 +128,9 @@ export const leaseBugs: readonly Bug[] = [
   {
     name: 'nobody-looks-at-the-log',
     tells: 'What another process appended is not handled until somebody appends in this one.',
-    file: 'src/engine/lookout.ts',
+    file: 'src/engine/process/log-poller.ts',
     find: `      for (const runner of this.#runners) runner.wakeBelow(head ?? Number.POSITIVE_INFINITY)`,
     replace: `      if (head === undefined) for (const runner of this.#runners) runner.wake()`,
-    suite: ['src/engine/lifecycle.test.ts'],
+    suite: ['test/engine/lifecycle.test.ts'],
   },
 ]

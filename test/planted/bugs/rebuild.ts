@@ -4,7 +4,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'switch-without-fencing',
     tells: 'After a switch an engine with the old code writes into the table of the new version.',
-    file: 'src/sqlite/rebuild.ts',
+    file: 'src/sqlite/rebuild/rebuild.ts',
     find: `    UPDATE holdfast_partitions SET epoch = ?, owner = NULL, holder = NULL, lease_until = 0, tried = NULL, position = max(position, ?)`,
     replace: `    UPDATE holdfast_partitions SET epoch = max(epoch, ? * 0), position = max(position, ?)`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -12,7 +12,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'switch-to-one-that-is-behind',
     tells: 'After a switch the read model lacks what the old one had, and that never comes.',
-    file: 'src/sqlite/rebuild.ts',
+    file: 'src/sqlite/rebuild/rebuild.ts',
     find: `  if (gaps.length > 0) return { outcome: 'behind', gaps }`,
     replace: ``,
     suite: ['src/sqlite/contract.test.ts'],
@@ -20,7 +20,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'switch-to-one-that-is-behind-in-postgres',
     tells: 'After a switch the read model lacks what the old one had, and that never comes.',
-    file: 'src/postgres/rebuild.ts',
+    file: 'src/postgres/rebuild/rebuild.ts',
     find: `    if (gaps.length > 0) return { outcome: 'behind', gaps }`,
     replace: ``,
     suite: ['src/postgres/contract.test.ts'],
@@ -28,7 +28,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'decisions-not-followed-by-a-rebuild',
     tells: 'What a person has discarded is back in the read model after a rebuild.',
-    file: 'src/engine/pages.ts',
+    file: 'src/engine/projection/page-loop.ts',
     find: `    if (subscription.beside === undefined || !first) return undefined`,
     replace: `    if (subscription.beside === undefined || !first || first.position > 0) return undefined`,
     suite: ['test/attacks/rebuild-decisions.test.ts'],
@@ -36,7 +36,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'mended-events-not-followed-by-a-rebuild',
     tells: 'What a person has mended is applied as it was in a rebuild, which can then never become the live one.',
-    file: 'src/engine/pages.ts',
+    file: 'src/engine/projection/page-loop.ts',
     find: `    return new Map(decisions.map((decision) => [decision.position, decision]))`,
     replace: `    const leftOut = decisions.filter(({ decision }) => decision === 'discarded')
     return new Map(leftOut.map((decision) => [decision.position, decision]))`,
@@ -45,7 +45,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'left-out-in-the-version-before',
     tells: 'What somebody discarded while the next version held it as well is applied there after the switch.',
-    file: 'src/engine/lanes.ts',
+    file: 'src/engine/projection/held-lanes.ts',
     find: `      const ending = by === undefined ? undefined : { by, reason }`,
     replace: `      const ending = by === undefined || reason !== '' ? undefined : { by, reason }`,
     suite: ['test/attacks/rebuild-decisions.test.ts'],
@@ -53,7 +53,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'decisions-made-meanwhile-overlooked',
     tells: 'What somebody discarded while a rebuild was under way is back after the switch.',
-    file: 'src/sqlite/rebuild.ts',
+    file: 'src/sqlite/rebuild/rebuild.ts',
     find: `  if (count !== known) return { outcome: 'strays', strays: count }`,
     replace: ``,
     suite: ['src/sqlite/contract.test.ts'],
@@ -61,7 +61,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'epochs-of-a-dropped-version-again',
     tells: 'A process that still builds a version which was dropped writes into the one that was begun anew.',
-    file: 'src/sqlite/rebuild.ts',
+    file: 'src/sqlite/rebuild/rebuild.ts',
     find: `     SET epochs = max(epochs, (SELECT coalesce(max(epoch), 0) FROM holdfast_partitions WHERE subscription = ?)) WHERE name = ?`,
     replace: `     SET epochs = max(epochs, (SELECT coalesce(max(epoch), 0) * 0 FROM holdfast_partitions WHERE subscription = ?)) WHERE name = ?`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -69,7 +69,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'claimed-in-another-version',
     tells: 'An engine with the old code takes over the new table after a switch.',
-    file: 'src/sqlite/subscriptions.ts',
+    file: 'src/sqlite/subscription/subscriptions.ts',
     find: `  return live === version ? undefined : { outcome: 'version', version: live }`,
     replace: `  return live >= 1 ? undefined : { outcome: 'version', version: live }`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -77,7 +77,7 @@ export const rebuildBugs: readonly Bug[] = [
   {
     name: 'reset-without-fencing',
     tells: 'A page that was under way when somebody began anew is booked into the empty read model.',
-    file: 'src/sqlite/reset.ts',
+    file: 'src/sqlite/subscription/reset.ts',
     find: `SET epoch = epoch + 1, owner = NULL, holder = NULL, lease_until = 0, position = start, commits = commits + 1,`,
     replace: `SET position = start,`,
     suite: ['src/sqlite/contract.test.ts'],

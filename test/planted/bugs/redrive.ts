@@ -4,7 +4,7 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-to-all',
     tells: 'A redrive of one subscription runs the code of others, whose effects happen once more.',
-    file: 'src/sqlite/redrives.ts',
+    file: 'src/sqlite/redrive/redrives.ts',
     find: `  SELECT id FROM holdfast_redrives INDEXED BY holdfast_redrives_running
   WHERE subscription = ? AND status = 'running' ORDER BY number`,
     replace: `  SELECT id FROM holdfast_redrives
@@ -14,15 +14,15 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-of-what-came-later',
     tells: 'A redrive lets go what the person who asked for it has never seen.',
-    file: 'src/engine/redriving.ts',
+    file: 'src/engine/held/redrive-tasks.ts',
     find: `  return hold?.headPosition === position && isActedOn(act, hold)`,
     replace: `  return hold !== undefined && position >= 0 && isActedOn(act, hold)`,
-    suite: ['src/engine/redrive.test.ts'],
+    suite: ['test/engine/redrive.test.ts'],
   },
   {
     name: 'redrive-without-an-order',
     tells: 'What failed first is let go last, or in whatever order the database has it.',
-    file: 'src/sqlite/redrives.ts',
+    file: 'src/sqlite/redrive/redrives.ts',
     find: `AND \${actedOnSql[act]} \${sql} ORDER BY h.head_position, h.partition`,
     replace: `AND \${actedOnSql[act]} \${sql}`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -30,10 +30,10 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-goes-over-what-fails',
     tells: 'When a letter fails again, those behind it are applied without it.',
-    file: 'src/engine/lanes.ts',
+    file: 'src/engine/projection/held-lanes.ts',
     find: `      if (!isThrough) break`,
     replace: ``,
-    suite: ['src/engine/gaps.test.ts'],
+    suite: ['test/engine/gaps.test.ts'],
   },
   {
     name: 'canary-does-not-stop',
@@ -63,11 +63,11 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'edit-accepted-and-not-tried',
     tells: 'An edit that comes while its lane is released is accepted, and the old data is what the handler gets.',
-    file: 'src/engine/handling/drains.ts',
+    file: 'src/engine/handler/held-lane-drain.ts',
     find: `      this.#released.add(lane)
       early.push(lane)`,
     replace: `      lanes.add(lane)`,
-    suite: ['src/engine/handling/drains.test.ts'],
+    suite: ['src/engine/handler/held-lane-drain.test.ts'],
   },
   {
     name: 'lane-that-waits-can-not-be-discarded',
@@ -80,11 +80,11 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-has-the-patience-of-the-policy',
     tells: 'Whoever lets a letter go waits for hours, instead of being told that it failed again.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `        if (this.#isRedriven(entry)) return this.#park(track, entry, failure)
         return`,
     replace: `        return`,
-    suite: ['src/engine/handler-redrive.test.ts'],
+    suite: ['test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'redrive-done-when-it-begins',
@@ -94,12 +94,12 @@ export const redriveBugs: readonly Bug[] = [
     if (act`,
     replace: `    this.#progress(lane, 0, 'done')
     if (act`,
-    suite: ['src/engine/handler-redrive.test.ts'],
+    suite: ['test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'redrive-forgotten-by-the-next-owner',
     tells: 'After a crash a redrive is never finished, and says for ever that it is under way.',
-    file: 'src/sqlite/letter-writes.ts',
+    file: 'src/sqlite/letters/letter-writes.ts',
     find: `        hold?.redrive ?? null,`,
     replace: `        null,`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -112,15 +112,15 @@ export const redriveBugs: readonly Bug[] = [
 `,
     replace: `      const { since, done, redrive = undefined } = { ...before, redrive: undefined }
 `,
-    suite: ['src/engine/handler-redrive.test.ts'],
+    suite: ['test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'redrive-of-what-is-under-way',
     tells: 'Somebody discards a letter that is just being handled, and it counts as discarded and as done.',
-    file: 'src/engine/handling/beginnings.ts',
+    file: 'src/engine/handler/redrive-start.ts',
     find: `    if (draining.has(lane) || ledger.touches(lane)) return false`,
     replace: ``,
-    suite: ['src/engine/handler-redrive.test.ts'],
+    suite: ['test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'two-redrives-of-one-lane',
@@ -142,7 +142,7 @@ export const redriveBugs: readonly Bug[] = [
     name: 'whole-lane-forgotten-by-the-next-owner',
     tells:
       'Letters of a lane that an operator discarded as a whole are tried, because another process took the lane over.',
-    file: 'src/engine/redriving.ts',
+    file: 'src/engine/held/redrive-tasks.ts',
     find: `      if (found?.isWhole) await this.#learnWholes(found)`,
     replace: ``,
     suite: ['test/regressions/a-whole-lane-is-discarded-in-one-act.test.ts'],
@@ -150,7 +150,7 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'whole-lane-takes-what-came-later',
     tells: 'A discard of a whole lane takes letters that were queued after the operator looked.',
-    file: 'src/engine/lanes.ts',
+    file: 'src/engine/projection/held-lanes.ts',
     find: `      if (whole && item.record.position <= whole.until)`,
     replace: `      if (whole)`,
     suite: ['test/regressions/a-whole-lane-is-discarded-in-one-act.test.ts'],
@@ -158,7 +158,7 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'act-takes-what-another-has-tried',
     tells: 'Of two acts at the same moment the second tries again what the first has tried and parked.',
-    file: 'src/sqlite/redrives.ts',
+    file: 'src/sqlite/redrive/redrives.ts',
     find: `         WHERE r.number > ? AND r.subscription = h.subscription) AS busy`,
     replace: `         WHERE r.number > ? AND r.subscription <> h.subscription) AS busy`,
     suite: ['test/regressions/acts-at-the-same-moment.test.ts'],
@@ -166,15 +166,15 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'redrive-as-fast-as-it-goes',
     tells: 'A redrive that was to go slowly floods a service that has just come back.',
-    file: 'src/engine/handling/attempts.ts',
+    file: 'src/engine/handler/attempts.ts',
     find: `    if (budgetMs === 0) pace?.take(1)`,
     replace: ``,
-    suite: ['src/engine/handler-redrive.test.ts'],
+    suite: ['test/engine/handler-redrive.test.ts'],
   },
   {
     name: 'revision-in-the-hands-of-the-owner',
     tells: 'A letter is applied as it was, although somebody has mended it and was told that it is done.',
-    file: 'src/sqlite/revisions.ts',
+    file: 'src/sqlite/letters/revisions.ts',
     find: `          db.run(moveSql, letter.subscription, place.partition)`,
     replace: ``,
     suite: ['test/attacks/revised-meanwhile.test.ts'],
@@ -182,9 +182,9 @@ export const redriveBugs: readonly Bug[] = [
   {
     name: 'revision-not-applied',
     tells: 'What somebody mended is applied as it was before.',
-    file: 'src/engine/interpret.ts',
+    file: 'src/subscription/interpret.ts',
     find: `  return revision ? { ...event, body: revision.body } : event`,
     replace: `  return revision ? { ...event } : event`,
-    suite: ['src/engine/redrive.test.ts'],
+    suite: ['test/engine/redrive.test.ts'],
   },
 ]

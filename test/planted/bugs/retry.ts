@@ -4,37 +4,37 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'failed-lane-stays-due',
     tells: 'A lane whose letter failed again is let go again at once, without its pause.',
-    file: 'src/engine/releases.ts',
+    file: 'src/engine/projection/held-lane-batches.ts',
     find: `      this.#due.delete(lane)
       if (hold?.status`,
     replace: `      if (!hold) this.#due.delete(lane)
       if (hold?.status`,
-    suite: ['src/engine/releases.test.ts', 'src/engine/pages.test.ts'],
+    suite: ['src/engine/projection/held-lane-batches.test.ts', 'src/engine/projection/page-loop.test.ts'],
   },
   {
     name: 'bystanders-end-a-block',
     tells:
       'A partition that should stand still at one event goes on, and hammers that event, as soon as anybody else who was under way goes through.',
-    file: 'src/engine/handling/flow.ts',
+    file: 'src/engine/handler/flow.ts',
     find: `      if (!this.#standstill.isAnybodys && begunAt < this.#standstill.firstAt) return false
 `,
     replace: '',
-    suite: ['src/engine/handler-policy.test.ts'],
+    suite: ['test/engine/handler-policy.test.ts'],
   },
   {
     name: 'retry-counted-twice',
     tells: 'An event is parked after half of the tries that its policy gives it.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `    const { clock } = parts.runtime
     entry.tries++`,
     replace: `    const { clock } = parts.runtime
     entry.tries += 2`,
-    suite: ['src/engine/handler.test.ts'],
+    suite: ['test/engine/handler.test.ts'],
   },
   {
     name: 'tries-forgotten-by-the-store',
     tells: 'Every restart gives a failing event all its tries again, so that it is never parked.',
-    file: 'src/sqlite/letter-writes.ts',
+    file: 'src/sqlite/letters/letter-writes.ts',
     find: `        hold?.tries ?? null,`,
     replace: `        null,`,
     suite: ['src/sqlite/contract.test.ts'],
@@ -42,26 +42,26 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'tries-begin-anew-with-every-letter',
     tells: 'A failing event is tried for ever and never parked, so nobody hears of it.',
-    file: 'src/engine/handling/drains.ts',
+    file: 'src/engine/handler/held-lane-drain.ts',
     find: `        const tries = i === 0 ? headTries : 0`,
     replace: `        const tries = i === 0 ? Math.min(headTries, 0) : 0`,
-    suite: ['src/engine/handler.test.ts'],
+    suite: ['test/engine/handler.test.ts'],
   },
   {
     name: 'outage-burns-attempts',
     tells: 'After an outage many healthy events are parked, because they failed too often while nothing worked.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `    for (const lane of alike) this.#giveBack(lane)`,
     replace: ``,
-    suite: ['src/engine/outage.test.ts'],
+    suite: ['test/engine/outage.test.ts'],
   },
   {
     name: 'outage-burns-what-is-under-way',
     tells: 'An event that is just being tried again when an outage is known is parked too soon after it.',
-    file: 'src/engine/handling/verdicts.ts',
+    file: 'src/engine/handler/verdicts.ts',
     find: `    for (const entry of running.keys()) if (entry.lane === lane) entry.tries = 0`,
     replace: ``,
-    suite: ['src/engine/outage.test.ts'],
+    suite: ['test/engine/outage.test.ts'],
   },
   {
     name: 'block-gives-up',
@@ -74,11 +74,11 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'store-failure-blamed-on-the-event',
     tells: 'When the connection breaks in the middle of a page, a healthy event is parked.',
-    file: 'src/engine/work.ts',
+    file: 'src/engine/projection/work.ts',
     find: `      if (error instanceof StoreError) throw error
       if (way`,
     replace: `      if (way`,
-    suite: ['src/engine/sql.test.ts'],
+    suite: ['test/engine/sql.test.ts'],
   },
   {
     name: 'jitter-down-to-nothing',
@@ -126,13 +126,13 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'late-answer-after-the-timeout',
     tells: 'A handler that hangs holds up its lane for ever.',
-    file: 'src/engine/handling/deadlines.ts',
+    file: 'src/engine/handler/deadlines.ts',
     find: `      if (until > now) return
       this.#attempts.delete(attempt)
       attempt.giveUp(`,
     replace: `      if (until > now) return
       this.#attempts.delete(attempt)
       void (`,
-    suite: ['src/engine/handler.test.ts'],
+    suite: ['test/engine/handler.test.ts'],
   },
 ]
