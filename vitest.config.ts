@@ -41,7 +41,9 @@ class LongestFirst extends BaseSequencer {
   }
 }
 
-export const testFiles = ['src/**/*.test.ts', 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts']
+/** Tests of files, and of the engine as a whole on the store in memory or on SQLite. */
+const unitTests = ['src/**/*.test.ts', 'test/engine/*.test.ts']
+export const testFiles = [...unitTests, 'test/**/*.test.ts', 'examples/**/*.test.ts', 'bench/**/*.test.ts']
 
 /** Tests of `src` that need a server, or real time. */
 const notUnits = ['src/postgres/**', 'src/sqlite/**', 'src/watchdog/**', 'src/runtime/system.test.ts']
@@ -63,13 +65,14 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: 'units', include: ['src/**/*.test.ts'], exclude: notUnits },
+        test: { name: 'units', include: unitTests, exclude: notUnits },
       },
       {
         extends: true,
         test: {
           name: 'stores',
-          include: [...testFiles.filter((files) => !files.startsWith('src/')), ...notUnits.map(testsOf)],
+          include: [...testFiles.filter((files) => !unitTests.includes(files)), ...notUnits.map(testsOf)],
+          exclude: ['test/engine/**'],
           // Here, so that no server is started where only units are tested.
           globalSetup: ['test/postgres/setup.ts', 'test/services/setup.ts'],
         },

@@ -1,6 +1,6 @@
 import { createBreakers } from '../src/breaker/breakers.ts'
 import { EngineEmitter } from '../src/engine/events.ts'
-import { Solitude } from '../src/engine/crash/exclusive-run.ts'
+import { ExclusiveRun } from '../src/engine/crash/exclusive-run.ts'
 import type { Store, Subscription } from '../src/index.ts'
 import { systemChannel } from '../src/runtime/system.ts'
 import type { World } from './fixtures.ts'
@@ -35,7 +35,7 @@ export function createParts({ store, runtime }: World, subscription: Subscriptio
     emitter: new EngineEmitter(logger, systemChannel),
     logger,
     breakers: createBreakers({ store, processId: 'p', runtime }),
-    solitude: new Solitude(runtime.clock),
+    exclusiveRun: new ExclusiveRun(runtime.clock),
     watchdog: undefined,
   }
   const claimBy = (owner: string, partition = 0) =>

@@ -1,16 +1,16 @@
 import { createVirtualRuntime } from 'holdfast/testing'
 import { describe, expect, it } from 'vitest'
-import { Nap } from './wakeable-sleep.ts'
-import { persist } from './retry-forever.ts'
+import { WakeableSleep } from './wakeable-sleep.ts'
+import { retryForever } from './retry-forever.ts'
 
 function failing(times: number, u32 = () => 2 ** 32 - 1) {
   const runtime = createVirtualRuntime()
   const stopping = new AbortController()
-  const nap = new Nap(runtime.timers)
+  const nap = new WakeableSleep(runtime.timers)
   const waits: number[] = []
   const attempts: number[] = []
   let calls = 0
-  const outcome = persist(
+  const outcome = retryForever(
     async () => {
       if (++calls <= times) throw new Error(`failure ${calls}`)
       return calls

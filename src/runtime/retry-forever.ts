@@ -1,10 +1,10 @@
 import type { Random } from './ports.ts'
-import type { Nap } from './wakeable-sleep.ts'
+import type { WakeableSleep } from './wakeable-sleep.ts'
 
-export interface Persistence {
+export interface RetryForever {
   readonly signal: AbortSignal
   readonly random: Random
-  readonly nap: Nap
+  readonly nap: WakeableSleep
   /** Whether waiting can't fix an error; such an error is thrown. */
   readonly isFinal: (error: unknown) => boolean
   readonly failed: (error: unknown, attempts: number, waitMs: number) => void
@@ -14,7 +14,7 @@ const firstWaitMs = 100
 const longestWaitMs = 10_000
 
 /** Retries forever with growing pauses. Undefined if the signal aborts first. */
-export async function persist<T>(run: () => Promise<T>, how: Persistence): Promise<T | undefined> {
+export async function retryForever<T>(run: () => Promise<T>, how: RetryForever): Promise<T | undefined> {
   for (let attempts = 1; !how.signal.aborted; attempts++) {
     try {
       return await run()

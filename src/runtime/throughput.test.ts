@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { Rate } from './throughput.ts'
+import { Throughput } from './throughput.ts'
 
 it('is what was finished in the last five seconds, for each of them', () => {
-  const rate = new Rate()
+  const rate = new Throughput()
   expect(rate.perSecond(0)).toBe(0)
   rate.add(0, 500, 100)
   expect(rate.perSecond(500)).toBe(200)
@@ -12,7 +12,7 @@ it('is what was finished in the last five seconds, for each of them', () => {
 })
 
 it('falls to nothing when nothing happens', () => {
-  const rate = new Rate()
+  const rate = new Throughput()
   rate.add(0, 1_000, 100)
   rate.add(1_000, 3_000, 60)
   // The first is five seconds old, and counts until it is older.
@@ -22,7 +22,7 @@ it('falls to nothing when nothing happens', () => {
 })
 
 it('takes a moment for a millisecond', () => {
-  const rate = new Rate()
+  const rate = new Throughput()
   rate.add(5, 5, 7)
   expect(rate.perSecond(5)).toBe(7_000)
 })

@@ -1,7 +1,7 @@
 const windowMs = 5_000
 
 /** Events per second over the last seconds. It falls to 0 when nothing happens, so old speed does not hide a stall. */
-export class Rate {
+export class Throughput {
   readonly #samples: { readonly from: number; readonly to: number; readonly count: number }[] = []
 
   /** Adds `count` events that were processed between two times of the monotonic clock, in milliseconds. */

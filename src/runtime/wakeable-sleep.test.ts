@@ -1,10 +1,10 @@
 import { createVirtualRuntime } from 'holdfast/testing'
 import { expect, it } from 'vitest'
-import { Nap } from './wakeable-sleep.ts'
+import { WakeableSleep } from './wakeable-sleep.ts'
 
 function napping() {
   const runtime = createVirtualRuntime()
-  const nap = new Nap(runtime.timers)
+  const nap = new WakeableSleep(runtime.timers)
   const ended: number[] = []
   const take = (ms: number) => void nap.take(ms).then(() => ended.push(runtime.clock.mono()))
   return { runtime, nap, take, ended }

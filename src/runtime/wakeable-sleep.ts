@@ -4,7 +4,7 @@ import type { Timers } from './ports.ts'
 const woken = 'woken'
 
 /** A sleep that can be ended from outside. A wake between two naps ends the next one immediately, so no wake is lost. */
-export class Nap {
+export class WakeableSleep {
   readonly #timers: Timers
   #sleeper: AbortController | undefined
   #woken = false

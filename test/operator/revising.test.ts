@@ -14,21 +14,24 @@ describe('a revision', () => {
       changes: [{ change: 'changed', path: 'amount', before: 2, after: 1 }],
     })
     expect(await operator.revisions(second)).toEqual([])
-    const revised = await operator.revise(second, { data: { amount: 1 } }, 'a typo of the teller')
+    const revised = await operator.revise(second, { data: { amount: 1 } }, 'a typo of the outcomeReporter')
 
     expect(revised).toEqual({ number: 1, changes: [{ change: 'changed', path: 'amount', before: 2, after: 1 }] })
     const view = await operator.letter(second)
     expect(view).toMatchObject({
       decoded: { data: { amount: 1 } },
       original: { data: { amount: 2 } },
-      letter: { event: { body: '{"amount":2}' }, revision: { number: 1, by: 'ada', reason: 'a typo of the teller' } },
+      letter: {
+        event: { body: '{"amount":2}' },
+        revision: { number: 1, by: 'ada', reason: 'a typo of the outcomeReporter' },
+      },
     })
     expect(await operator.audit()).toMatchObject([
       {
         act: 'letter.revise',
         target: 'balances/2',
         by: 'ada',
-        reason: 'a typo of the teller',
+        reason: 'a typo of the outcomeReporter',
         details: { changes: 1 },
       },
     ])

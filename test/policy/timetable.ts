@@ -1,7 +1,7 @@
 import { decide, type FailureClass, type Policy, type Random } from 'holdfast'
 
 /** The event was tried at these times, in milliseconds since the first; and then this happened. */
-export interface Timetable {
+export interface RedriveSchedule {
   readonly tries: readonly number[]
   readonly end: 'park' | 'skip' | 'block' | 'pause' | 'and so on'
 }
@@ -14,7 +14,7 @@ export function timetable(
   policy: Policy,
   failureClass: FailureClass,
   { most = 12, inARow = 1, random = noChance } = {},
-): Timetable {
+): RedriveSchedule {
   const failure = { class: failureClass, rule: 'test', evidence: null }
   const tries: number[] = []
   let now = 0

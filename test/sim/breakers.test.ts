@@ -3,15 +3,15 @@ import { Breakers } from './breakers.ts'
 import { swarmOf } from './swarm.ts'
 import type { Known } from './walk.ts'
 
-const tenure = { who: 'one', partition: 0, epoch: 1 }
+const ownership = { who: 'one', partition: 0, epoch: 1 }
 
 /** Others fail at these times, or go through at those below zero; then one begins. */
 function watched(failedAt: readonly number[], begunAt: number) {
   const breakers = new Breakers({ ...swarmOf(1).steps, breaker: true, endpoints: 0 })
-  breakers.claimed(tenure)
+  breakers.claimed(ownership)
   const begunOf = (number: number, atMs: number) => {
     const event: Known = { id: `e-${number}`, position: number, lane: `${number}`, partition: 0, flaw: 'none' }
-    return { number, event, tenure, atMs }
+    return { number, event, ownership, atMs }
   }
   for (const [number, time] of failedAt.entries()) {
     const tried = { subscription: 'calls', number, id: `e-${number}`, how: time < 0 ? 'done' : 'transient' } as const

@@ -23,7 +23,7 @@ export class Deadlines implements Watcher {
 
   killed(who: string, atMs: number): void {
     for (const begun of this.#running.values()) {
-      if (begun.tenure?.who !== who) continue
+      if (begun.ownership?.who !== who) continue
       this.#running.delete(begun.number)
       this.#judge(begun, atMs)
     }

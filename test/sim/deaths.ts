@@ -2,7 +2,7 @@ import type { Failure } from '../../src/failure/failure.ts'
 import type { RedriveTask } from '../../src/redrive/redrive.ts'
 import type { ClaimOutcome, Commit } from '../../src/subscription/subscription-store.ts'
 import { maxDeaths, type Tried } from './steps.ts'
-import type { Begun, Known, Tenure, Watcher } from './walk.ts'
+import type { Begun, Known, Ownership, Watcher } from './walk.ts'
 
 /** Of one process, at one event; position 0 is whatever it did. */
 interface Open {
@@ -29,8 +29,8 @@ export class Deaths implements Watcher {
   readonly #byPosition: ReadonlyMap<number, Known>
   /** The trials in the store, by partition, and as they were when its owner read them: whoever lives may take its own back after the claim. */
   readonly #open = new Map<number, readonly Open[]>()
-  readonly #loaded = new Map<Tenure, readonly Open[]>()
-  readonly #found = new Map<Tenure, readonly Open[]>()
+  readonly #loaded = new Map<Ownership, readonly Open[]>()
+  readonly #found = new Map<Ownership, readonly Open[]>()
   readonly #running = new Map<string, Map<number, { readonly id: string; readonly isAlone: boolean }>>()
   /**
    * How many processes an event has killed since somebody gave its partition back or let it go, it was let off, or one before it in its lane
@@ -38,7 +38,7 @@ export class Deaths implements Watcher {
    */
   readonly #deaths = new Map<number, number>()
   /** How often an event has failed in one process, which lived. */
-  readonly #lived = new Map<number, { readonly tenure: Tenure; readonly times: number }>()
+  readonly #lived = new Map<number, { readonly ownership: Ownership; readonly times: number }>()
   readonly #redrives = new Map<string, string | undefined>()
   /** What was let go, and nobody has tried since, or said that it would. */
   readonly #untried = new Set<number>()
@@ -49,19 +49,19 @@ export class Deaths implements Watcher {
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
   }
 
-  claimed(tenure: Tenure, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
-    if (!isInherited) this.#forget(({ partition }) => partition === tenure.partition)
+  claimed(ownership: Ownership, { isInherited }: Extract<ClaimOutcome, { outcome: 'claimed' }>): void {
+    if (!isInherited) this.#forget(({ partition }) => partition === ownership.partition)
   }
 
-  loaded(tenure: Tenure): void {
+  loaded(ownership: Ownership): void {
     this.#loaded.set(
-      tenure,
-      this.#openIn(tenure.partition).filter(({ who }) => who !== tenure.who),
+      ownership,
+      this.#openIn(ownership.partition).filter(({ who }) => who !== ownership.who),
     )
   }
 
-  taken(tenure: Tenure): void {
-    this.#found.set(tenure, this.#loaded.get(tenure) ?? [])
+  taken(ownership: Ownership): void {
+    this.#found.set(ownership, this.#loaded.get(ownership) ?? [])
   }
 
   /** What is let go by another person's wish was mended, or so they think: it begins anew, though it may kill before anything is committed. */
@@ -88,23 +88,24 @@ export class Deaths implements Watcher {
     this.#running.delete(who)
   }
 
-  begun({ number, event, tenure }: Begun): void {
-    if (!tenure) return
+  begun({ number, event, ownership }: Begun): void {
+    if (!ownership) return
     const { id, position, partition } = event
     this.#untried.delete(position)
-    const running = this.#running.get(tenure.who) ?? new Map()
-    this.#running.set(tenure.who, running)
-    const isAlone = this.#openIn(partition).some((one) => one.position === position && one.who === tenure.who)
+    const running = this.#running.get(ownership.who) ?? new Map()
+    this.#running.set(ownership.who, running)
+    const isAlone = this.#openIn(partition).some((one) => one.position === position && one.who === ownership.who)
     const others = [...running.values()]
     const other = isAlone ? others[0] : others.find((one) => one.isAlone)
-    if (other) this.problems.push(`P9 ${id} and ${other.id} were tried at once by ${tenure.who}, and one of them alone`)
+    if (other)
+      this.problems.push(`P9 ${id} and ${other.id} were tried at once by ${ownership.who}, and one of them alone`)
     running.set(number, { id, isAlone })
   }
 
-  ended({ number, event, tenure }: Begun, { how }: Tried): void {
-    if (!tenure) return
-    this.#running.get(tenure.who)?.delete(number)
-    if (how === 'transient') this.#failed(event, tenure)
+  ended({ number, event, ownership }: Begun, { how }: Tried): void {
+    if (!ownership) return
+    this.#running.get(ownership.who)?.delete(number)
+    if (how === 'transient') this.#failed(event, ownership)
     if (how !== 'died') return
     const deaths = (this.#deaths.get(event.position) ?? 0) + 1
     this.#deaths.set(event.position, deaths)
@@ -113,17 +114,18 @@ export class Deaths implements Watcher {
   }
 
   /** As many failures without a death as it would take deaths: it is let off. */
-  #failed({ position }: Known, tenure: Tenure): void {
+  #failed({ position }: Known, ownership: Ownership): void {
     const before = this.#lived.get(position)
-    const times = before?.tenure === tenure ? before.times + 1 : 1
-    this.#lived.set(position, { tenure, times })
+    const times = before?.ownership === ownership ? before.times + 1 : 1
+    this.#lived.set(position, { ownership, times })
     if (times >= maxDeaths) this.#deaths.delete(position)
   }
 
-  committed(commit: Commit, tenure: Tenure, atMs: number): void {
+  committed(commit: Commit, ownership: Ownership, atMs: number): void {
     const { held, letters, lanes, trial, endedTrials = [], acquitted } = commit
-    for (const { event, failure } of held) this.#judge(event.position, failure, tenure)
-    for (const change of letters) if (change.change === 'failed') this.#judge(change.position, change.failure, tenure)
+    for (const { event, failure } of held) this.#judge(event.position, failure, ownership)
+    for (const change of letters)
+      if (change.change === 'failed') this.#judge(change.position, change.failure, ownership)
     for (const { lane, hold } of lanes) {
       const isLetGo = hold?.redrive !== undefined && hold.redrive !== this.#redrives.get(lane)
       // Who waits behind one that has to wait for a time of its own is not suspected meanwhile.
@@ -131,21 +133,21 @@ export class Deaths implements Watcher {
       this.#forget((event) => event.lane === lane && (isLetGo || isBehind(event)))
       this.#redrives.set(lane, hold?.redrive)
     }
-    const open = this.#openIn(tenure.partition)
-    const isTakenBack = ({ who }: Open) => acquitted !== undefined && who === tenure.who
+    const open = this.#openIn(ownership.partition)
+    const isTakenBack = ({ who }: Open) => acquitted !== undefined && who === ownership.who
     const left = open.filter((one) => !endedTrials.includes(one.position) && !isTakenBack(one))
     // It had to wait for somebody whose time was up, and that came out when the word was taken back: it was there before, and is told of later.
-    const wasBefore = this.#acquittedAt.get(`${tenure.who}/${tenure.partition}`) === atMs
-    const own = trial && !wasBefore ? [{ position: trial.position, who: tenure.who }] : []
+    const wasBefore = this.#acquittedAt.get(`${ownership.who}/${ownership.partition}`) === atMs
+    const own = trial && !wasBefore ? [{ position: trial.position, who: ownership.who }] : []
     const isMeant = ({ position }: Known) => trial?.position === position || trial?.position === 0
-    this.#tried((event) => event.partition === tenure.partition && isMeant(event))
-    this.#open.set(tenure.partition, [...left, ...own])
+    this.#tried((event) => event.partition === ownership.partition && isMeant(event))
+    this.#open.set(ownership.partition, [...left, ...own])
   }
 
-  #judge(position: number, failure: Failure | undefined, tenure: Tenure): void {
+  #judge(position: number, failure: Failure | undefined, ownership: Ownership): void {
     if (failure?.code !== 'EVENT_DEADLY') return
     const { id } = this.#byPosition.get(position) as Known
-    const found = this.#found.get(tenure) ?? []
+    const found = this.#found.get(ownership) ?? []
     const isBoth = ({ who }: Open, isSame: (one: Open) => boolean) =>
       found.some((one) => one.who === who && isSame(one))
     const alone = found

@@ -5,7 +5,7 @@ import type { Commit } from '../../src/subscription/subscription-store.ts'
 import { breakerOf, type StepsSettings } from './steps.ts'
 import { swarmOf } from './swarm.ts'
 import { Tries } from './tries.ts'
-import type { Begun, Known, Tenure } from './walk.ts'
+import type { Begun, Known, Ownership } from './walk.ts'
 
 const known = ['a', 'b', 'c', 'd'].map(
   (lane, i): Known => ({ id: `${lane}-1`, position: i + 1, lane, partition: 0, flaw: 'none' }),
@@ -18,25 +18,25 @@ const down = describeFailure(new Error('down'), 'transient', 'network')
 function watched(other: Partial<StepsSettings> = {}) {
   const set = { ...settings, stops: 'never', ...other } as const
   const tries = new Tries(set, known)
-  let [tenure, number, atMs]: [Tenure | undefined, number, number] = [undefined, 0, 0]
+  let [ownership, number, atMs]: [Ownership | undefined, number, number] = [undefined, 0, 0]
   const commit = (event: Known | undefined, status: HeldLane['status'], count: number, failed: boolean) => {
     const { position = 0, lane = '' } = event ?? {}
     const hold = { lane, status, since: 0, done: undefined, head: 1, headPosition: position, tries: count }
     const letters = failed ? [{ change: 'failed', position, status, failure: down }] : []
     const written = { held: [], letters, lanes: event ? [{ lane, hold, done: undefined }] : [] }
-    tries.committed(written as unknown as Commit, tenure as Tenure)
+    tries.committed(written as unknown as Commit, ownership as Ownership)
   }
   const attempt = (event: Known, how: 'done' | 'transient', why?: string) => {
     atMs += 1_000
-    const begun: Begun = { number: ++number, event, tenure, atMs }
+    const begun: Begun = { number: ++number, event, ownership, atMs }
     tries.begun(begun)
     tries.ended(begun, { subscription: 'calls', number, id: event.id, how, why }, atMs)
   }
   return {
     tries,
     claim: (who: string, epoch: number) => {
-      tenure = { who, partition: 0, epoch }
-      tries.claimed(tenure)
+      ownership = { who, partition: 0, epoch }
+      tries.claimed(ownership)
     },
     fail: (event: Known) => attempt(event, 'transient', 'down'),
     succeed: (event: Known) => attempt(event, 'done'),
@@ -48,7 +48,7 @@ function watched(other: Partial<StepsSettings> = {}) {
     saves: ({ lane }: Known, probes: number) => {
       const name = breakerOf(set, lane) as string
       const record = JSON.stringify({ state: 'half-open', probes: Array.from({ length: probes }, () => ({})) })
-      tries.saved((tenure as Tenure).who, { name, record })
+      tries.saved((ownership as Ownership).who, { name, record })
     },
   }
 }
@@ -140,20 +140,20 @@ describe('what a breaker asks', () => {
 describe('the time and the number of an attempt', () => {
   const beginning = Date.UTC(2026, 0, 1)
   const set = { ...settings, stops: 'never', order: 'key', flaws: [] } as const
-  const tenure: Tenure = { who: 'one', partition: 0, epoch: 1 }
+  const ownership: Ownership = { who: 'one', partition: 0, epoch: 1 }
 
   /** An owner that has time for everything, and a clock to the millisecond. */
   function timed() {
     const tries = new Tries(set, known, true)
     let number = 0
-    tries.claimed(tenure, { isInherited: false }, 0)
+    tries.claimed(ownership, { isInherited: false }, 0)
     const attempt = (event: Known, atMs: number, how: 'done' | 'transient', told?: number) => {
-      const begun: Begun = { number: ++number, event, tenure, atMs, attempt: told }
+      const begun: Begun = { number: ++number, event, ownership, atMs, attempt: told }
       tries.begun(begun)
       tries.ended(begun, { subscription: 'calls', number, id: event.id, how, why: 'down' }, atMs)
     }
     const commit = (part: Partial<Commit>, atMs: number) =>
-      tries.committed({ held: [], letters: [], lanes: [], ...part } as unknown as Commit, tenure, atMs)
+      tries.committed({ held: [], letters: [], lanes: [], ...part } as unknown as Commit, ownership, atMs)
     return {
       tries,
       attempt,
@@ -210,9 +210,9 @@ describe('the time and the number of an attempt', () => {
     const { tries, attempt, retries } = timed()
     attempt(a, 1_000, 'transient')
     retries(a, 1, 1_200, 1, 1_001)
-    const next: Tenure = { who: 'two', partition: 0, epoch: 2 }
+    const next: Ownership = { who: 'two', partition: 0, epoch: 2 }
     tries.claimed(next, { isInherited: false }, 6_000)
-    tries.begun({ number: 99, event: a, tenure: next, atMs: 6_010 })
+    tries.begun({ number: 99, event: a, ownership: next, atMs: 6_010 })
     expect(tries.problems).toEqual([])
   })
 

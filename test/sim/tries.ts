@@ -11,7 +11,7 @@ import {
   type StepsSettings,
   type Tried,
 } from './steps.ts'
-import type { Begun, Known, Tenure, Watcher } from './walk.ts'
+import type { Begun, Known, Ownership, Watcher } from './walk.ts'
 
 /** What an event has behind it since its lane was let go for the last time. */
 interface Life {
@@ -20,9 +20,9 @@ interface Life {
   counting: number
   /** How often its letter says so. */
   recorded: number
-  last: { readonly tenure: Tenure; readonly atMs: number } | undefined
+  last: { readonly ownership: Ownership; readonly atMs: number } | undefined
   /** What the owner has seen of it: how often it failed, and how often that was recorded. */
-  own: { readonly tenure: Tenure; failed: number; recorded: number } | undefined
+  own: { readonly ownership: Ownership; failed: number; recorded: number } | undefined
 }
 
 /** What an owner has seen fail, and nobody answered since: by lane, of what. */
@@ -64,8 +64,8 @@ export class Tries implements Watcher {
   readonly #byPosition: ReadonlyMap<number, Known>
   readonly #lives = new Map<number, Life>()
   readonly #lanes = new Map<string, HeldLane>()
-  readonly #owners = new Map<number, Tenure>()
-  readonly #standings = new Map<Tenure, Standing>()
+  readonly #owners = new Map<number, Ownership>()
+  readonly #standings = new Map<Ownership, Standing>()
   /** Lanes that were among several that failed without an answer: what counted may have been given back. */
   readonly #excused = new Set<string>()
   /** Who was given a probe, and of which breaker, and has not begun it. */
@@ -93,13 +93,13 @@ export class Tries implements Watcher {
     this.#byPosition = new Map(known.map((event) => [event.position, event]))
   }
 
-  claimed(tenure: Tenure, claim?: { readonly isInherited: boolean }, atMs = 0): void {
+  claimed(ownership: Ownership, claim?: { readonly isInherited: boolean }, atMs = 0): void {
     // What was due before had no owner.
-    this.#isBusy(tenure.who, claim?.isInherited === false ? atMs : atMs + suspicionMs)
-    const before = this.#owners.get(tenure.partition)
+    this.#isBusy(ownership.who, claim?.isInherited === false ? atMs : atMs + suspicionMs)
+    const before = this.#owners.get(ownership.partition)
     if (before) this.#forgotten(this.#standings.get(before) as Standing)
-    this.#owners.set(tenure.partition, tenure)
-    this.#standings.set(tenure, {
+    this.#owners.set(ownership.partition, ownership)
+    this.#standings.set(ownership, {
       failing: new Map(),
       failedBefore: new Set(),
       inARow: 0,
@@ -131,17 +131,17 @@ export class Tries implements Watcher {
   }
 
   begun(begun: Begun): void {
-    const { number, event, tenure, atMs, attempt } = begun
+    const { number, event, ownership, atMs, attempt } = begun
     const { id, lane, position, partition } = event
     const times = (this.#begun.get(position) ?? 0) + 1
     this.#begun.set(position, times)
-    if (tenure) this.#running.set(tenure.who, (this.#running.get(tenure.who) ?? 0) + 1)
-    if (!tenure) return void this.problems.push(`I13 ${id} was begun by somebody who had never claimed it`)
+    if (ownership) this.#running.set(ownership.who, (this.#running.get(ownership.who) ?? 0) + 1)
+    if (!ownership) return void this.problems.push(`I13 ${id} was begun by somebody who had never claimed it`)
     const breaker = breakerOf(this.#settings, lane)
-    if (this.#probing.delete(`${tenure.who} ${breaker}`)) this.#probes.add(number)
-    if (this.#owners.get(partition) !== tenure) return
+    if (this.#probing.delete(`${ownership.who} ${breaker}`)) this.#probes.add(number)
+    if (this.#owners.get(partition) !== ownership) return
     const hold = this.#lanes.get(lane)
-    const where = `at ${atMs.toFixed(0)} ms by ${tenure.who}`
+    const where = `at ${atMs.toFixed(0)} ms by ${ownership.who}`
     if (hold?.status === 'parked') this.problems.push(`I6 ${id} was begun ${where} while its lane was parked`)
     // An operator may edit it until then, and the edit would be accepted and not tried.
     if (hold?.status === 'waiting')
@@ -156,14 +156,15 @@ export class Tries implements Watcher {
       this.problems.push(
         `I11 ${id} was begun ${where} as attempt ${attempt}, after ${times - 1} attempts, ${recorded} of them recorded`,
       )
-    const stoodForMs = atMs - (this.#standings.get(tenure)?.stoodAt ?? atMs)
+    const stoodForMs = atMs - (this.#standings.get(ownership)?.stoodAt ?? atMs)
     if (stoodForMs > 0 && stoodForMs < firstDelayMs - 1)
       this.problems.push(`I11 ${id} was begun ${where}, ${stoodForMs.toFixed(0)} ms after its partition stood still`)
     // Who stands still goes on with whoever is the first, and who pauses as soon as anybody goes through.
-    const isFree = stops !== 'never' || breaker !== undefined || this.#excused.has(lane) || last?.tenure !== tenure
+    const isFree =
+      stops !== 'never' || breaker !== undefined || this.#excused.has(lane) || last?.ownership !== ownership
     this.#onTime(begun, hold)
     if (!last || isFree) return
-    const delayMs = retryDelayMs(own?.tenure === tenure ? Math.max(1, own.failed) : 1)
+    const delayMs = retryDelayMs(own?.ownership === ownership ? Math.max(1, own.failed) : 1)
     this.timed++
     // One less, for what is lost by rounding.
     if (atMs - last.atMs < delayMs - 1)
@@ -171,84 +172,87 @@ export class Tries implements Watcher {
   }
 
   /** A head that is due is begun when its owner has nothing else to do. */
-  #onTime({ event, tenure, atMs }: Begun, hold: HeldLane | undefined): void {
-    if (!tenure || !this.#isTimed || hold?.headPosition !== event.position || hold.redrive !== undefined) return
+  #onTime({ event, ownership, atMs }: Begun, hold: HeldLane | undefined): void {
+    if (!ownership || !this.#isTimed || hold?.headPosition !== event.position || hold.redrive !== undefined) return
     const { stops, breaker, order, flaws } = this.#settings
     if (hold.dueAt === undefined || stops !== 'never' || breaker || order !== 'key') return
     if (this.#excused.has(event.lane) || flaws.some((flaw) => deadlyFlaws.includes(flaw))) return
-    if ((this.#running.get(tenure.who) ?? 0) > 1) return
-    const dueMs = Math.max(hold.dueAt - beginning, this.#busyUntil.get(tenure.who) ?? 0)
+    if ((this.#running.get(ownership.who) ?? 0) > 1) return
+    const dueMs = Math.max(hold.dueAt - beginning, this.#busyUntil.get(ownership.who) ?? 0)
     this.punctual++
     if (atMs - dueMs > idleMs)
-      this.problems.push(`I11 ${event.id} was begun by ${tenure.who}, ${(atMs - dueMs).toFixed(0)} ms after it was due`)
+      this.problems.push(
+        `I11 ${event.id} was begun by ${ownership.who}, ${(atMs - dueMs).toFixed(0)} ms after it was due`,
+      )
   }
 
   #isBusy(who: string, untilMs: number): void {
     this.#busyUntil.set(who, Math.max(untilMs, this.#busyUntil.get(who) ?? 0))
   }
 
-  ended({ number, event, tenure, atMs: begunMs }: Begun, { how, why }: Tried, atMs: number): void {
+  ended({ number, event, ownership, atMs: begunMs }: Begun, { how, why }: Tried, atMs: number): void {
     const isProbe = this.#probes.delete(number)
-    if (tenure) {
-      this.#running.set(tenure.who, Math.max(0, (this.#running.get(tenure.who) ?? 0) - 1))
-      this.#isBusy(tenure.who, atMs)
+    if (ownership) {
+      this.#running.set(ownership.who, Math.max(0, (this.#running.get(ownership.who) ?? 0) - 1))
+      this.#isBusy(ownership.who, atMs)
     }
-    const standing = tenure && this.#owners.get(event.partition) === tenure ? this.#standings.get(tenure) : undefined
+    const standing =
+      ownership && this.#owners.get(event.partition) === ownership ? this.#standings.get(ownership) : undefined
     if (how === 'transient' && !isProbe) {
       const life = this.#lifeOf(event.position)
       life.failed++
       if (standing?.outage !== 'standing') life.counting++
-      life.last = tenure && { tenure, atMs }
+      life.last = ownership && { ownership, atMs }
     }
-    if (!standing || !tenure) return
-    if ((how === 'transient' || how === 'permanent') && !isProbe) this.#ownOf(event.position, tenure).failed++
+    if (!standing || !ownership) return
+    if ((how === 'transient' || how === 'permanent') && !isProbe) this.#ownOf(event.position, ownership).failed++
     if (how === 'done' || how === 'permanent') this.#answered(standing, begunMs)
     if (how === 'transient') this.#failed(standing, event, why)
     if (how === 'transient' && this.#standsStill) standing.stoodAt ??= atMs
   }
 
-  committed({ held, letters, lanes }: Commit, tenure: Tenure, atMs = 0): void {
-    const { partition, who } = tenure
+  committed({ held, letters, lanes }: Commit, ownership: Ownership, atMs = 0): void {
+    const { partition, who } = ownership
     this.#isBusy(who, atMs)
-    const standing = this.#standings.get(tenure)
+    const standing = this.#standings.get(ownership)
     if (standing) standing.commits++
     // One that its handler passes over has its reason, and not all of its attempts.
     const changed = new Set<number>()
     for (const { event, failure, status } of held) {
       if (failure && status !== 'discarded') changed.add(event.position)
-      this.#recorded(event.position, failure, status, tenure)
+      this.#recorded(event.position, failure, status, ownership)
     }
     for (const change of letters) {
       if (change.change === 'failed' || change.change === 'resolved') changed.add(change.position)
-      if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status, tenure)
+      if (change.change === 'failed') this.#recorded(change.position, change.failure, change.status, ownership)
     }
-    for (const position of changed) this.#compare(position, tenure)
+    for (const position of changed) this.#compare(position, ownership)
     for (const { lane, hold } of lanes) {
-      this.#timely(hold, tenure)
+      this.#timely(hold, ownership)
       this.#hung(lane, hold, partition)
     }
   }
 
   /** What an owner has seen fail is in the letter when it writes the next outcome of it, each failure once. */
-  #compare(position: number, tenure: Tenure): void {
+  #compare(position: number, ownership: Ownership): void {
     const { id, lane } = this.#byPosition.get(position) as Known
     const { own } = this.#lifeOf(position)
     const { stops, breaker, order } = this.#settings
     // Which of the attempts was a probe of its breaker is not always known.
     if (stops !== 'never' || breaker || order !== 'key') return
-    if (!own || own.tenure !== tenure || this.#excused.has(lane)) return
+    if (!own || own.ownership !== ownership || this.#excused.has(lane)) return
     this.compared++
     if (own.recorded !== own.failed)
-      this.problems.push(`I11 ${id} failed ${own.failed} times in ${tenure.who}, and ${own.recorded} are recorded`)
+      this.problems.push(`I11 ${id} failed ${own.failed} times in ${ownership.who}, and ${own.recorded} are recorded`)
   }
 
   /** When a head is due is what its policy says, from when it failed. */
-  #timely(hold: HeldLane | undefined, tenure: Tenure): void {
+  #timely(hold: HeldLane | undefined, ownership: Ownership): void {
     if (!hold || !this.#isTimed || hold.status !== 'retrying' || hold.dueAt === undefined) return
     const { headPosition, tries = 0, dueAt, lane } = hold
     const { last } = this.#lifeOf(headPosition)
     const { stops, breaker, order } = this.#settings
-    if (tries === 0 || last?.tenure !== tenure || this.#excused.has(lane)) return
+    if (tries === 0 || last?.ownership !== ownership || this.#excused.has(lane)) return
     if (stops !== 'never' || breaker || order !== 'key') return
     this.timed++
     const offMs = dueAt - beginning - last.atMs - retryDelayMs(tries)
@@ -305,11 +309,11 @@ export class Tries implements Watcher {
     }
   }
 
-  #recorded(position: number, failure: Failure | undefined, status: string, tenure: Tenure): void {
+  #recorded(position: number, failure: Failure | undefined, status: string, ownership: Ownership): void {
     if (!failure) return
     this.#attempts.set(position, (this.#attempts.get(position) ?? 0) + 1)
     if (failure.code === 'EVENT_DEADLY') return void this.#blamed.set(position, (this.#blamed.get(position) ?? 0) + 1)
-    this.#ownOf(position, tenure).recorded++
+    this.#ownOf(position, ownership).recorded++
     const { id, lane, flaw } = this.#byPosition.get(position) as Known
     const { attempts } = this.#settings
     const life = this.#lifeOf(position)
@@ -354,9 +358,9 @@ export class Tries implements Watcher {
     return life
   }
 
-  #ownOf(position: number, tenure: Tenure): NonNullable<Life['own']> {
+  #ownOf(position: number, ownership: Ownership): NonNullable<Life['own']> {
     const life = this.#lifeOf(position)
-    if (life.own?.tenure !== tenure) life.own = { tenure, failed: 0, recorded: 0 }
+    if (life.own?.ownership !== ownership) life.own = { ownership, failed: 0, recorded: 0 }
     return life.own
   }
 }

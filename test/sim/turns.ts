@@ -1,6 +1,6 @@
 import type { Commit, Range } from '../../src/subscription/subscription-store.ts'
 import type { StepsSettings, Tried } from './steps.ts'
-import type { Begun, Known, Tenure, Watcher } from './walk.ts'
+import type { Begun, Known, Ownership, Watcher } from './walk.ts'
 
 /** What the store knows of a partition. */
 interface Progress {
@@ -24,8 +24,8 @@ export class Turns implements Watcher {
   readonly #progress = new Map<number, Progress>()
   readonly #held = new Set<number>()
   readonly #everHeld = new Set<number>()
-  readonly #owners = new Map<number, Tenure>()
-  readonly #done = new Map<Tenure, Set<number>>()
+  readonly #owners = new Map<number, Ownership>()
+  readonly #done = new Map<Ownership, Set<number>>()
   readonly #unknown = new Set<string>()
 
   constructor({ order }: Pick<StepsSettings, 'order'>, known: readonly Known[]) {
@@ -33,25 +33,25 @@ export class Turns implements Watcher {
     this.#known = known
   }
 
-  claimed(tenure: Tenure): void {
-    const before = this.#owners.get(tenure.partition)
+  claimed(ownership: Ownership): void {
+    const before = this.#owners.get(ownership.partition)
     if (before) this.#done.delete(before)
-    this.#owners.set(tenure.partition, tenure)
-    this.#done.set(tenure, new Set())
-    this.#unknown.delete(nameOf(tenure))
+    this.#owners.set(ownership.partition, ownership)
+    this.#done.set(ownership, new Set())
+    this.#unknown.delete(nameOf(ownership))
   }
 
   lost(who: string, what: string): void {
     if (what !== 'subscriptions.commit') return
-    for (const tenure of this.#owners.values()) if (tenure.who === who) this.#unknown.add(nameOf(tenure))
+    for (const ownership of this.#owners.values()) if (ownership.who === who) this.#unknown.add(nameOf(ownership))
   }
 
-  begun({ event, tenure }: Begun): void {
-    if (!tenure || this.#owners.get(event.partition) !== tenure) return
-    const done = this.#done.get(tenure) as Set<number>
-    if (this.#unknown.has(nameOf(tenure))) this.afterUnknown++
+  begun({ event, ownership }: Begun): void {
+    if (!ownership || this.#owners.get(event.partition) !== ownership) return
+    const done = this.#done.get(ownership) as Set<number>
+    if (this.#unknown.has(nameOf(ownership))) this.afterUnknown++
     if (done.has(event.position))
-      this.problems.push(`I3 ${event.id} was done by ${tenure.who}, and is begun by it again`)
+      this.problems.push(`I3 ${event.id} was done by ${ownership.who}, and is begun by it again`)
     let isOrdered = false
     for (const earlier of this.#known) {
       if (earlier.position >= event.position) break
@@ -59,17 +59,17 @@ export class Turns implements Watcher {
       if (earlier.lane !== event.lane && !this.#isWhole) continue
       isOrdered ||= this.#everHeld.has(earlier.position) || !this.#isFinished(earlier)
       if (this.#isFinished(earlier) || done.has(earlier.position)) continue
-      this.problems.push(`I2 ${event.id} was begun by ${tenure.who} before ${earlier.id}, which has no outcome`)
+      this.problems.push(`I2 ${event.id} was begun by ${ownership.who} before ${earlier.id}, which has no outcome`)
     }
     if (isOrdered) this.ordered++
   }
 
-  ended({ event, tenure }: Begun, { how }: Tried): void {
-    if (how === 'done' && tenure && this.#owners.get(event.partition) === tenure)
-      this.#done.get(tenure)?.add(event.position)
+  ended({ event, ownership }: Begun, { how }: Tried): void {
+    if (how === 'done' && ownership && this.#owners.get(event.partition) === ownership)
+      this.#done.get(ownership)?.add(event.position)
   }
 
-  committed({ to, marks, held, letters }: Commit, { partition }: Tenure): void {
+  committed({ to, marks, held, letters }: Commit, { partition }: Ownership): void {
     for (const { event, status } of held) {
       if (status === 'discarded' || status === 'resolved') continue
       this.#held.add(event.position)
@@ -88,6 +88,6 @@ export class Turns implements Watcher {
   }
 }
 
-function nameOf({ who, partition }: Tenure): string {
+function nameOf({ who, partition }: Ownership): string {
   return `${who}/${partition}`
 }

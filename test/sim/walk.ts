@@ -16,7 +16,7 @@ export interface Known {
 }
 
 /** A process that has, or had, a partition of the subscription: from its claim on. */
-export interface Tenure {
+export interface Ownership {
   readonly who: string
   readonly partition: number
   readonly epoch: number
@@ -26,7 +26,7 @@ export interface Begun {
   readonly number: number
   readonly event: Known
   /** Undefined for one who never claimed the partition. */
-  readonly tenure: Tenure | undefined
+  readonly ownership: Ownership | undefined
   readonly atMs: number
   /** What the handler was told. */
   readonly attempt?: number | undefined
@@ -34,14 +34,14 @@ export interface Begun {
 
 /** Who goes through what happened to a subscription, in the order in which it did. */
 export interface Watcher {
-  claimed?(tenure: Tenure, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
+  claimed?(ownership: Ownership, claim: Extract<ClaimOutcome, { outcome: 'claimed' }>, atMs: number): void
   /** It reads how its partition stands: what it goes by from then on if it has `taken` it, or whether a commit of its own was made. */
-  loaded?(tenure: Tenure): void
+  loaded?(ownership: Ownership): void
   /** What it has loaded last it goes by, unless it never hears of what comes next and loads again. */
-  taken?(tenure: Tenure): void
-  renewed?(tenure: Tenure, atMs: number): void
+  taken?(ownership: Ownership): void
+  renewed?(ownership: Ownership, atMs: number): void
   released?(lease: Lease): void
-  committed?(commit: Commit, tenure: Tenure, atMs: number): void
+  committed?(commit: Commit, ownership: Ownership, atMs: number): void
   /** It lives, and says so. */
   acquitted?(who: string, partition: number, atMs: number): void
   /** It learns what people want to be tried again. */
@@ -72,7 +72,7 @@ export function walk(
   watchers: readonly Watcher[],
 ): void {
   const byId = new Map(known.map((event) => [event.id, event]))
-  const tenures = new Map<string, Tenure>()
+  const tenures = new Map<string, Ownership>()
   const running = new Map<number, Begun>()
   for (const { kind, who, about, atMs, text } of inOrder(history, ['effect', 'begin', 'end', 'kill', 'lost'])) {
     if (kind === 'effect') effect(about as StoreEffect, who, atMs)
@@ -86,7 +86,7 @@ export function walk(
     const begun = running.get(one.number) ?? {
       number: one.number,
       event,
-      tenure: tenures.get(`${who}/${event.partition}`),
+      ownership: tenures.get(`${who}/${event.partition}`),
       atMs,
       attempt: one.attempt,
     }
@@ -121,11 +121,11 @@ export function walk(
     if (isOperated || (what === 'breakers.save' && value === true))
       for (const watcher of watchers) watcher.saved?.(who, asked as { name: string; record: string })
     const lease = isAccepted(done) ? (asked as Commit).lease : (asked as Lease | undefined)
-    const tenure = lease?.subscription === subscription ? tenures.get(`${who}/${lease.partition}`) : undefined
-    if (!lease || !tenure || tenure.epoch !== lease.epoch) return
+    const ownership = lease?.subscription === subscription ? tenures.get(`${who}/${lease.partition}`) : undefined
+    if (!lease || !ownership || ownership.epoch !== lease.epoch) return
     for (const watcher of watchers) {
-      if (isAccepted(done)) watcher.committed?.(asked as Commit, tenure, atMs)
-      if (isAccepted(done) || (what === 'subscriptions.renew' && value === true)) watcher.renewed?.(tenure, atMs)
+      if (isAccepted(done)) watcher.committed?.(asked as Commit, ownership, atMs)
+      if (isAccepted(done) || (what === 'subscriptions.renew' && value === true)) watcher.renewed?.(ownership, atMs)
       if (what === 'subscriptions.release') watcher.released?.(lease)
     }
   }
@@ -133,8 +133,8 @@ export function walk(
   function claimed(value: ClaimOutcome | undefined, who: string, atMs: number): void {
     if (value?.outcome !== 'claimed' || value.lease.subscription !== subscription) return
     const { partition, epoch } = value.lease
-    const tenure = { who, partition, epoch }
-    tenures.set(`${who}/${partition}`, tenure)
-    for (const watcher of watchers) watcher.claimed?.(tenure, value, atMs)
+    const ownership = { who, partition, epoch }
+    tenures.set(`${who}/${partition}`, ownership)
+    for (const watcher of watchers) watcher.claimed?.(ownership, value, atMs)
   }
 }

@@ -14,7 +14,7 @@ const graceMs = 5_000
  * A loop that may not run is turned away and woken later. It does not wait here, because it must renew its lease meanwhile. It keeps its
  * place in a queue; without the queue, loops that run alone again and again could starve the others.
  */
-export class Solitude {
+export class ExclusiveRun {
   readonly #clock: Clock
   readonly #waiting = new Map<Asking, Place>()
   #running = 0

@@ -1,20 +1,20 @@
 import { describe, expect, it } from 'vitest'
 import type { PartitionState, Trial } from '../../subscription/subscription-store.ts'
-import { Caution } from './page-trials.ts'
-import { Solitude } from './exclusive-run.ts'
+import { PageTrials } from './page-trials.ts'
+import { ExclusiveRun } from './exclusive-run.ts'
 
 function cautious(trials: readonly Trial[], { isInherited = true, suspects = 2 } = {}) {
   const calls = { woken: 0, ms: 0 }
-  const solitude = new Solitude({ now: () => 0, mono: () => calls.ms })
+  const exclusiveRun = new ExclusiveRun({ now: () => 0, mono: () => calls.ms })
   const parts = {
     state: { trials } as unknown as PartitionState,
     isInherited,
     settings: { instance: 'me' },
     subscription: { name: 'sums' },
-    solitude,
+    exclusiveRun,
     wake: () => void calls.woken++,
   }
-  return { caution: new Caution(parts, 4, suspects), solitude, calls }
+  return { caution: new PageTrials(parts, 4, suspects), exclusiveRun, calls }
 }
 
 const trial = (position: number, instance = position === 0 ? 'watched' : 'dead') => ({ position, instance })
@@ -22,31 +22,31 @@ const stranger = { wake: () => undefined }
 
 describe('where nobody died', () => {
   it('runs beside others, and gives way to who wants to be alone', () => {
-    const { caution, solitude, calls } = cautious([], { isInherited: false })
+    const { caution, exclusiveRun, calls } = cautious([], { isInherited: false })
     expect([caution.isOver, caution.isAlone, caution.mayHaveTrials]).toEqual([true, false, false])
     expect([caution.endedWith(5), caution.leftOver, caution.trialOf(5)]).toEqual([[], [], undefined])
     expect(caution.admit()).toBe(true)
-    expect(solitude.enter(stranger)).toBe(false)
+    expect(exclusiveRun.enter(stranger)).toBe(false)
     caution.dismiss()
     // It had ended, and does not end again.
     caution.dismiss()
-    expect(solitude.enter(stranger)).toBe(true)
+    expect(exclusiveRun.enter(stranger)).toBe(true)
     expect([caution.admit(), calls.woken]).toEqual([false, 0])
-    solitude.leave(stranger)
+    exclusiveRun.leave(stranger)
     expect([calls.woken, caution.admit()]).toEqual([1, true])
   })
 })
 
 describe('who ends', () => {
   it('ends what it has begun, and nothing else: others are still beside it', () => {
-    const { caution, solitude } = cautious([], { isInherited: false })
+    const { caution, exclusiveRun } = cautious([], { isInherited: false })
     const running = { wake: () => undefined }
     const mayBeAlone = () => {
-      const isAlone = solitude.enter(stranger)
-      solitude.leave(stranger)
+      const isAlone = exclusiveRun.enter(stranger)
+      exclusiveRun.leave(stranger)
       return isAlone
     }
-    solitude.begin(running)
+    exclusiveRun.begin(running)
     // It has not begun at all.
     caution.release()
     expect(mayBeAlone()).toBe(false)
@@ -54,7 +54,7 @@ describe('who ends', () => {
     caution.dismiss()
     caution.dismiss()
     expect(mayBeAlone()).toBe(false)
-    solitude.end()
+    exclusiveRun.end()
     expect(mayBeAlone()).toBe(true)
   })
 })
@@ -98,57 +98,57 @@ describe('after a death', () => {
 
 describe('after deaths over what was recorded', () => {
   it('tries one at a time, alone, and stays so while it is on trial', () => {
-    const { caution, solitude, calls } = cautious([trial(0)])
-    solitude.begin(stranger)
+    const { caution, exclusiveRun, calls } = cautious([trial(0)])
+    exclusiveRun.begin(stranger)
     expect([caution.isAlone, caution.admit()]).toEqual([true, false])
-    solitude.end()
+    exclusiveRun.end()
     expect(caution.admit()).toBe(true)
     expect([caution.isOnTrial, caution.trialOf(5)]).toEqual([false, trial(5, 'me')])
     // The store may have it, though nobody knows.
     caution.dismiss()
-    expect([caution.isOnTrial, solitude.begin(stranger)]).toEqual([true, false])
+    expect([caution.isOnTrial, exclusiveRun.begin(stranger)]).toEqual([true, false])
     caution.committed({ trial: trial(5, 'me') })
     expect(caution.isOnTrial).toBe(true)
     caution.dismiss(true)
     calls.ms = 60_000
-    expect(solitude.begin(stranger)).toBe(false)
+    expect(exclusiveRun.begin(stranger)).toBe(false)
     caution.committed({ endedTrials: caution.endedWith(5) })
     caution.dismiss()
-    expect(solitude.begin(stranger)).toBe(true)
+    expect(exclusiveRun.begin(stranger)).toBe(true)
   })
 
   it('goes on with the next at once where they are quick, and lets others have their turn before the next where not', () => {
-    const { caution, solitude, calls } = cautious([trial(0)])
+    const { caution, exclusiveRun, calls } = cautious([trial(0)])
     caution.admit()
-    expect(solitude.begin(stranger)).toBe(false)
+    expect(exclusiveRun.begin(stranger)).toBe(false)
     caution.dismiss(true)
-    expect(solitude.begin(stranger)).toBe(false)
+    expect(exclusiveRun.begin(stranger)).toBe(false)
     calls.ms = 249
     expect(caution.admit()).toBe(true)
     calls.ms = 250
     caution.dismiss(true)
-    expect([caution.admit(), solitude.begin(stranger)]).toEqual([false, true])
-    solitude.leave(stranger)
-    solitude.end()
+    expect([caution.admit(), exclusiveRun.begin(stranger)]).toEqual([false, true])
+    exclusiveRun.leave(stranger)
+    exclusiveRun.end()
     expect(caution.admit()).toBe(false)
     calls.ms = 500
     expect(caution.admit()).toBe(true)
     caution.dismiss()
-    expect(solitude.begin(stranger)).toBe(true)
+    expect(exclusiveRun.begin(stranger)).toBe(true)
   })
 
   it('is not waited for without end between two of them', () => {
-    const { caution, solitude, calls } = cautious([trial(0)])
+    const { caution, exclusiveRun, calls } = cautious([trial(0)])
     caution.admit()
     caution.dismiss(true)
     calls.ms = 5_000
-    expect(solitude.begin(stranger)).toBe(false)
+    expect(exclusiveRun.begin(stranger)).toBe(false)
     calls.ms = 5_001
-    expect([solitude.begin(stranger), caution.admit()]).toEqual([true, false])
+    expect([exclusiveRun.begin(stranger), caution.admit()]).toEqual([true, false])
   })
 
   it.for(['in doubt', 'on record'])('is on trial no more when the store knows that it lives: %s', (how) => {
-    const { caution, solitude } = cautious([trial(0)])
+    const { caution, exclusiveRun } = cautious([trial(0)])
     caution.admit()
     caution.trialOf(5)
     if (how === 'on record') caution.committed({ trial: trial(5, 'me') })
@@ -156,7 +156,7 @@ describe('after deaths over what was recorded', () => {
     expect([caution.isOnTrial, caution.trialOf(5)]).toEqual([false, trial(5, 'me')])
     caution.acquitted()
     caution.dismiss()
-    expect(solitude.begin(stranger)).toBe(true)
+    expect(exclusiveRun.begin(stranger)).toBe(true)
   })
 
   it('is over when as many have their outcome as are suspects', () => {
@@ -178,16 +178,16 @@ describe('after deaths over what was recorded', () => {
   })
 
   it('lets the others go on when it does not', () => {
-    const { caution, solitude } = cautious([trial(0)])
+    const { caution, exclusiveRun } = cautious([trial(0)])
     caution.admit()
     caution.committed({ trial: trial(5, 'me') })
     caution.release()
-    expect(solitude.begin(stranger)).toBe(true)
-    solitude.end()
+    expect(exclusiveRun.begin(stranger)).toBe(true)
+    exclusiveRun.end()
 
     const beside = cautious([])
     beside.caution.admit()
     beside.caution.release()
-    expect(beside.solitude.enter(stranger)).toBe(true)
+    expect(beside.exclusiveRun.enter(stranger)).toBe(true)
   })
 })

@@ -1,14 +1,14 @@
 import type { Failure } from '../../failure/failure.ts'
 import type { Commit, PartitionState, Trial } from '../../subscription/subscription-store.ts'
-import type { Asking, Solitude } from './exclusive-run.ts'
+import type { Asking, ExclusiveRun } from './exclusive-run.ts'
 import { deadly, Suspicion } from './suspicion.ts'
 
-export interface CautionParts {
+export interface PageTrialsParts {
   readonly state: PartitionState
   readonly isInherited: boolean
   readonly settings: { readonly instance: string }
   readonly subscription: { readonly name: string }
-  readonly solitude: Solitude
+  readonly exclusiveRun: ExclusiveRun
   readonly wake: () => void
 }
 
@@ -16,21 +16,21 @@ export interface CautionParts {
  * How carefully a projection continues after a process died. The dead process had a page in progress, so as many events as a page can
  * have are suspects: all together at first, and after another death one by one. The next owner may take smaller pages, and letters first.
  */
-export class Caution {
+export class PageTrials {
   readonly #suspicion: Suspicion
   readonly #subscription: string
-  readonly #solitude: Solitude
+  readonly #exclusiveRun: ExclusiveRun
   readonly #asking: Asking
   #suspects: number
   #isBeside = false
   /** A trial was sent to the store and is not confirmed yet. */
   #isAsking = false
 
-  constructor(parts: CautionParts, maxDeaths: number, suspects: number) {
-    const { state, isInherited, settings, subscription, solitude, wake } = parts
+  constructor(parts: PageTrialsParts, maxDeaths: number, suspects: number) {
+    const { state, isInherited, settings, subscription, exclusiveRun, wake } = parts
     this.#subscription = subscription.name
     this.#suspicion = new Suspicion(state.trials, isInherited, settings.instance, maxDeaths)
-    this.#solitude = solitude
+    this.#exclusiveRun = exclusiveRun
     this.#asking = { wake }
     this.#suspects = suspects
   }
@@ -50,18 +50,18 @@ export class Caution {
 
   /** Whether the user's code may run now, until `dismiss`. An event that is still on trial afterwards stays alone. */
   admit(): boolean {
-    if (this.#suspicion.isAlone) return this.#solitude.enter(this.#asking)
-    this.#isBeside = this.#solitude.begin(this.#asking)
+    if (this.#suspicion.isAlone) return this.#exclusiveRun.enter(this.#asking)
+    this.#isBeside = this.#exclusiveRun.begin(this.#asking)
     return this.#isBeside
   }
 
   /** The user's code has ended. With `isNext` there is more to try; if that is quick, it continues immediately. */
   dismiss(isNext = false): void {
-    if (this.#isBeside) this.#solitude.end()
+    if (this.#isBeside) this.#exclusiveRun.end()
     this.#isBeside = false
     if (this.isOnTrial) return
-    if (isNext) this.#solitude.stepOut(this.#asking)
-    else this.#solitude.leave(this.#asking)
+    if (isNext) this.#exclusiveRun.stepOut(this.#asking)
+    else this.#exclusiveRun.leave(this.#asking)
   }
 
   /** Whether the store has, or may have, a trial. Until it ends, a death would be blamed on that event, so it runs alone. */
@@ -78,7 +78,7 @@ export class Caution {
   /** It does not continue soon; others need not wait for it. */
   release(): void {
     this.dismiss()
-    this.#solitude.leave(this.#asking)
+    this.#exclusiveRun.leave(this.#asking)
   }
 
   /** The failure of an event that must not be tried again; undefined if it may. */

@@ -17,7 +17,7 @@ const lateWeight = 0.5
  *     one died                       normally, but a trial of all suspects is recorded first
  *     another one died over that     one event at a time, each recorded before it starts
  *
- * So the last two of `maxDeaths` processes (4) died while they tried one event alone (see `Solitude`); that event is blamed, and none of
+ * So the last two of `maxDeaths` processes (4) died while they tried one event alone (see `ExclusiveRun`); that event is blamed, and none of
  * its neighbours. If `maxDeaths` is 3, events are tried alone after the first death; if it is 2, one death alone is enough.
  * A process that lost its partition without dying withdraws its trials, see `SubscriptionStore.acquit`. A process that was asked to stop
  * leaves none, see `SubscriptionStore.announceStop`.

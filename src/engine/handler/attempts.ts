@@ -6,7 +6,7 @@ import type { Asking } from '../crash/exclusive-run.ts'
 import { Attempt } from './attempt.ts'
 import type { Pass } from './breaker-waits.ts'
 import { Deadlines } from './deadlines.ts'
-import type { Desk } from './handler-state.ts'
+import type { HandlerState } from './handler-state.ts'
 import { type Entry, notSubscribed } from './entry.ts'
 import type { Track } from './tracks.ts'
 import type { Verdicts } from './verdicts.ts'
@@ -15,7 +15,7 @@ const unguarded: Pass = { entry: 'none' }
 
 /** Starts attempts and passes their results to the verdicts. */
 export class Attempts {
-  readonly #desk: Desk
+  readonly #state: HandlerState
   readonly #verdicts: Verdicts
   /** Called when an attempt has ended. */
   readonly #over: () => void
@@ -42,13 +42,13 @@ export class Attempts {
   /** The track of the last probe. */
   #probed: string | undefined
 
-  constructor(desk: Desk, verdicts: Verdicts, over: () => void) {
-    this.#desk = desk
+  constructor(handlerState: HandlerState, verdicts: Verdicts, over: () => void) {
+    this.#state = handlerState
     this.#verdicts = verdicts
-    this.#asking = { wake: () => desk.parts.wake() }
+    this.#asking = { wake: () => handlerState.parts.wake() }
     this.#over = over
-    this.#begunAt = desk.parts.runtime.clock.mono()
-    this.#deadlines = new Deadlines(desk.handler.timeoutMs, desk.parts.runtime)
+    this.#begunAt = handlerState.parts.runtime.clock.mono()
+    this.#deadlines = new Deadlines(handlerState.handler.timeoutMs, handlerState.parts.runtime)
   }
 
   get wanted(): Trial | undefined {
@@ -57,13 +57,13 @@ export class Attempts {
 
   /** When to record that this process is healthy although the entry that runs alone takes long. */
   get lateAt(): number | undefined {
-    const { running, suspicion, parts } = this.#desk
+    const { running, suspicion, parts } = this.#state
     const isMeant = running.size > 0 && suspicion.lateTrial() !== undefined
     return isMeant && this.#aloneSince !== undefined ? this.#aloneSince + parts.settings.leaseMs / 2 : undefined
   }
 
   #lateTrial(): Trial | undefined {
-    const { suspicion, parts } = this.#desk
+    const { suspicion, parts } = this.#state
     const isLate = (this.lateAt ?? Number.POSITIVE_INFINITY) <= parts.runtime.clock.mono()
     return isLate ? suspicion.lateTrial() : undefined
   }
@@ -73,19 +73,19 @@ export class Attempts {
     return this.#isBarred
   }
 
-  /** An attempt could start, but `Solitude` has turned it away. The loop is woken when it may run. */
+  /** An attempt could start, but `ExclusiveRun` has turned it away. The loop is woken when it may run. */
   get isTurnedAway(): boolean {
     return this.#isTurnedAway
   }
 
   committed(commit: Commit): void {
-    const { suspicion, parts } = this.#desk
+    const { suspicion, parts } = this.#state
     const wasTrying = suspicion.trying !== undefined
     suspicion.committed(commit)
     if (commit.trial) this.#wanted = undefined
     if (commit.trial && suspicion.follows(commit.trial.position)) this.#isOthersTurn = true
     // Other loops have their turn before the next trial.
-    if (wasTrying && suspicion.trying === undefined) parts.solitude.leave(this.#asking)
+    if (wasTrying && suspicion.trying === undefined) parts.exclusiveRun.leave(this.#asking)
   }
 
   /** The source is being read. Until it answers no loop runs alone, or the whole process would wait for the source. */
@@ -100,7 +100,7 @@ export class Attempts {
 
   /** The number of further attempts that may start. */
   get room(): number {
-    const { running, flow } = this.#desk
+    const { running, flow } = this.#state
     return flow.limit() - running.size
   }
 
@@ -113,7 +113,7 @@ export class Attempts {
   async recall(): Promise<void> {
     const position = this.#accused
     if (position === undefined) return
-    const { parts, suspicion } = this.#desk
+    const { parts, suspicion } = this.#state
     const { store, subscription, share } = parts
     const state = await store.subscriptions.load(subscription.name, share.partition)
     if (state) suspicion.recall(position, state.trials)
@@ -124,7 +124,7 @@ export class Attempts {
 
   /** Starts what may start. Called after every change. */
   pump(): void {
-    const { tracks, parts, running, suspicion, ledger } = this.#desk
+    const { tracks, parts, running, suspicion, ledger } = this.#state
     this.#accused = undefined
     this.#isBarred = false
     this.#isTurnedAway = false
@@ -142,11 +142,11 @@ export class Attempts {
       if (!this.#mayBegin(entry, isSuspect)) break
       const isBeside = !this.#isAlone(entry)
       // Nothing starts beside an event on trial; this is checked again when the commit ends the trial.
-      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
+      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.exclusiveRun.begin(this.#asking))
       if (this.#isTurnedAway) break
       const waitMs = this.#waitMs(entry)
       if (waitMs > 0) {
-        if (isBeside) parts.solitude.end()
+        if (isBeside) parts.exclusiveRun.end()
         if (isSuspect) ledger.acquit(suspicion.putOff(entry.record.position))
         tracks.postpone(track, parts.runtime.clock.mono() + waitMs)
         continue
@@ -165,7 +165,7 @@ export class Attempts {
 
   /** Starts nothing for now, and withdraws the trial of an entry that was about to be tried alone. */
   suspend(): void {
-    const { suspicion, running, ledger } = this.#desk
+    const { suspicion, running, ledger } = this.#state
     const { trying } = suspicion
     if (trying !== undefined && running.size === 0) ledger.acquit(suspicion.putOff(trying))
     this.#wanted = undefined
@@ -175,40 +175,40 @@ export class Attempts {
 
   /** Resolves when no attempt is running. */
   async ended(): Promise<void> {
-    while (this.#desk.running.size > 0) await Promise.all(this.#ends.values())
+    while (this.#state.running.size > 0) await Promise.all(this.#ends.values())
   }
 
   abandon(): void {
     const reason = new HoldfastError('ENGINE_STATE', 'This process no longer owns the partition.')
-    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)
-    this.#desk.running.clear()
+    for (const attempt of this.#state.running.values()) attempt.giveUp(reason)
+    this.#state.running.clear()
     this.#deadlines.close()
     for (const entry of this.#beside) this.#free(entry)
-    this.#desk.parts.solitude.leave(this.#asking)
+    this.#state.parts.exclusiveRun.leave(this.#asking)
   }
 
   /** Nothing may start: the loop stops, the subscription is paused, or another process may own the partition. */
   get #isHalted(): boolean {
-    const { tenure } = this.#desk.parts
-    return this.#desk.isOver || tenure.pause !== undefined || !tenure.isCurrent()
+    const { ownership } = this.#state.parts
+    return this.#state.isOver || ownership.pause !== undefined || !ownership.isCurrent()
   }
 
   /**
-   * Gives up its place in `Solitude` if there is nothing to start, so that other loops may run; not while an event is on trial, is about to
+   * Gives up its place in `ExclusiveRun` if there is nothing to start, so that other loops may run; not while an event is on trial, is about to
    * be, or is about to be blamed. Two loops that gave up their place while they read the trials would wake each other forever.
    */
   #comeForth(): void {
-    const { suspicion, parts } = this.#desk
+    const { suspicion, parts } = this.#state
     const isNext = this.#wanted !== undefined || this.#accused !== undefined
-    if (suspicion.trying === undefined && !isNext) parts.solitude.leave(this.#asking)
+    if (suspicion.trying === undefined && !isNext) parts.exclusiveRun.leave(this.#asking)
   }
 
   #free(entry: Entry): void {
-    if (this.#beside.delete(entry)) this.#desk.parts.solitude.end()
+    if (this.#beside.delete(entry)) this.#state.parts.exclusiveRun.end()
   }
 
   #next(): Track<Entry> | undefined {
-    const { tracks, suspicion, suspects, flow, parts } = this.#desk
+    const { tracks, suspicion, suspects, flow, parts } = this.#state
     const now = parts.runtime.clock.mono()
     const ready = tracks.ready(now)
     // In order of position if the order matters: an event that failed comes before events that were never tried.
@@ -225,7 +225,7 @@ export class Attempts {
   #other(ready: Iterable<Track<Entry>>): Track<Entry> | undefined {
     for (const track of ready) {
       const [entry] = track.entries
-      if (entry && !this.#desk.suspicion.follows(entry.record.position)) return track
+      if (entry && !this.#state.suspicion.follows(entry.record.position)) return track
     }
     return undefined
   }
@@ -237,26 +237,26 @@ export class Attempts {
   #probe(ready: readonly Track<Entry>[]): Track<Entry> | undefined {
     const others = ready.filter(({ name }) => name !== this.#probed)
     const candidates = others.length > 0 ? others : ready
-    const { random } = this.#desk.parts.runtime
+    const { random } = this.#state.parts.runtime
     const track = candidates[Math.floor((random.u32() / 2 ** 32) * candidates.length)]
     this.#probed = track?.name
     return track
   }
 
   #isSuspect(entry: Entry): boolean {
-    const { suspicion, suspects } = this.#desk
+    const { suspicion, suspects } = this.#state
     return (!suspicion.isOver && suspects.has(entry)) || suspicion.follows(entry.record.position)
   }
 
   #isAlone(entry: Entry): boolean {
-    const { suspicion, suspects } = this.#desk
+    const { suspicion, suspects } = this.#state
     return (suspicion.isAlone && suspects.has(entry)) || suspicion.follows(entry.record.position)
   }
 
   #mayBegin(entry: Entry, isSuspect: boolean): boolean {
     const { record, isLetter } = entry
-    const { running, suspicion, parts, permit, ledger } = this.#desk
-    this.#isBarred = !isLetter && !permit.covers(record.position, parts.runtime.clock.mono())
+    const { running, suspicion, parts, beginWindow, ledger } = this.#state
+    this.#isBarred = !isLetter && !beginWindow.covers(record.position, parts.runtime.clock.mono())
     if (this.#isBarred) return false
     // It runs alone from before the record until the commit that ends the trial, so no other death can be blamed on it.
     this.#isTurnedAway = this.#isAlone(entry) && (!this.#canEnter() || running.size > 0)
@@ -267,16 +267,16 @@ export class Attempts {
     const trial = isSuspect ? suspicion.trialOf(record.position) : undefined
     // The next trial may start with the commit that ends the last, but not forever: other loops need their turn.
     const isAnother = trial !== undefined && suspicion.trying !== undefined && !ledger.isEmpty
-    this.#isTurnedAway = isAnother && !parts.solitude.hasTime(this.#asking)
+    this.#isTurnedAway = isAnother && !parts.exclusiveRun.hasTime(this.#asking)
     this.#wanted = this.#isTurnedAway ? undefined : trial
     return trial === undefined
   }
 
   /** A loop that already runs alone may continue. */
   #canEnter(): boolean {
-    const { suspicion, parts } = this.#desk
+    const { suspicion, parts } = this.#state
     const isLate = this.#isReading && suspicion.trying === undefined
-    return !isLate && parts.solitude.enter(this.#asking)
+    return !isLate && parts.exclusiveRun.enter(this.#asking)
   }
 
   /**
@@ -284,14 +284,14 @@ export class Attempts {
    * a cause that kills processes soon after their start would be blamed on the event that always comes first.
    */
   #controlMs(entry: Entry): number {
-    const { suspicion, parts } = this.#desk
+    const { suspicion, parts } = this.#state
     if (!this.#isAlone(entry) || !suspicion.isHalfBlamed(entry.record.position)) return 0
     return this.#begunAt + parts.settings.leaseMs / 2 - parts.runtime.clock.mono()
   }
 
   /** The wait of a retry for the rate limit. Computed when the retry would start; if it were reserved earlier, all waiting retries would start together. */
   #waitMs({ tries, isLetter, lane }: Entry): number {
-    const { budget, flow, parts, partition, redriving } = this.#desk
+    const { budget, flow, parts, partition, redriving } = this.#state
     const now = parts.runtime.clock.mono()
     const pace = isLetter ? redriving.paceOf(partition.held.get(lane)?.redrive) : undefined
     const paceMs = pace?.waitMs(now) ?? 0
@@ -303,7 +303,7 @@ export class Attempts {
 
   /** Never rejects. */
   async #run(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<void> {
-    const { running, parts, handler } = this.#desk
+    const { running, parts, handler } = this.#state
     const settle = await this.#try(track, entry, attempt).catch(
       (error: unknown) => () => this.#verdicts.failed(track, entry, error),
     )
@@ -322,7 +322,7 @@ export class Attempts {
 
   /** Returns the function that settles the attempt. */
   async #try(track: Track<Entry>, entry: Entry, attempt: Attempt): Promise<() => void> {
-    const { suspicion, dedup, waits, tracer, parts, handler, running } = this.#desk
+    const { suspicion, dedup, waits, reporter, parts, handler, running } = this.#state
     const { reading, record } = entry
     const verdicts = this.#verdicts
     const deaths = suspicion.deathsOver(record.position)
@@ -332,7 +332,7 @@ export class Attempts {
     if (!read?.event) return () => verdicts.unreadable(track, entry, read?.failure ?? notSubscribed)
     const { event } = read
     if (dedup && (await dedup.isDone(event))) {
-      const result = tracer.isHeard('handler.skipped') ? await dedup.resultOf(event).catch(() => null) : undefined
+      const result = reporter.isHeard('handler.skipped') ? await dedup.resultOf(event).catch(() => null) : undefined
       return () => verdicts.repeated(track, entry, result)
     }
     const pass = handler.breaker ? await waits.enter(event) : unguarded
@@ -348,7 +348,7 @@ export class Attempts {
     // The lease may have run out during these waits; another process may be handling the event now.
     if (!running.has(entry) || this.#isHalted) return unlearned(() => verdicts.putOff(track, entry))
     const ctx = this.#contextOf(entry, event, attempt)
-    tracer.started(record, ctx.attempt)
+    reporter.started(record, ctx.attempt)
     parts.watchdog?.began(`handler ${handler.name}, event ${record.id}`)
     const { clock } = parts.runtime
     const begunAt = clock.mono()
@@ -367,7 +367,7 @@ export class Attempts {
   }
 
   #contextOf(entry: Entry, event: Event, attempt: Attempt): HandlerContext {
-    const { parts, handler, tracer, partition } = this.#desk
+    const { parts, handler, reporter, partition } = this.#state
     const { subscription, runtime } = parts
     const { record, reading, isLetter, lane } = entry
     const begun = ++entry.begun
@@ -384,7 +384,7 @@ export class Attempts {
       deadline: runtime.clock.now() + handler.timeoutMs,
       redrive: isLetter ? partition.held.get(lane)?.redrive : undefined,
       get logger() {
-        return tracer.loggerOf(record, begun)
+        return reporter.loggerOf(record, begun)
       },
       dryRun: false,
       effect: inLife,

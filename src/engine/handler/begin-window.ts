@@ -9,7 +9,7 @@ const aheadMs = 100
  * without these, events that arrive one by one would each wait for their own commit. The extra part is valid only briefly, because
  * commits are also how a process learns that it is paused or no longer the owner.
  */
-export class Permit {
+export class BeginWindow {
   #through: number
   #ahead = 0
   #aheadUntil = Number.NEGATIVE_INFINITY

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { bank } from '../../../test/fixtures.ts'
 import type { RecordedEvent } from '../../event/event.ts'
 import { defineHandler, defineSubscription, type HandlerDefinition } from '../../index.ts'
-import type { Desk } from './handler-state.ts'
+import type { HandlerState } from './handler-state.ts'
 import { entryOf, eventsOf, LazyReading } from './entry.ts'
 
 const record = (more: Partial<RecordedEvent> = {}): RecordedEvent => ({
@@ -24,10 +24,10 @@ interface Setup {
   readonly logged: boolean
 }
 
-function deskOf({ unknown = 'ignore', order = 'key', logged = true }: Partial<Setup> = {}): Desk {
+function deskOf({ unknown = 'ignore', order = 'key', logged = true }: Partial<Setup> = {}): HandlerState {
   const handler = defineHandler('notify', { events: bank, on: { Credited: () => undefined }, order })
   const subscription = defineSubscription(handler, { unknown })
-  return { parts: { subscription }, handler, partition: { logged } } as unknown as Desk
+  return { parts: { subscription }, handler, partition: { logged } } as unknown as HandlerState
 }
 
 describe('an event from the source', () => {
@@ -81,12 +81,12 @@ describe('what was read', () => {
   })
 
   it('is given of those that can be read and have a function', async () => {
-    const desk = deskOf({ unknown: 'hold' })
+    const handlerState = deskOf({ unknown: 'hold' })
     const events = await eventsOf([
-      entryOf(desk, record({ type: 'Strange' })),
-      entryOf(desk, record({ type: 'Renamed' })),
-      entryOf(desk, record({ body: 'no JSON' })),
-      entryOf(desk, record({ id: 'e-2' })),
+      entryOf(handlerState, record({ type: 'Strange' })),
+      entryOf(handlerState, record({ type: 'Renamed' })),
+      entryOf(handlerState, record({ body: 'no JSON' })),
+      entryOf(handlerState, record({ id: 'e-2' })),
     ])
     expect(events.map(({ id }) => id)).toEqual(['e-2'])
   })

@@ -2,7 +2,7 @@ import type { Event, RecordedEvent } from '../../event/event.ts'
 import { describeFailure, type Failure } from '../../failure/failure.ts'
 import { type HandlerFunction, handlerLane } from '../../handler/handler.ts'
 import { type Reading, readEvent, relevanceOf } from '../../subscription/interpret.ts'
-import type { Desk } from './handler-state.ts'
+import type { HandlerState } from './handler-state.ts'
 import type { Held } from '../outcome/ledger.ts'
 import type { Slot } from './window.ts'
 
@@ -41,7 +41,7 @@ export class LazyReading {
   }
 }
 
-export function entryOf({ parts, handler, partition }: Desk, record: RecordedEvent): Entry {
+export function entryOf({ parts, handler, partition }: HandlerState, record: RecordedEvent): Entry {
   const { subscription } = parts
   const relevance = relevanceOf(subscription, record)
   const isUnknown = relevance === 'unknown'

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, heldLane, letterOf } from '../../../test/desk.ts'
+import { createDeskOf, heldLane, letterOf } from '../../../test/handler-state.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
 import { Suspicion } from '../crash/suspicion.ts'
-import { Tenure } from '../ownership/ownership.ts'
+import { Ownership } from '../ownership/ownership.ts'
 import { type Entry, entryOf } from './entry.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Suspects } from './suspects.ts'
@@ -24,8 +24,8 @@ type Answer = 'takes' | 'loses before' | 'loses after' | Exclude<CommitOutcome, 
 
 function committing() {
   const made = createDeskOf()
-  const { desk } = made
-  const { parts } = desk
+  const { handlerState } = made
+  const { parts } = handlerState
   const commits: Commit[] = []
   const accepted: Commit[] = []
   const lost: unknown[] = []
@@ -42,61 +42,61 @@ function committing() {
     return answer
   }
   const load = async () => ({ epoch: state.epoch, checkpoint: { ...start, commits: state.commits } })
-  const tenure = new Tenure(
+  const ownership = new Ownership(
     { ...parts, fenced: () => void lost.push('fenced') },
     new AbortController().signal,
     () => undefined,
   )
-  tenure.load({ checkpoint: start, pause: undefined } as never)
-  tenure.lease = { subscription: 'notify', partition: 0, owner: 'o', epoch: 1 }
+  ownership.load({ checkpoint: start, pause: undefined } as never)
+  ownership.lease = { subscription: 'notify', partition: 0, owner: 'o', epoch: 1 }
   Object.assign(parts.store, { subscriptions: { commit, load } })
   Object.assign(parts, {
-    tenure,
+    ownership,
     rate: { add: (_begun: number, _ended: number, events: number) => void said.push(`rate ${events}`) },
-    teller: { tell: () => void said.push('tell') },
+    outcomeReporter: { tell: () => void said.push('tell') },
     fenced: () => undefined,
   })
   parts.emitter.on('page.committed', ({ position, events, durationMs }) => {
     said.push(`committed ${position} ${events} ${durationMs}`)
   })
   parts.emitter.on('message.acked', ({ eventId }) => void said.push(`acked ${eventId}`))
-  const group = new GroupCommit(desk, (one) => void accepted.push(one))
+  const group = new GroupCommit(handlerState, (one) => void accepted.push(one))
   const read = (...positions: number[]) => {
-    const entries = positions.map((position) => entryOf(desk, letterOf('a', position).event))
-    desk.window.add(entries, Math.max(...positions))
+    const entries = positions.map((position) => entryOf(handlerState, letterOf('a', position).event))
+    handlerState.window.add(entries, Math.max(...positions))
     return entries
   }
   const apply = (entry: Entry | undefined) => {
     if (!entry) return
-    desk.ledger.applied(entry.record, undefined)
-    desk.window.finish(entry)
+    handlerState.ledger.applied(entry.record, undefined)
+    handlerState.window.finish(entry)
   }
-  return { ...made, group, commits, accepted, lost, said, state, answers, tenure, read, apply }
+  return { ...made, group, commits, accepted, lost, said, state, answers, ownership, read, apply }
 }
 
 describe('a commit', () => {
   it('lets the partition go on when the store has that nothing holds it up, and not before', async () => {
-    const { group, desk } = committing()
-    desk.tracks.bar('')
-    desk.partition.held.set('a', heldLane('a'))
+    const { group, handlerState } = committing()
+    handlerState.tracks.bar('')
+    handlerState.partition.held.set('a', heldLane('a'))
     await group.commit(undefined)
-    expect(desk.tracks.isBarred('')).toBe(true)
+    expect(handlerState.tracks.isBarred('')).toBe(true)
     // Released while a commit is on its way that does not have it yet.
     const { promise, resolve } = Promise.withResolvers<void>()
-    const { subscriptions } = desk.parts.store
+    const { subscriptions } = handlerState.parts.store
     const commit = subscriptions.commit.bind(subscriptions)
     Object.assign(subscriptions, { commit: (one: Commit) => promise.then(() => commit(one)) })
     const first = group.commit(undefined)
-    desk.ledger.advance('a', undefined)
+    handlerState.ledger.advance('a', undefined)
     resolve()
     await first
-    expect([desk.partition.held.size, desk.tracks.isBarred('')]).toEqual([0, true])
+    expect([handlerState.partition.held.size, handlerState.tracks.isBarred('')]).toEqual([0, true])
     await group.commit(undefined)
-    expect(desk.tracks.isBarred('')).toBe(false)
+    expect(handlerState.tracks.isBarred('')).toBe(false)
   })
 
   it('has everything since the last one, and how far it may go', async () => {
-    const { group, read, apply, commits, accepted, desk, said, told, tenure, now, runtime } = committing()
+    const { group, read, apply, commits, accepted, handlerState, said, told, ownership, now, runtime } = committing()
     await runtime.advance(5)
     const [first, , third] = read(1, 2, 3)
     apply(first)
@@ -114,12 +114,15 @@ describe('a commit', () => {
       },
     ])
     expect(accepted).toEqual(commits)
-    expect([desk.window.size, tenure.checkpoint?.position, tenure.checkpoint?.commits]).toEqual([2, 1, 5])
-    expect(desk.permit.covers(3, now())).toBe(true)
-    expect([desk.permit.covers(103, now()), desk.permit.covers(103, now() + 100)]).toEqual([true, false])
+    expect([handlerState.window.size, ownership.checkpoint?.position, ownership.checkpoint?.commits]).toEqual([2, 1, 5])
+    expect(handlerState.beginWindow.covers(3, now())).toBe(true)
+    expect([handlerState.beginWindow.covers(103, now()), handlerState.beginWindow.covers(103, now() + 100)]).toEqual([
+      true,
+      false,
+    ])
     expect(told.changed).toBe(1)
     expect(said).toEqual(['rate 2', 'committed 1 2 0', 'acked a-1', 'acked a-3', 'tell'])
-    expect([group.isPending, desk.ledger.isEmpty]).toEqual([false, true])
+    expect([group.isPending, handlerState.ledger.isEmpty]).toEqual([false, true])
   })
 
   it('leaves the checkpoint where it is while nothing is done, with the event that it is at', async () => {
@@ -151,10 +154,10 @@ describe('a commit', () => {
       [2, 3],
       [8, 8],
     ] as const) {
-      const { desk, read, commits } = committing()
+      const { handlerState, read, commits } = committing()
       const suspicion = new Suspicion([], true, 'i', 3)
       const suspects = new Suspects(upTo, new Map(), 0)
-      const group = new GroupCommit({ ...desk, suspicion, suspects }, () => undefined)
+      const group = new GroupCommit({ ...handlerState, suspicion, suspects }, () => undefined)
       read(1, 2, 3)
       await group.commit(undefined)
       expect(commits[0]).toMatchObject({ tried })
@@ -167,31 +170,31 @@ describe('a commit whose end is not known', () => {
     ['loses before', 2],
     ['loses after', 1],
   ] as const)('is made if it was not, and taken for made if it was: the store %s it', async ([answer, times]) => {
-    const { group, answers, read, apply, commits, accepted, tenure, desk } = committing()
+    const { group, answers, read, apply, commits, accepted, ownership, handlerState } = committing()
     answers.push(answer)
     apply(read(1)[0])
     await expect(group.commit(undefined)).rejects.toThrow('took the store away')
-    expect([group.isPending, tenure.checkpoint?.position]).toEqual([true, 0])
+    expect([group.isPending, ownership.checkpoint?.position]).toEqual([true, 0])
     // What ends meanwhile is for the next one.
     apply(read(2)[0])
     expect(await group.resolve()).toBe('worked')
     expect(commits).toHaveLength(times)
     expect(accepted).toHaveLength(1)
-    expect([group.isPending, tenure.checkpoint?.position, desk.ledger.isEmpty]).toEqual([false, 1, false])
+    expect([group.isPending, ownership.checkpoint?.position, handlerState.ledger.isEmpty]).toEqual([false, 1, false])
     expect(await group.resolve()).toBe('worked')
     expect(commits).toHaveLength(times)
   })
 
   it('is somebody else’s to find out when the partition is', async () => {
     for (const epoch of [2, undefined]) {
-      const { group, answers, read, apply, state, lost, commits, tenure, desk } = committing()
+      const { group, answers, read, apply, state, lost, commits, ownership, handlerState } = committing()
       answers.push('loses before')
       apply(read(1)[0])
       await group.commit(undefined).catch(() => undefined)
-      if (epoch === undefined) Object.assign(desk.parts.store.subscriptions, { load: async () => undefined })
+      if (epoch === undefined) Object.assign(handlerState.parts.store.subscriptions, { load: async () => undefined })
       else state.epoch = epoch
       expect(await group.resolve()).toBe('lost')
-      expect([lost, commits.length, tenure.lease]).toEqual([['fenced'], 1, undefined])
+      expect([lost, commits.length, ownership.lease]).toEqual([['fenced'], 1, undefined])
     }
   })
 
@@ -205,15 +208,15 @@ describe('a commit whose end is not known', () => {
 
 describe('a commit that is refused', () => {
   it('because it is paused is made all the same, and allows nothing more', async () => {
-    const { group, answers, read, apply, commits, tenure, desk, now } = committing()
+    const { group, answers, read, apply, commits, ownership, handlerState, now } = committing()
     answers.push({ outcome: 'paused', pause: { reason: 'a test', at: 5 } })
     const [first] = read(1, 2)
     apply(first)
     expect(await group.commit({ position: 2, instance: 'i' })).toBe('paused')
-    expect(tenure.pause).toEqual({ reason: 'a test', at: 5 })
+    expect(ownership.pause).toEqual({ reason: 'a test', at: 5 })
     expect(await group.resolve()).toBe('worked')
     expect(commits[1]).toMatchObject({ evenPaused: true, tried: undefined, trial: undefined, counts: { applied: 1 } })
-    expect(desk.permit.covers(2, now())).toBe(false)
+    expect(handlerState.beginWindow.covers(2, now())).toBe(false)
     apply(read(3)[0])
     await group.commit(undefined)
     expect(commits[2]).toMatchObject({ evenPaused: true, tried: undefined })

@@ -1,10 +1,10 @@
 import { type Checkpoint, totalOf } from '../../subscription/checkpoint.ts'
 import type { Commit, Trial } from '../../subscription/subscription-store.ts'
 import { destination, type Step } from '../ownership/ownership.ts'
-import type { Desk } from './handler-state.ts'
+import type { HandlerState } from './handler-state.ts'
 import type { Entry } from './entry.ts'
 import type { Outcome } from '../outcome/ledger.ts'
-import { Permit } from './begin-window.ts'
+import { BeginWindow } from './begin-window.ts'
 import { type Track, wholePartition } from './tracks.ts'
 
 /** A commit that was sent. No other one is sent until its result is known. */
@@ -28,13 +28,13 @@ const afterwards = { evenPaused: true, tried: undefined, trial: undefined } as c
  * the store is queried; outcomes stay in memory until then, because side effects must not be repeated.
  */
 export class GroupCommit {
-  readonly #desk: Desk
+  readonly #state: HandlerState
   readonly #accepted: (commit: Commit) => void
   #pending: Pending | undefined
   #restsUntil = Number.NEGATIVE_INFINITY
 
-  constructor(desk: Desk, accepted: (commit: Commit) => void) {
-    this.#desk = desk
+  constructor(handlerState: HandlerState, accepted: (commit: Commit) => void) {
+    this.#state = handlerState
     this.#accepted = accepted
   }
 
@@ -49,18 +49,18 @@ export class GroupCommit {
   }
 
   async commit(trial: Trial | undefined): Promise<Step> {
-    const { parts, ledger, window, suspicion, suspects } = this.#desk
+    const { parts, ledger, window, suspicion, suspects } = this.#state
     const { through } = window
-    const before = parts.tenure.checkpoint as Checkpoint
+    const before = parts.ownership.checkpoint as Checkpoint
     const hasOutcomes = !ledger.isEmpty
     const group = ledger.take()
     const { position, last } = window.done()
     const isFurther = position > before.position
     const to = destination(before, isFurther ? position : before.position, isFurther ? last : undefined)
-    const commit = parts.tenure.commitOf(group, to, {
+    const commit = parts.ownership.commitOf(group, to, {
       marks: window.marks(),
       // Events that were not read again yet stay suspects, also for the next owner.
-      tried: suspicion.isOver ? Permit.reach(through, parts.share) : Math.max(through, suspects.upTo),
+      tried: suspicion.isOver ? BeginWindow.reach(through, parts.share) : Math.max(through, suspects.upTo),
       trial,
       endedTrials: group.endedTrials,
       acquitted: group.acquitted,
@@ -75,10 +75,10 @@ export class GroupCommit {
   async resolve(): Promise<Step> {
     const pending = this.#pending
     if (!pending) return 'worked'
-    const { store, subscription, share, tenure } = this.#desk.parts
+    const { store, subscription, share, ownership } = this.#state.parts
     const state = await store.subscriptions.load(subscription.name, share.partition)
     if (!state || state.epoch !== pending.commit.lease.epoch) {
-      tenure.lost(state)
+      ownership.lost(state)
       return 'lost'
     }
     if (state.checkpoint.commits === pending.commit.commits) return this.#write(pending)
@@ -87,28 +87,28 @@ export class GroupCommit {
   }
 
   async #write(pending: Pending): Promise<Step> {
-    const { tenure } = this.#desk.parts
+    const { ownership } = this.#state.parts
     // Outcomes are committed even if the subscription is paused by now, but nothing new may start.
-    const written = tenure.pause ? { ...pending, commit: { ...pending.commit, ...afterwards } } : pending
+    const written = ownership.pause ? { ...pending, commit: { ...pending.commit, ...afterwards } } : pending
     this.#pending = written
-    const result = await tenure.commit(written.commit)
+    const result = await ownership.commit(written.commit)
     if (result.outcome === 'committed') {
       this.#accept(written)
       return 'worked'
     }
-    const step = tenure.refuse(result)
+    const step = ownership.refuse(result)
     return step === 'refused' ? 'paused' : step
   }
 
   #accept({ commit, group, through, begun }: Pending): void {
-    const { parts, window, tracer, permit, tracks, ledger, partition, redriving } = this.#desk
-    const { runtime, rate, teller, changed, emitter, subscription, share, tenure } = parts
+    const { parts, window, reporter, beginWindow, tracks, ledger, partition, redriving } = this.#state
+    const { runtime, rate, outcomeReporter, changed, emitter, subscription, share, ownership } = parts
     this.#pending = undefined
-    tenure.accept(commit)
+    ownership.accept(commit)
     window.pass(commit.to.position)
     const ended = runtime.clock.mono()
     this.#restsUntil = ended + Math.min(restFactor * (ended - begun), mostRestMs)
-    if (commit.tried !== undefined) permit.extend(through, commit.tried, ended)
+    if (commit.tried !== undefined) beginWindow.extend(through, commit.tried, ended)
     this.#accepted(commit)
     for (const track of group.passing) tracks.end(track)
     redriving.told(group.redriven)
@@ -124,8 +124,8 @@ export class GroupCommit {
       counts: group.counts,
       durationMs: ended - begun,
     })
-    for (const record of group.applied) tracer.acked(record)
-    teller.tell(group, share.partition)
+    for (const record of group.applied) reporter.acked(record)
+    outcomeReporter.tell(group, share.partition)
     changed()
   }
 }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, type DeskSetup, heldLane, taskOf } from '../../../test/desk.ts'
+import { createDeskOf, type DeskSetup, heldLane, taskOf } from '../../../test/handler-state.ts'
 import { definePolicy, failure, fixed, pause, retry } from '../../index.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome } from '../../subscription/subscription-store.ts'
-import { Tenure } from '../ownership/ownership.ts'
+import { Ownership } from '../ownership/ownership.ts'
 import type { HandlerLoopParts } from './handler-state.ts'
 import { HandlerLoop } from './handler-loop.ts'
 
@@ -24,7 +24,7 @@ function looping(setup: DeskSetup = {}, more: Partial<HandlerLoopParts> = {}) {
       },
     },
   })
-  const { parts, handler, partition } = made.desk
+  const { parts, handler, partition } = made.handlerState
   const commits: Commit[] = []
   const states: string[] = []
   const answers: (CommitOutcome | 'away')[] = []
@@ -45,15 +45,15 @@ function looping(setup: DeskSetup = {}, more: Partial<HandlerLoopParts> = {}) {
   Object.assign(parts, {
     settings: { ...parts.settings, leaseMs },
     rate: { add: () => undefined },
-    teller: { tell: () => undefined },
+    outcomeReporter: { tell: () => undefined },
     fenced: () => undefined,
     enter: ({ state }: { readonly state: string }) => void states.push(state),
   })
-  const tenure = new Tenure(parts, new AbortController().signal, () => undefined)
+  const ownership = new Ownership(parts, new AbortController().signal, () => undefined)
   const checkpoint = { start: 0, position: 0, commits: 0, counts: noCounts() } as unknown as Checkpoint
-  tenure.load({ checkpoint, pause: undefined } as never)
-  tenure.lease = { subscription: 'notify', partition: 0, owner: 'o', epoch: 1 }
-  Object.assign(parts, { tenure, ...more })
+  ownership.load({ checkpoint, pause: undefined } as never)
+  ownership.lease = { subscription: 'notify', partition: 0, owner: 'o', epoch: 1 }
+  Object.assign(parts, { ownership, ...more })
   const loop = new HandlerLoop(parts, handler, partition)
   const deliver = (...keys: string[]) => {
     for (const key of keys) made.source.deliver({ key, type: 'Credited', data: { amount: 1 } })
@@ -70,7 +70,7 @@ function looping(setup: DeskSetup = {}, more: Partial<HandlerLoopParts> = {}) {
     return step
   }
   const applied = () => commits.reduce((sum, { counts }) => sum + counts.applied, 0)
-  return { ...made, loop, calls, commits, states, answers, tenure, lease: script, deliver, turn, settle, applied }
+  return { ...made, loop, calls, commits, states, answers, ownership, lease: script, deliver, turn, settle, applied }
 }
 
 const patient = definePolicy({ transient: retry({ attempts: 9, backoff: fixed('200ms') }), outage: false })
@@ -95,7 +95,7 @@ async function doneUnwritten() {
 
 describe('a loop', () => {
   it('says what may be begun before it begins, and commits what was done', async () => {
-    const { loop, deliver, settle, calls, commits, turn, applied, told, runtime, tenure, states } = looping()
+    const { loop, deliver, settle, calls, commits, turn, applied, told, runtime, ownership, states } = looping()
     deliver('a', 'b')
     expect(loop.standing()).toEqual({ state: 'catching-up' })
     expect(await settle()).toBe('idle')
@@ -112,7 +112,7 @@ describe('a loop', () => {
     await turn()
     await runtime.advance(50)
     expect(await settle()).toBe('idle')
-    expect([applied(), loop.hasUnwritten, tenure.checkpoint?.position]).toEqual([2, false, 2])
+    expect([applied(), loop.hasUnwritten, ownership.checkpoint?.position]).toEqual([2, false, 2])
     expect([loop.standing(), states.at(-1)]).toEqual([{ state: 'live' }, 'live'])
   })
 
@@ -153,8 +153,8 @@ describe('a loop', () => {
   })
 
   it('is due while the letters of a lane whose time has come are on their way', async () => {
-    const { loop, desk, settle } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
-    const { letters } = desk.parts.store
+    const { loop, handlerState, settle } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
+    const { letters } = handlerState.parts.store
     const gate = Promise.withResolvers<void>()
     const queues = letters.queues.bind(letters)
     let asked = 0
@@ -165,7 +165,7 @@ describe('a loop', () => {
     }
     Object.assign(letters, { queues: late })
     const settled = settle()
-    await desk.parts.runtime.timers.yield()
+    await handlerState.parts.runtime.timers.yield()
     expect([asked, loop.isDue]).toEqual([1, true])
     gate.resolve()
     await settled
@@ -173,9 +173,12 @@ describe('a loop', () => {
   })
 
   it('is due until the store has what became of a lane', async () => {
-    const { loop, desk, settle, calls, turn } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
+    const { loop, handlerState, settle, calls, turn } = looping({
+      held: [heldLane('a', { dueAt: 0 })],
+      queues: { a: 1 },
+    })
     await settle()
-    const { subscriptions } = desk.parts.store
+    const { subscriptions } = handlerState.parts.store
     const gate = Promise.withResolvers<void>()
     const commit = subscriptions.commit.bind(subscriptions)
     let sent = 0
@@ -208,11 +211,11 @@ describe('a loop', () => {
   })
 
   it('ends when the partition is somebody else’s', async () => {
-    const { loop, tenure, lease, runtime } = looping()
+    const { loop, ownership, lease, runtime } = looping()
     lease.isRenewed = false
     await runtime.advance(leaseMs / 3)
     expect(await loop.step()).toBe('lost')
-    expect(tenure.lease).toBeUndefined()
+    expect(ownership.lease).toBeUndefined()
   })
 
   it('ends when its commit is refused because of that, and begins nothing', async () => {
@@ -258,19 +261,19 @@ describe('a commit of which the end is not known', () => {
   const takenOver = async () => ({ epoch: 2, owner: 'other', checkpoint: { commits: 1 } })
 
   it('is the last, and nothing is read any more, where the partition is somebody else’s', async () => {
-    const { loop, desk, commits, before, reads, read } = await inDoubt()
-    Object.assign(desk.parts.store.subscriptions, { load: takenOver })
+    const { loop, handlerState, commits, before, reads, read } = await inDoubt()
+    Object.assign(handlerState.parts.store.subscriptions, { load: takenOver })
     expect(await loop.step()).toBe('lost')
     expect([commits.length, reads.length]).toEqual([before, read])
   })
 
   it('is the last of one that is paused, or stops, too', async () => {
     const paused = await inDoubt()
-    Object.assign(paused.desk.parts.store.subscriptions, { load: takenOver })
-    paused.tenure.pause = { reason: 'a test', at: 0 }
+    Object.assign(paused.handlerState.parts.store.subscriptions, { load: takenOver })
+    paused.ownership.pause = { reason: 'a test', at: 0 }
     expect(await paused.loop.step()).toBe('lost')
     const stopped = await inDoubt()
-    Object.assign(stopped.desk.parts.store.subscriptions, { load: takenOver })
+    Object.assign(stopped.handlerState.parts.store.subscriptions, { load: takenOver })
     await stopped.loop.finish()
     expect([paused.commits.length, stopped.commits.length]).toEqual([paused.before, stopped.before])
   })
@@ -322,10 +325,10 @@ describe('a source that is away', () => {
 
 describe('while it is paused', () => {
   it('begins nothing, and keeps what was done', async () => {
-    const { loop, deliver, settle, calls, tenure, turn, applied } = looping()
+    const { loop, deliver, settle, calls, ownership, turn, applied } = looping()
     deliver('a', 'b')
     await settle()
-    tenure.pause = { reason: 'a test', at: 0 }
+    ownership.pause = { reason: 'a test', at: 0 }
     calls[0]?.end()
     await turn()
     deliver('c')
@@ -333,31 +336,31 @@ describe('while it is paused', () => {
     expect(await settle()).toBe('paused')
     expect([applied(), calls.length]).toEqual([1, 2])
     expect(loop.restMs()).toBe(leaseMs / 3)
-    tenure.pause = undefined
+    ownership.pause = undefined
     await settle()
     expect(calls).toHaveLength(3)
   })
 
   it('rests, whatever is due', async () => {
-    const { loop, settle, tenure } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
-    tenure.pause = { reason: 'a test', at: 0 }
+    const { loop, settle, ownership } = looping({ held: [heldLane('a', { dueAt: 0 })], queues: { a: 1 } })
+    ownership.pause = { reason: 'a test', at: 0 }
     expect(await settle()).toBe('paused')
     expect([loop.isDue, loop.restMs()]).toEqual([true, leaseMs / 3])
   })
 
   it('nobody is on trial: who was about to be is taken back', async () => {
-    const { loop, deliver, desk, commits, answers, tenure, turn } = looping({}, inherited)
-    const { solitude } = desk.parts
+    const { loop, deliver, handlerState, commits, answers, ownership, turn } = looping({}, inherited)
+    const { exclusiveRun } = handlerState.parts
     deliver('a', 'b')
     await loop.step()
     answers.push('away')
     await expect(loop.step()).rejects.toThrow('took the store away')
     expect(commits.at(-1)?.trial).toMatchObject({ position: 1 })
-    expect(solitude.begin({ wake: () => undefined })).toBe(false)
-    tenure.pause = { reason: 'a test', at: 0 }
+    expect(exclusiveRun.begin({ wake: () => undefined })).toBe(false)
+    ownership.pause = { reason: 'a test', at: 0 }
     expect(await loop.step()).toBe('paused')
     await turn()
-    expect(solitude.begin({ wake: () => undefined })).toBe(true)
+    expect(exclusiveRun.begin({ wake: () => undefined })).toBe(true)
     expect(commits.at(-1)?.trial).toBeUndefined()
   })
 })
@@ -646,16 +649,16 @@ describe('what was done', () => {
 
 describe('what is for other partitions', () => {
   it('is seen at once, and passed by the checkpoint now and then', async () => {
-    const { loop, desk, commits, tenure, runtime, told, settle } = looping()
+    const { loop, handlerState, commits, ownership, runtime, told, settle } = looping()
     await runtime.advance(1_000)
     await settle()
-    tenure.committedAt = 1_000
+    ownership.committedAt = 1_000
     const before = commits.length
-    desk.parts.source.read = async () => ({ events: [], through: 10, isEnd: true })
+    handlerState.parts.source.read = async () => ({ events: [], through: 10, isEnd: true })
     loop.appended()
     const { changed } = told
     expect(await settle()).toBe('idle')
-    expect([tenure.seen, tenure.checkpoint?.position, commits.length, told.changed]).toEqual([
+    expect([ownership.seen, ownership.checkpoint?.position, commits.length, told.changed]).toEqual([
       10,
       0,
       before,
@@ -667,7 +670,7 @@ describe('what is for other partitions', () => {
     expect([commits.length, told.changed]).toEqual([before, changed + 1])
     await runtime.advance(1)
     await settle()
-    expect([commits.length, tenure.checkpoint?.position]).toEqual([before + 1, 10])
+    expect([commits.length, ownership.checkpoint?.position]).toEqual([before + 1, 10])
     expect(loop.restMs()).toBe(leaseMs / 3)
   })
 })
@@ -738,18 +741,18 @@ describe('after a death', () => {
   })
 
   it('nobody is alone while the source is asked, which may take its time', async () => {
-    const { loop, goOn, calls, turn, runtime, desk } = await onTrial()
-    const { solitude } = desk.parts
+    const { loop, goOn, calls, turn, runtime, handlerState } = await onTrial()
+    const { exclusiveRun } = handlerState.parts
     const isFree = () => {
-      const begins = solitude.begin({ wake: () => undefined })
-      if (begins) solitude.end()
+      const begins = exclusiveRun.begin({ wake: () => undefined })
+      if (begins) exclusiveRun.end()
       return begins
     }
     expect(isFree()).toBe(false)
     await goOn()
     await runtime.advance(200)
     let answer = () => {}
-    desk.parts.source.read = () =>
+    handlerState.parts.source.read = () =>
       new Promise((resolve) => (answer = () => resolve({ events: [], through: 3, isEnd: true })))
     loop.appended()
     const step = loop.step()
@@ -820,11 +823,11 @@ describe('the last words', () => {
   })
 
   it('do not end because the lease could not be renewed once', async () => {
-    const { loop, deliver, settle, calls, applied, desk, runtime, turn, logged } = looping()
+    const { loop, deliver, settle, calls, applied, handlerState, runtime, turn, logged } = looping()
     deliver('a')
     await settle()
     const finished = loop.finish()
-    Object.assign(desk.parts.store.subscriptions, { renew: () => Promise.reject(new Error('away')) })
+    Object.assign(handlerState.parts.store.subscriptions, { renew: () => Promise.reject(new Error('away')) })
     await runtime.advance(leaseMs)
     expect(logged.length).toBeGreaterThan(0)
     calls[0]?.end()

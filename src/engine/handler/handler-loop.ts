@@ -5,11 +5,11 @@ import type { Partition } from '../ownership/partition.ts'
 import type { NextState } from '../ownership/subscription-state.ts'
 import type { Loop, Step } from '../ownership/ownership.ts'
 import { Attempts } from './attempts.ts'
-import { createDesk, type Desk, type HandlerLoopParts } from './handler-state.ts'
-import { Drains } from './held-lane-drain.ts'
+import { createHandlerState, type HandlerState, type HandlerLoopParts } from './handler-state.ts'
+import { HeldLaneDrain } from './held-lane-drain.ts'
 import { GroupCommit } from './group-commit.ts'
 import { Intake } from './intake.ts'
-import { Beginnings } from './redrive-start.ts'
+import { RedriveStart } from './redrive-start.ts'
 import { Verdicts } from './verdicts.ts'
 
 /** A checkpoint that only passed events of other partitions is committed at this interval. */
@@ -27,53 +27,55 @@ const quietCommitMs = 1_000
  * store outage does not repeat side effects.
  */
 export class HandlerLoop implements Loop {
-  readonly #desk: Desk
+  readonly #state: HandlerState
   readonly #intake: Intake
-  readonly #drains: Drains
-  readonly #beginnings: Beginnings
+  readonly #drain: HeldLaneDrain
+  readonly #redriveStart: RedriveStart
   readonly #attempts: Attempts
   readonly #commits: GroupCommit
   /** While it rests: the time of the next commit, by the monotonic clock. */
   #commitsAt: number | undefined
 
   constructor(parts: HandlerLoopParts, handler: Handler, partition: Partition) {
-    const desk = createDesk(parts, handler, partition)
-    this.#desk = desk
-    this.#intake = new Intake(desk)
-    this.#drains = new Drains(desk)
-    this.#beginnings = new Beginnings(desk)
-    const verdicts = new Verdicts(desk, this.#drains, () => parts.enter(this.standing()))
-    this.#attempts = new Attempts(desk, verdicts, () => this.#wakeIfNeeded())
-    this.#commits = new GroupCommit(desk, (commit) => this.#attempts.committed(commit))
+    const handlerState = createHandlerState(parts, handler, partition)
+    this.#state = handlerState
+    this.#intake = new Intake(handlerState)
+    this.#drain = new HeldLaneDrain(handlerState)
+    this.#redriveStart = new RedriveStart(handlerState)
+    const verdicts = new Verdicts(handlerState, this.#drain, () => parts.enter(this.standing()))
+    this.#attempts = new Attempts(handlerState, verdicts, () => this.#wakeIfNeeded())
+    this.#commits = new GroupCommit(handlerState, (commit) => this.#attempts.committed(commit))
   }
 
   get isDue(): boolean {
-    const { draining, due, redriving, parts, ledger } = this.#desk
-    if (draining.size > 0 || this.#drains.isLoading || redriving.isTold) return true
-    if (this.#beginnings.isLeavingOut) return true
+    const { draining, due, redriving, parts, ledger } = this.#state
+    if (draining.size > 0 || this.#drain.isLoading || redriving.isTold) return true
+    if (this.#redriveStart.isLeavingOut) return true
     // Changes of a lane are not committed yet.
-    if (ledger.hasLanes || this.#commits.isPending || this.#drains.isFinishing) return true
+    if (ledger.hasLanes || this.#commits.isPending || this.#drain.isFinishing) return true
     return due.isDue(parts.runtime.clock.mono())
   }
 
   get isHeldUp(): boolean {
-    return heldUpBy(this.#desk.parts.subscription, this.#desk.partition.held)?.status === 'parked' && !this.hasUnwritten
+    return (
+      heldUpBy(this.#state.parts.subscription, this.#state.partition.held)?.status === 'parked' && !this.hasUnwritten
+    )
   }
 
   get mayHaveTrials(): boolean {
-    return this.#desk.suspicion.mayHaveTrials
+    return this.#state.suspicion.mayHaveTrials
   }
 
   get isSuspect(): boolean {
-    return !this.#desk.suspicion.isOver
+    return !this.#state.suspicion.isOver
   }
 
   get isBusy(): boolean {
-    return this.#desk.running.size > 0
+    return this.#state.running.size > 0
   }
 
   get hasUnwritten(): boolean {
-    return !this.#desk.ledger.isEmpty || this.#commits.isPending || this.#drains.isFinishing
+    return !this.#state.ledger.isEmpty || this.#commits.isPending || this.#drain.isFinishing
   }
 
   appended(): void {
@@ -81,20 +83,20 @@ export class HandlerLoop implements Loop {
   }
 
   redriven(): void {
-    this.#desk.redriving.hear()
+    this.#state.redriving.hear()
   }
 
   lookAtBreakers(): void {
-    this.#desk.waits.lookSoon()
+    this.#state.waits.lookSoon()
   }
 
   restMs(): number {
-    const { parts, flow, tracks, running, due, waits, ledger, redriving } = this.#desk
-    const { runtime, settings, subscription, tenure } = parts
+    const { parts, flow, tracks, running, due, waits, ledger, redriving } = this.#state
+    const { runtime, settings, subscription, ownership } = parts
     const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // While paused, due lanes wait.
-    if (tenure.pause) return Math.min(...waitsMs)
-    if (tenure.seen !== tenure.checkpoint?.position) waitsMs.push(quietCommitMs)
+    if (ownership.pause) return Math.min(...waitsMs)
+    if (ownership.seen !== ownership.checkpoint?.position) waitsMs.push(quietCommitMs)
     const now = runtime.clock.mono()
     this.#commitsAt = ledger.isEmpty ? undefined : this.#commits.restsUntil
     if (this.#commitsAt !== undefined) waitsMs.push(this.#commitsAt - now)
@@ -106,7 +108,7 @@ export class HandlerLoop implements Loop {
       waitsMs.push(probeAt - now)
     const readyAt = canBegin && this.#attempts.room > 0 ? tracks.nextAt() : undefined
     if (readyAt !== undefined) waitsMs.push(readyAt - now)
-    if (this.#drains.room > 0)
+    if (this.#drain.room > 0)
       for (const at of [due.nextAt(), waits.nextAt()]) if (at !== undefined) waitsMs.push(at - now)
     const { lateAt } = this.#attempts
     if (lateAt !== undefined) waitsMs.push(lateAt - now)
@@ -114,40 +116,40 @@ export class HandlerLoop implements Loop {
     if (lookAt !== undefined) waitsMs.push(lookAt - now)
     const beginsAt = redriving.nextAt() ?? now
     if (beginsAt > now) waitsMs.push(beginsAt - now)
-    const leavesAt = this.#beginnings.nextAt()
+    const leavesAt = this.#redriveStart.nextAt()
     // During a commit, a time in the past would make the loop spin until the commit ends.
     if (leavesAt !== undefined && (leavesAt > now || ledger.isEmpty)) waitsMs.push(leavesAt - now)
     return Math.max(0, Math.min(...waitsMs))
   }
 
   standing(): NextState {
-    const { standstill } = this.#desk.flow
-    const hold = standstill ? undefined : heldUpBy(this.#desk.parts.subscription, this.#desk.partition.held)
-    if (hold) return heldUpState(this.#desk.parts.subscription, hold)
+    const { standstill } = this.#state.flow
+    const hold = standstill ? undefined : heldUpBy(this.#state.parts.subscription, this.#state.partition.held)
+    if (hold) return heldUpState(this.#state.parts.subscription, hold)
     if (!standstill) return this.#intake.isAtEnd ? { state: 'live' } : { state: 'catching-up' }
     const { why, failure, probes, probeAt, lanes } = standstill
-    const { clock } = this.#desk.parts.runtime
+    const { clock } = this.#state.parts.runtime
     const retryAt = clock.now() + Math.max(0, probeAt - clock.mono())
     return { state: 'blocked', by: why, error: failure, attempts: probes, retryAt, lanes }
   }
 
   async step(): Promise<Step> {
-    const { parts } = this.#desk
-    const { tenure } = parts
+    const { parts } = this.#state
+    const { ownership } = parts
     this.#commitsAt = undefined
-    await tenure.keep()
-    if (!tenure.lease) return 'lost'
+    await ownership.keep()
+    if (!ownership.lease) return 'lost'
     // Also while paused: only then it is known whether an event is on trial.
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
-    if (tenure.pause) {
+    if (ownership.pause) {
       this.#attempts.suspend()
       return this.#keep()
     }
     await this.#lookAtBreakers()
-    await this.#beginnings.take()
-    this.#drains.deferAll()
-    await this.#drains.takeUp()
+    await this.#redriveStart.take()
+    this.#drain.deferAll()
+    await this.#drain.takeUp()
     const failed = this.#canRead ? await this.#read() : undefined
     const done = await this.#takeOn(failed !== undefined)
     // Outcomes are committed before the failure of the source is thrown.
@@ -157,20 +159,20 @@ export class HandlerLoop implements Loop {
 
   /** Reads the breakers that lanes wait for, so that an operator's reset or isolate takes effect before the cooldown ends. */
   async #lookAtBreakers(): Promise<void> {
-    const { waits, flow, parts } = this.#desk
+    const { waits, flow, parts } = this.#state
     const outlook = await waits.look(parts.runtime.clock, this.#waitsForBreaker)
     if (outlook && this.#waitsForBreaker) flow.probedUntil(outlook.entry === 'open' ? outlook.afterMs : 0)
   }
 
   /** A breaker blocks the partition, and no probe is running. */
   get #waitsForBreaker(): boolean {
-    const { flow, running } = this.#desk
+    const { flow, running } = this.#state
     return flow.standstill?.why === 'breaker' && running.size === 0
   }
 
   /** Not while an event is on trial or about to be: the whole process waits for it and must not also wait for a source. */
   get #canRead(): boolean {
-    return !this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined
+    return !this.#isLettingFlow && this.#state.suspicion.trying === undefined && this.#attempts.wanted === undefined
   }
 
   async #read(): Promise<{ readonly error: unknown } | undefined> {
@@ -187,10 +189,10 @@ export class HandlerLoop implements Loop {
 
   /** Starts what may start, and commits outcomes. */
   async #takeOn(isBlocked: boolean): Promise<Step> {
-    const { parts } = this.#desk
+    const { parts } = this.#state
     this.#attempts.pump()
     await this.#attempts.recall()
-    await this.#drains.finish()
+    await this.#drain.finish()
     this.#endSuspicion()
     if (!this.#hasToCommit()) {
       this.#see()
@@ -207,10 +209,10 @@ export class HandlerLoop implements Loop {
 
   /** Waits for running attempts and commits their outcomes. */
   async finish(): Promise<void> {
-    const { tenure } = this.#desk.parts
-    this.#desk.isOver = true
+    const { ownership } = this.#state.parts
+    this.#state.isOver = true
     await this.#ended()
-    if (!tenure.lease) return
+    if (!ownership.lease) return
     this.#endSuspicion()
     // Several rounds: a commit may reveal a pause, and a lane can be released only after all its letters are committed.
     for (let round = 0; round < 4; round++) if ((await this.#keep()) === 'lost') return
@@ -219,20 +221,20 @@ export class HandlerLoop implements Loop {
 
   /** Waits for running attempts and renews the lease meanwhile, so that no other process starts the same events. */
   async #ended(): Promise<void> {
-    const { tenure, runtime, settings, logger, subscription } = this.#desk.parts
+    const { ownership, runtime, settings, logger, subscription } = this.#state.parts
     const over = new AbortController()
     const ended = this.#attempts.ended().finally(() => over.abort())
-    while (!over.signal.aborted && tenure.lease) {
+    while (!over.signal.aborted && ownership.lease) {
       await runtime.timers.sleep(settings.leaseMs / 3, over.signal)
       if (over.signal.aborted) break
       try {
-        await tenure.keep()
+        await ownership.keep()
       } catch (error) {
         logger.warn({ subscription: subscription.name, error }, 'the lease could not be renewed')
       }
     }
     // Another process owns the partition and repeats the work.
-    if (!tenure.lease) this.abandon()
+    if (!ownership.lease) this.abandon()
     await ended
   }
 
@@ -240,18 +242,18 @@ export class HandlerLoop implements Loop {
   async #keep(): Promise<Step> {
     const settled = await this.#commits.resolve()
     if (settled !== 'worked') return settled
-    await this.#drains.finish()
-    return this.#desk.ledger.isEmpty ? 'paused' : this.#commits.commit(undefined)
+    await this.#drain.finish()
+    return this.#state.ledger.isEmpty ? 'paused' : this.#commits.commit(undefined)
   }
 
   abandon(): void {
-    this.#desk.isOver = true
+    this.#state.isOver = true
     this.#attempts.abandon()
   }
 
   /** Ends the suspicion when all suspects have their outcome. */
   #endSuspicion(): void {
-    const { suspicion, suspects, window, ledger, parts } = this.#desk
+    const { suspicion, suspects, window, ledger, parts } = this.#state
     // An engine for letters only does not read the source, so it can't know.
     if (parts.settings.only === 'letters') return
     // The log still has what a previous owner had read: a reader that can't see it waits at a gap that the other had passed. Another
@@ -262,44 +264,44 @@ export class HandlerLoop implements Loop {
 
   /** A lane is being released, and that is not committed. Events of it that are read now would start immediately, but the next owner would queue them. */
   get #isLettingFlow(): boolean {
-    const { handler, ledger } = this.#desk
+    const { handler, ledger } = this.#state
     // If the whole partition is one track, the lane has no track of its own that could wait.
-    return this.#beginnings.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)
+    return this.#redriveStart.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)
   }
 
   #hasToCommit(): boolean {
-    const { ledger, window, parts } = this.#desk
+    const { ledger, window, parts } = this.#state
     if (!ledger.isEmpty || this.#attempts.wanted || this.#attempts.isBarred) return true
-    const { tenure, runtime } = parts
-    const isBehind = window.done().position > (tenure.checkpoint as Checkpoint).position
-    return isBehind && runtime.clock.mono() - tenure.committedAt >= quietCommitMs
+    const { ownership, runtime } = parts
+    const isBehind = window.done().position > (ownership.checkpoint as Checkpoint).position
+    return isBehind && runtime.clock.mono() - ownership.committedAt >= quietCommitMs
   }
 
   #canWait(): boolean {
     const { wanted, isBarred, isAccusing } = this.#attempts
-    if (wanted || isBarred || isAccusing || this.#drains.isBarred || this.#intake.isFull) return false
-    const { ledger, suspicion, running } = this.#desk
+    if (wanted || isBarred || isAccusing || this.#drain.isBarred || this.#intake.isFull) return false
+    const { ledger, suspicion, running } = this.#state
     if (this.#isLettingFlow) return false
     // While others run, events after a skipped one can wait for the next regular commit.
     if (running.size === 0 && ledger.passing.some(({ entries }) => entries.length > 0)) return false
     // The whole process waits for the end of a trial.
     if (suspicion.trying !== undefined) return false
-    return this.#desk.parts.runtime.clock.mono() < this.#commits.restsUntil
+    return this.#state.parts.runtime.clock.mono() < this.#commits.restsUntil
   }
 
   /** An attempt has ended. If only a commit is needed and its time is set, the loop need not be woken. */
   #wakeIfNeeded(): void {
-    const { parts, tracks } = this.#desk
+    const { parts, tracks } = this.#state
     const isSet = this.#commitsAt !== undefined && (tracks.nextAt() ?? Number.POSITIVE_INFINITY) >= this.#commitsAt
-    if (!isSet || !this.#canWait() || this.#intake.canRead || this.#drains.canTakeUp) parts.wake()
+    if (!isSet || !this.#canWait() || this.#intake.canRead || this.#drain.canTakeUp) parts.wake()
   }
 
   /** All outcomes are committed; everything read after them belongs to other partitions. */
   #see(): void {
-    const { window, ledger, parts } = this.#desk
+    const { window, ledger, parts } = this.#state
     const { position } = window.done()
-    if (!ledger.isEmpty || position <= (parts.tenure.seen as number)) return
-    parts.tenure.seen = position
+    if (!ledger.isEmpty || position <= (parts.ownership.seen as number)) return
+    parts.ownership.seen = position
     parts.changed()
   }
 }

@@ -5,7 +5,7 @@ import type { HandlerContext } from '../../handler/handler.ts'
 import { systemChannel } from '../../runtime/system.ts'
 import { EngineEmitter, type EngineEventName } from '../events.ts'
 import type { WorkerParts } from '../ownership/worker-parts.ts'
-import { Tracer } from './handler-reporter.ts'
+import { HandlerReporter } from './handler-reporter.ts'
 
 const record = { id: 'e-1', type: 'Credited', key: 'a', position: 7, body: '{"owner":"Ada"}' } as RecordedEvent
 const failure = describeFailure({ name: 'Refused', message: 'not now', code: 'E1' }, 'transient', 'x')
@@ -18,13 +18,13 @@ function tracing(...names: EngineEventName[]) {
   const emitter = new EngineEmitter(logger, systemChannel)
   for (const name of names) emitter.on(name, (event) => void told.push({ name, ...event }))
   const parts = { subscription: { name: 'notify' }, share: { partition: 2, of: 4 }, emitter, logger } as unknown
-  return { tracer: new Tracer(parts as WorkerParts), logged, told }
+  return { reporter: new HandlerReporter(parts as WorkerParts), logged, told }
 }
 
 describe('a partition that stands still', () => {
   it.for([failure, undefined])('is told of and logged, with what it stands at: %j', (why) => {
-    const { tracer, logged, told } = tracing('subscription.blocked')
-    tracer.stood('outage', why)
+    const { reporter, logged, told } = tracing('subscription.blocked')
+    reporter.stood('outage', why)
     expect(told).toEqual([
       { name: 'subscription.blocked', subscription: 'notify', partition: 2, by: 'outage', failure: why },
     ])
@@ -34,8 +34,8 @@ describe('a partition that stands still', () => {
   })
 
   it('is told of when it goes on', () => {
-    const { tracer, logged, told } = tracing('subscription.resumed')
-    tracer.resumed()
+    const { reporter, logged, told } = tracing('subscription.resumed')
+    reporter.resumed()
     expect(told).toEqual([{ name: 'subscription.resumed', subscription: 'notify', partition: 2 }])
     // The runner logs it, once for all partitions.
     expect(logged).toEqual([])
@@ -43,30 +43,30 @@ describe('a partition that stands still', () => {
 })
 
 it('gives a handler a logger that says which event it is about', () => {
-  const { tracer, logged } = tracing()
-  const logger = tracer.loggerOf(record, 3)
+  const { reporter, logged } = tracing()
+  const logger = reporter.loggerOf(record, 3)
   for (const level of ['info', 'warn', 'error'] as const) logger[level]({ more: 1 }, level)
   const about = { subscription: 'notify', eventId: 'e-1', eventType: 'Credited', attempt: 3, more: 1 }
   expect(logged).toEqual(['info', 'warn', 'error'].map((level) => [level, about, level]))
 })
 
 it('has no value of the event in what failed, nor in an error that a handler logs', () => {
-  const { tracer, logged, told } = tracing('handler.failed', 'message.nacked', 'message.dlq')
+  const { reporter, logged, told } = tracing('handler.failed', 'message.nacked', 'message.dlq')
   const failed = describeFailure(new TypeError('Ada is not in table people'), 'permanent', 'bug')
-  tracer.failed(record, 1, 5, failed)
-  tracer.nacked(record, failed, 100)
-  tracer.parked(record, failed)
+  reporter.failed(record, 1, 5, failed)
+  reporter.nacked(record, failed, 100)
+  reporter.parked(record, failed)
   expect(told).toMatchObject(
     [1, 2, 3].map(() => ({ failure: { errorType: 'TypeError', message: '*** is not in table people' } })),
   )
-  tracer.loggerOf(record, 1).warn({ error: new RangeError('no Ada'), mine: 'Ada' }, 'Ada')
+  reporter.loggerOf(record, 1).warn({ error: new RangeError('no Ada'), mine: 'Ada' }, 'Ada')
   expect(logged).toMatchObject([['warn', { error: { name: 'RangeError', message: 'no ***' }, mine: 'Ada' }, 'Ada']])
 })
 
 it('tells by what an event is correlated, where that can be told', () => {
-  const { tracer, told } = tracing('handler.started')
+  const { reporter, told } = tracing('handler.started')
   for (const metadata of [undefined, '{"correlationId":"c","causationId":"d"}', 'no JSON'])
-    tracer.started({ ...record, metadata }, 1)
+    reporter.started({ ...record, metadata }, 1)
   const plain = { name: 'handler.started', subscription: 'notify', partition: 2, eventId: 'e-1', eventType: 'Credited' }
   const event = { ...plain, key: 'a', position: 7, attempt: 1 }
   expect(told).toEqual([event, { ...event, correlationId: 'c', causationId: 'd' }, event])
@@ -77,12 +77,12 @@ describe('the hook of a user', () => {
   const ctx = {} as HandlerContext
 
   it('is told, and whatever it throws is in the log and nowhere else', async () => {
-    const { tracer, logged } = tracing()
+    const { reporter, logged } = tracing()
     const thrown = new Error('a bug of Ada')
     const heard: unknown[] = []
-    tracer.hook(undefined, 'error', event, ctx)
-    tracer.hook((...args) => void heard.push(args), 'error', event, ctx)
-    tracer.hook(() => Promise.reject(thrown), 'error', event, ctx)
+    reporter.hook(undefined, 'error', event, ctx)
+    reporter.hook((...args) => void heard.push(args), 'error', event, ctx)
+    reporter.hook(() => Promise.reject(thrown), 'error', event, ctx)
     await new Promise(setImmediate)
     expect(heard).toEqual([['error', event, ctx]])
     expect(logged).toEqual([

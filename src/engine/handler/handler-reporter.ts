@@ -16,7 +16,7 @@ import type { Standstill } from './flow.ts'
 import type { WorkerParts } from '../ownership/worker-parts.ts'
 
 /** Reports what a handler does: each step to listeners, and what needs attention to the log. Payloads are never reported. */
-export class Tracer {
+export class HandlerReporter {
   readonly #subscription: string
   readonly #partition: number
   readonly #emitter: EngineEmitter

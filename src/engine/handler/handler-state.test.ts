@@ -1,22 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, type DeskSetup, heldLane } from '../../../test/desk.ts'
-import { createDesk } from './handler-state.ts'
+import { createDeskOf, type DeskSetup, heldLane } from '../../../test/handler-state.ts'
+import { createHandlerState } from './handler-state.ts'
 
 /** As it is set up for who takes the partition over. */
 function takenOver(
   state: { readonly tried?: number | undefined; readonly trials?: readonly number[] },
   setup: DeskSetup = {},
 ) {
-  const { parts, handler, partition } = createDeskOf(setup).desk
+  const { parts, handler, partition } = createDeskOf(setup).handlerState
   const { tried, trials = [] } = state
   const found = { ...parts.state, tried, trials: trials.map((position) => ({ position, instance: 'dead' })) }
-  return createDesk({ ...parts, state: found, isInherited: true, end: 7 }, handler, partition)
+  return createHandlerState({ ...parts, state: found, isInherited: true, end: 7 }, handler, partition)
 }
 
-describe('the desk of a handler', () => {
+describe('the state of a handler', () => {
   it('has room for one where the order of the partition is kept', () => {
-    expect(createDeskOf({ definition: { concurrency: 5 } }).desk.flow.limit()).toBe(5)
-    expect(createDeskOf({ definition: { concurrency: 5, order: 'partition' } }).desk.flow.limit()).toBe(1)
+    expect(createDeskOf({ definition: { concurrency: 5 } }).handlerState.flow.limit()).toBe(5)
+    expect(createDeskOf({ definition: { concurrency: 5, order: 'partition' } }).handlerState.flow.limit()).toBe(1)
   })
 
   it('suspects what may have been begun, which is no more than there is', () => {

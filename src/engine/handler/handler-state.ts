@@ -6,7 +6,7 @@ import type { Partition } from '../ownership/partition.ts'
 import { Redriving } from '../held/redrive-tasks.ts'
 import type { NextState } from '../ownership/subscription-state.ts'
 import { Suspicion } from '../crash/suspicion.ts'
-import type { Tenure } from '../ownership/ownership.ts'
+import type { Ownership } from '../ownership/ownership.ts'
 import type { WorkerParts } from '../ownership/worker-parts.ts'
 import type { Attempt } from './attempt.ts'
 import { BreakerWaits } from './breaker-waits.ts'
@@ -15,14 +15,14 @@ import { DueLanes } from '../held/due-lanes.ts'
 import type { Entry } from './entry.ts'
 import { Flow } from './flow.ts'
 import { Ledger } from '../outcome/ledger.ts'
-import { Permit } from './begin-window.ts'
+import { BeginWindow } from './begin-window.ts'
 import { Suspects } from './suspects.ts'
-import { Tracer } from './handler-reporter.ts'
+import { HandlerReporter } from './handler-reporter.ts'
 import { type Track, Tracks, wholePartition } from './tracks.ts'
 import { Window } from './window.ts'
 
 export interface HandlerLoopParts extends WorkerParts {
-  readonly tenure: Tenure
+  readonly ownership: Ownership
   readonly stopping: AbortSignal
   readonly state: PartitionState
   readonly isInherited: boolean
@@ -33,7 +33,7 @@ export interface HandlerLoopParts extends WorkerParts {
 }
 
 /** The shared state of a handler's loop: all work in progress in a partition. */
-export interface Desk {
+export interface HandlerState {
   readonly parts: HandlerLoopParts
   readonly handler: Handler
   readonly partition: Partition
@@ -48,16 +48,16 @@ export interface Desk {
   readonly suspicion: Suspicion
   readonly suspects: Suspects
   readonly budget: Budget | undefined
-  readonly tracer: Tracer
+  readonly reporter: HandlerReporter
   readonly running: Map<Entry, Attempt>
   /** Lanes whose letters are being processed. */
   readonly draining: Set<string>
-  readonly permit: Permit
+  readonly beginWindow: BeginWindow
   /** The loop stops or lost the partition: nothing starts. */
   isOver: boolean
 }
 
-export function createDesk(parts: HandlerLoopParts, handler: Handler, partition: Partition): Desk {
+export function createHandlerState(parts: HandlerLoopParts, handler: Handler, partition: Partition): HandlerState {
   const { runtime, state, settings, store, breakers } = parts
   const { failure, dedupe, order } = handler
   const { position } = state.checkpoint
@@ -83,10 +83,10 @@ export function createDesk(parts: HandlerLoopParts, handler: Handler, partition:
     suspicion: new Suspicion(state.trials, parts.isInherited, settings.instance, failure.maxDeaths, heads),
     suspects: new Suspects(Math.min(state.tried ?? position, parts.end), partition.held, partition.now()),
     budget: failure.budget && createBudget(failure.budget),
-    tracer: new Tracer(parts),
+    reporter: new HandlerReporter(parts),
     running: new Map(),
     draining: new Set(),
-    permit: new Permit(position),
+    beginWindow: new BeginWindow(position),
     isOver: false,
   }
 }

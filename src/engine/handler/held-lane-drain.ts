@@ -1,6 +1,6 @@
 import type { LetterQueue } from '../../dead-letter/letter-store.ts'
 import { recordOf } from '../../subscription/interpret.ts'
-import type { Desk } from './handler-state.ts'
+import type { HandlerState } from './handler-state.ts'
 import { type Entry, entryOf, eventsOf } from './entry.ts'
 
 const lettersAtOnce = 50
@@ -13,8 +13,8 @@ const lettersAtOnce = 50
  * An operator may edit a letter while its lane waits; the store refuses edits after this commit. If the letters were loaded first, an edit
  * could be accepted while the old data is being tried, and would have no effect.
  */
-export class Drains {
-  readonly #desk: Desk
+export class HeldLaneDrain {
+  readonly #state: HandlerState
   /** Lanes whose last loaded letter has ended, and how to record that in the ledger. */
   readonly #finishing = new Map<string, () => void>()
   /** Lanes whose breaker allows a try and that are not started yet. */
@@ -23,8 +23,8 @@ export class Drains {
   #isFinishingBarred = false
   #isLoading = false
 
-  constructor(desk: Desk) {
-    this.#desk = desk
+  constructor(handlerState: HandlerState) {
+    this.#state = handlerState
   }
 
   /**
@@ -32,7 +32,7 @@ export class Drains {
    * lanes would wait for the end of the backlog.
    */
   get room(): number {
-    const { flow, running, draining } = this.#desk
+    const { flow, running, draining } = this.#state
     const limit = flow.limit()
     return Math.max(limit - running.size, Math.ceil(limit / 4)) - draining.size
   }
@@ -48,7 +48,7 @@ export class Drains {
   }
 
   get #isDue(): boolean {
-    const { parts, waits, due } = this.#desk
+    const { parts, waits, due } = this.#state
     const now = parts.runtime.clock.mono()
     return due.isDue(now) || (waits.nextAt() ?? Number.POSITIVE_INFINITY) <= now
   }
@@ -64,7 +64,7 @@ export class Drains {
   }
 
   async takeUp(): Promise<void> {
-    const { parts, waits, due, ledger, partition, redriving } = this.#desk
+    const { parts, waits, due, ledger, partition, redriving } = this.#state
     const now = parts.runtime.clock.mono()
     const early: string[] = []
     const lanes = new Set<string>()
@@ -81,7 +81,7 @@ export class Drains {
       const lane = due.take(now)
       if (lane === undefined) break
       const hold = partition.held.get(lane)
-      // Its head is not tried. `Beginnings` adds the lane again when the head is a later letter.
+      // Its head is not tried. `RedriveStart` adds the lane again when the head is a later letter.
       if (hold && redriving.isLeftOut(hold)) continue
       const waitMs = redriving.paceOf(hold?.redrive)?.waitMs(now) ?? 0
       // Uncommitted letters cannot be loaded.
@@ -103,7 +103,7 @@ export class Drains {
    * as if they had been refused by it: so the redrive ends, and an operator can discard or edit their letters.
    */
   deferAll(): void {
-    const { flow, running, draining, ledger, partition, tracks, due, waits, handler, redriving } = this.#desk
+    const { flow, running, draining, ledger, partition, tracks, due, waits, handler, redriving } = this.#state
     if (flow.standstill?.why !== 'breaker' || flow.limit() > 0) return
     const { probeAt } = flow.standstill
     const breaker = waits.standsFor ?? handler.name
@@ -125,13 +125,13 @@ export class Drains {
 
   /** Whether a lane is committed as to be tried, and is not being tried. */
   #isIdle(lane: string): boolean {
-    const { partition, draining } = this.#desk
+    const { partition, draining } = this.#state
     return partition.held.get(lane)?.status === 'retrying' && !draining.has(lane)
   }
 
   /** Loads all lanes in one query; nothing is read from the source meanwhile. */
   async #load(lanes: readonly string[]): Promise<void> {
-    const { draining, ledger, tracks, parts, due } = this.#desk
+    const { draining, ledger, tracks, parts, due } = this.#state
     if (lanes.length === 0) return
     this.#isLoading = true
     const loaded = await this.#entriesOf(lanes)
@@ -156,13 +156,13 @@ export class Drains {
   }
 
   async #entriesOf(lanes: readonly string[]): Promise<Map<string, Entry[]>> {
-    const { partition, dedup } = this.#desk
+    const { partition, dedup } = this.#state
     const loaded = new Map<string, Entry[]>()
     for (const { lane, letters } of await this.#queues(lanes, lettersAtOnce)) {
       const headTries = partition.held.get(lane)?.tries ?? 0
       const entries = letters.map((letter, i): Entry => {
         const { sequence, logged, attemptsTotal } = letter
-        const entry = entryOf(this.#desk, recordOf(letter))
+        const entry = entryOf(this.#state, recordOf(letter))
         const tries = i === 0 ? headTries : 0
         return { ...entry, lane, sequence, logged, isLetter: true, tries, begun: attemptsTotal }
       })
@@ -174,14 +174,14 @@ export class Drains {
   }
 
   #queues(lanes: readonly string[], perLane: number): Promise<readonly LetterQueue[]> {
-    const { store, subscription, share, settings } = this.#desk.parts
+    const { store, subscription, share, settings } = this.#state.parts
     const limits = { events: lanes.length * perLane, bytes: settings.pageBytes, perLane }
     return store.letters.queues(subscription.name, share.partition, lanes, limits)
   }
 
   /** A letter has ended: the next letter of the lane is the head. If it is not loaded, the store is queried for it. */
   advance(entry: Entry, record: () => void): void {
-    const { tracks, ledger } = this.#desk
+    const { tracks, ledger } = this.#state
     const next = tracks.get(entry.lane)?.entries[0]
     if (!next) return void this.#finishing.set(entry.lane, record)
     record()
@@ -190,7 +190,7 @@ export class Drains {
 
   /** Releases lanes without letters. */
   async finish(): Promise<void> {
-    const { ledger, draining, due, parts } = this.#desk
+    const { ledger, draining, due, parts } = this.#state
     // Uncommitted letters would be missed and overtaken.
     const lanes = [...this.#finishing.keys()].filter((lane) => !ledger.touches(lane))
     this.#isFinishingBarred = lanes.length < this.#finishing.size

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { createDeskOf, type DeskSetup, heldLane } from '../../../test/desk.ts'
+import { createDeskOf, type DeskSetup, heldLane } from '../../../test/handler-state.ts'
 import type { Event } from '../../event/event.ts'
 import { Intake } from './intake.ts'
 
@@ -9,15 +9,15 @@ function reading(setup: DeskSetup = {}) {
     for (let i = 0; i < count; i++) made.source.deliver({ key, type, data: { amount: 1 } })
   }
   const finish = (count: number, key = 'a') => {
-    const track = made.desk.tracks.get(key)
-    for (const entry of track?.entries.splice(0, count) ?? []) made.desk.window.finish(entry)
+    const track = made.handlerState.tracks.get(key)
+    for (const entry of track?.entries.splice(0, count) ?? []) made.handlerState.window.finish(entry)
   }
-  return { ...made, intake: new Intake(made.desk), deliver, finish }
+  return { ...made, intake: new Intake(made.handlerState), deliver, finish }
 }
 
 describe('what is read', () => {
   it('is put where it belongs', async () => {
-    const { desk, intake, deliver } = reading({
+    const { handlerState, intake, deliver } = reading({
       held: [heldLane('held')],
       marks: [[4, 4]],
       definition: { order: 'key' },
@@ -29,42 +29,42 @@ describe('what is read', () => {
     deliver(1, 'c', 'Strange')
     deliver(1)
     await intake.read()
-    expect(desk.tracks.size).toBe(1)
-    expect(desk.tracks.get('a')?.entries.map(({ record }) => record.position)).toEqual([1, 6])
-    const { counts, held, unknown } = desk.ledger.take()
+    expect(handlerState.tracks.size).toBe(1)
+    expect(handlerState.tracks.get('a')?.entries.map(({ record }) => record.position)).toEqual([1, 6])
+    const { counts, held, unknown } = handlerState.ledger.take()
     expect(counts).toMatchObject({ filtered: 2, held: 1, applied: 0, duplicate: 0 })
     expect(held.map(({ lane, status }) => [lane, status])).toEqual([['held', 'queued']])
     expect(unknown.map(({ position }) => position)).toEqual([5])
-    expect([desk.window.size, desk.window.unfinished, desk.window.through]).toEqual([6, 2, 6])
+    expect([handlerState.window.size, handlerState.window.unfinished, handlerState.window.through]).toEqual([6, 2, 6])
   })
 
   it('is known to be done before, where the store says so, in one question', async () => {
-    const { desk, intake, deliver } = reading({ definition: { dedupe: { by: ({ key }) => key } } })
+    const { handlerState, intake, deliver } = reading({ definition: { dedupe: { by: ({ key }) => key } } })
     const asked: unknown[] = []
-    desk.parts.store.inbox.find = async (_handler, keys) => {
+    handlerState.parts.store.inbox.find = async (_handler, keys) => {
       asked.push(keys)
       return new Map([['b', { key: 'b', result: null, until: undefined }]])
     }
     for (const key of ['a', 'b']) deliver(1, key)
     await intake.read()
     expect(asked).toEqual([['a', 'b']])
-    const isDone = (key: string) => desk.dedup?.isDone({ id: key, key } as Event)
+    const isDone = (key: string) => handlerState.dedup?.isDone({ id: key, key } as Event)
     expect([await isDone('a'), await isDone('b')]).toEqual([false, true])
   })
 
   it('is one track where the whole partition is kept in order', async () => {
-    const { desk, intake, deliver } = reading({ definition: { order: 'partition' } })
+    const { handlerState, intake, deliver } = reading({ definition: { order: 'partition' } })
     for (const key of ['a', 'b']) deliver(1, key)
     await intake.read()
-    expect(desk.tracks.get('')?.entries.map(({ lane }) => lane)).toEqual(['a', 'b'])
+    expect(handlerState.tracks.get('')?.entries.map(({ lane }) => lane)).toEqual(['a', 'b'])
   })
 
   it('is as much as there is room for, in larger pieces', async () => {
-    const { desk, intake, deliver, finish, reads } = reading()
+    const { handlerState, intake, deliver, finish, reads } = reading()
     deliver(2_000)
     await intake.read()
     expect(reads).toEqual([{ after: 0, events: 1_000, bytes: 1_000_000 }])
-    expect(desk.window.unfinished).toBe(1_000)
+    expect(handlerState.window.unfinished).toBe(1_000)
     expect(intake.canRead).toBe(false)
     finish(499)
     await intake.read()
@@ -76,14 +76,14 @@ describe('what is read', () => {
   })
 
   it('is not more than the checkpoint can wait for', async () => {
-    const { desk, intake } = reading()
+    const { handlerState, intake } = reading()
     const slot = (position: number) => ({ record: { position, body: '' } as never, isDone: true })
-    desk.window.add(
+    handlerState.window.add(
       Array.from({ length: 19_500 }, (_, i) => slot(i + 1)),
       19_500,
     )
     expect([intake.canRead, intake.isFull]).toEqual([true, false])
-    desk.window.add([slot(19_501)], 19_501)
+    handlerState.window.add([slot(19_501)], 19_501)
     expect([intake.canRead, intake.isFull]).toEqual([false, true])
   })
 
@@ -100,7 +100,7 @@ describe('what is read', () => {
 
 describe('whether there is more', () => {
   it('is found out by reading until nothing comes, and then by whoever says so', async () => {
-    const { desk, intake, deliver, finish, reads } = reading()
+    const { handlerState, intake, deliver, finish, reads } = reading()
     deliver(1)
     expect([intake.canRead, intake.isAtEnd]).toEqual([true, false])
     await intake.read()
@@ -110,7 +110,7 @@ describe('whether there is more', () => {
     await intake.read()
     expect(reads).toHaveLength(2)
     finish(1)
-    desk.window.pass(1)
+    handlerState.window.pass(1)
     expect(intake.isAtEnd).toBe(true)
     intake.appended()
     expect([intake.canRead, intake.isAtEnd]).toEqual([true, false])
@@ -134,33 +134,33 @@ describe('whether there is more', () => {
   })
 
   it('is found out also where all that was read was for other partitions', async () => {
-    const { desk, intake } = reading()
+    const { handlerState, intake } = reading()
     const pages = [
       { events: [], through: 10 },
       { events: [], through: 10 },
     ]
-    desk.parts.source.read = async () => pages.shift() ?? { events: [], through: 10 }
+    handlerState.parts.source.read = async () => pages.shift() ?? { events: [], through: 10 }
     await intake.read()
-    expect([intake.canRead, desk.window.through]).toEqual([true, 10])
+    expect([intake.canRead, handlerState.window.through]).toEqual([true, 10])
     await intake.read()
     expect(intake.canRead).toBe(false)
   })
 
   it('is not asked for where the source says that this was the end', async () => {
-    const { desk, intake, deliver } = reading()
-    const { source } = desk.parts
+    const { handlerState, intake, deliver } = reading()
+    const { source } = handlerState.parts
     deliver(1)
-    const page = await source.read(0, { events: 9, bytes: 99 }, new AbortController().signal, desk.parts.share)
+    const page = await source.read(0, { events: 9, bytes: 99 }, new AbortController().signal, handlerState.parts.share)
     source.read = async () => ({ ...page, isEnd: true })
     await intake.read()
-    expect([intake.canRead, desk.window.size]).toEqual([false, 1])
+    expect([intake.canRead, handlerState.window.size]).toEqual([false, 1])
   })
 
   it.for([true, false])(
     'is taken as it comes from the log alone; of another source it is checked: %s',
     async (foreign) => {
-      const { desk, intake } = reading({ foreign })
-      desk.parts.source.read = async () => ({ events: [], through: -1 })
+      const { handlerState, intake } = reading({ foreign })
+      handlerState.parts.source.read = async () => ({ events: [], through: -1 })
       const outcome = await intake.read().then(
         () => 'taken',
         () => 'refused',

@@ -1,7 +1,7 @@
 import type { SourcePage } from '../../source/source.ts'
 import type { Range } from '../../subscription/subscription-store.ts'
-import { Reading } from '../projection/page-reader.ts'
-import type { Desk } from './handler-state.ts'
+import { PageReader } from '../projection/page-reader.ts'
+import type { HandlerState } from './handler-state.ts'
 import { type Entry, entryOf, eventsOf } from './entry.ts'
 import { wholePartition } from './tracks.ts'
 import { isMarked } from './window.ts'
@@ -12,50 +12,50 @@ const mostInWindow = 20_000
 
 /** Reads the source into the window and assigns every event to its track or lane. */
 export class Intake {
-  readonly #desk: Desk
-  readonly #reading: Reading
+  readonly #state: HandlerState
+  readonly #reading: PageReader
   /** The events that a previous owner had finished above the checkpoint. */
   readonly #marks: readonly Range[]
   #mayHaveMore: boolean
   #readAt = Number.NEGATIVE_INFINITY
 
-  constructor(desk: Desk) {
-    this.#desk = desk
-    const { source, share, subscription, stopping, state, settings } = desk.parts
-    this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
+  constructor(handlerState: HandlerState) {
+    this.#state = handlerState
+    const { source, share, subscription, stopping, state, settings } = handlerState.parts
+    this.#reading = new PageReader(source, share, subscription.source !== undefined, stopping)
     this.#marks = state.marks
     this.#mayHaveMore = settings.only !== 'letters'
   }
 
   /** The source is read to its end, and the checkpoint has passed everything. */
   get isAtEnd(): boolean {
-    return !this.#mayHaveMore && this.#desk.window.size === 0
+    return !this.#mayHaveMore && this.#state.window.size === 0
   }
 
   /** There may be events to read, and there is room for a larger page, because each page costs a query. */
   get canRead(): boolean {
-    const { window, parts, tracks } = this.#desk
+    const { window, parts, tracks } = this.#state
     if (!this.#mayHaveMore || tracks.isBarred(wholePartition)) return false
     return this.#room >= mostUnfinished / 2 && window.unfinishedBytes < parts.settings.pageBytes
   }
 
   get #room(): number {
-    const { window } = this.#desk
+    const { window } = this.#state
     return Math.min(mostUnfinished - window.unfinished, mostInWindow - window.size)
   }
 
   /** There is no room until the checkpoint moves. */
   get isFull(): boolean {
-    return this.#desk.window.size > mostInWindow - mostUnfinished / 2
+    return this.#state.window.size > mostInWindow - mostUnfinished / 2
   }
 
   /** There may be new events to read. */
   appended(): void {
-    this.#mayHaveMore = this.#desk.parts.settings.only !== 'letters'
+    this.#mayHaveMore = this.#state.parts.settings.only !== 'letters'
   }
 
   async read(): Promise<void> {
-    const { parts, window } = this.#desk
+    const { parts, window } = this.#state
     const { settings, runtime, subscription } = parts
     const now = runtime.clock.mono()
     if (settings.only === 'letters') return
@@ -75,15 +75,15 @@ export class Intake {
   }
 
   async #sortOut({ events, through }: SourcePage): Promise<void> {
-    const { dedup, window } = this.#desk
-    const entries = events.map((record) => entryOf(this.#desk, record))
+    const { dedup, window } = this.#state
+    const entries = events.map((record) => entryOf(this.#state, record))
     if (dedup) await dedup.learn(await eventsOf(entries))
     for (const entry of entries) this.#place(entry)
     window.add(entries, through)
   }
 
   #place(entry: Entry): void {
-    const { ledger, partition, tracks, handler } = this.#desk
+    const { ledger, partition, tracks, handler } = this.#state
     const { record, lane, reading, isUnknown } = entry
     if (isMarked(this.#marks, record.position)) entry.isDone = true
     else if (!reading) {

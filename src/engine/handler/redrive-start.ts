@@ -1,7 +1,7 @@
 import type { HeldLane } from '../../dead-letter/letter.ts'
 import type { RedriveTask } from '../../redrive/redrive.ts'
 import { endsHead, fits, lanesAtOnce, type WholeTask } from '../held/redrive-tasks.ts'
-import type { Desk } from './handler-state.ts'
+import type { HandlerState } from './handler-state.ts'
 
 const askAgainMs = 50
 /** The number of letters of whole lanes that end with one commit. */
@@ -15,8 +15,8 @@ const lettersAtOnce = 500
  * If a redrive ends whole lanes, the letters behind the heads are ended here too, a number of them per commit. They are not tried, so this
  * does not wait for a breaker, and continues when no more lanes may start.
  */
-export class Beginnings {
-  readonly #desk: Desk
+export class RedriveStart {
+  readonly #state: HandlerState
   /** The lanes of the last round. Until they are committed, the store returns them again. */
   #begun: readonly string[] = []
   /** A lane waits for the rate limit of its redrive. */
@@ -26,13 +26,13 @@ export class Beginnings {
   /** When the rate of a redrive allows more letters of whole lanes to end; by the monotonic clock. */
   #leavesAt: number | undefined
 
-  constructor(desk: Desk) {
-    this.#desk = desk
+  constructor(handlerState: HandlerState) {
+    this.#state = handlerState
   }
 
   /** A lane is released because its head is discarded, and that is not committed yet. */
   get isLettingFlow(): boolean {
-    const { ledger, partition } = this.#desk
+    const { ledger, partition } = this.#state
     return this.#begun.some((lane) => !partition.held.has(lane) && ledger.touches(lane))
   }
 
@@ -47,7 +47,7 @@ export class Beginnings {
   }
 
   async take(): Promise<void> {
-    const { redriving, partition, ledger, parts } = this.#desk
+    const { redriving, partition, ledger, parts } = this.#state
     await redriving.learn(partition.held.values())
     if (this.#begun.some((lane) => ledger.touches(lane))) return
     // Reading has its turn before more lanes start.
@@ -72,7 +72,7 @@ export class Beginnings {
 
   /** Whether a lane can start now. A lane that is being tried or has uncommitted changes comes up again later. */
   #admits(task: RedriveTask, others: readonly RedriveTask[]): boolean {
-    const { ledger, draining, partition, redriving } = this.#desk
+    const { ledger, draining, partition, redriving } = this.#state
     const { lane, redrive } = task
     if (draining.has(lane) || ledger.touches(lane)) return false
     if (!fits(task, partition.held.get(lane))) {
@@ -90,7 +90,7 @@ export class Beginnings {
 
   /** Started lanes whose next letter is ended with the whole lane. */
   #wholes(): readonly HeldLane[] {
-    const { ledger, partition, redriving } = this.#desk
+    const { ledger, partition, redriving } = this.#state
     return Array.from(ledger.lanesUnderWay, (lane) => partition.held.get(lane) as HeldLane).filter((hold) =>
       redriving.isLeftOut(hold),
     )
@@ -98,7 +98,7 @@ export class Beginnings {
 
   /** Ends the next letters of these lanes. Returns the lanes. */
   async #leaveOut(): Promise<readonly string[]> {
-    const { ledger, redriving, parts, due, suspicion } = this.#desk
+    const { ledger, redriving, parts, due, suspicion } = this.#state
     const { store, subscription, share, settings, runtime } = parts
     this.#leavesAt = undefined
     // Uncommitted letters cannot be loaded.
@@ -141,7 +141,7 @@ export class Beginnings {
   async #secondsOf(tasks: readonly RedriveTask[]): Promise<Map<string, Second>> {
     const seconds = new Map<string, Second>()
     if (tasks.length === 0) return seconds
-    const { store, subscription, share, settings } = this.#desk.parts
+    const { store, subscription, share, settings } = this.#state.parts
     const lanes = tasks.map(({ lane }) => lane)
     const limits = { events: 2 * lanes.length, bytes: settings.pageBytes, perLane: 2 }
     for (const { lane, letters, next } of await store.letters.queues(
@@ -157,7 +157,7 @@ export class Beginnings {
   }
 
   #begin(task: RedriveTask, second: Second | undefined): void {
-    const { ledger, due, partition, flow, suspicion, waits } = this.#desk
+    const { ledger, due, partition, flow, suspicion, waits } = this.#state
     const { lane, position } = task
     // The limits left no room to load the second letter; the lane comes up again.
     if (endsHead(task) && second === undefined) return

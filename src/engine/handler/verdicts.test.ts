@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { describeFailure } from '../../failure/failure.ts'
-import { createDeskOf, type DeskSetup, heldLane, letterOf } from '../../../test/desk.ts'
+import { createDeskOf, type DeskSetup, heldLane, letterOf } from '../../../test/handler-state.ts'
 import { block, definePolicy, exponential, failure, fixed, park, pause, retry } from '../../index.ts'
 import { Suspicion } from '../crash/suspicion.ts'
-import type { Desk } from './handler-state.ts'
-import { Drains } from './held-lane-drain.ts'
+import type { HandlerState } from './handler-state.ts'
+import { HeldLaneDrain } from './held-lane-drain.ts'
 import { type Entry, entryOf } from './entry.ts'
 import { Suspects } from './suspects.ts'
 import { type Tried, Verdicts } from './verdicts.ts'
@@ -21,33 +21,35 @@ type Trying = ReturnType<ReturnType<typeof judging>['live']>
 
 function judging(setup: DeskSetup = {}, suspicion?: Suspicion, suspectsUpTo = 0) {
   const made = createDeskOf(setup)
-  const suspects = new Suspects(suspectsUpTo, made.desk.partition.held, 0)
-  const desk: Desk = { ...made.desk, ...(suspicion && { suspicion, suspects }) }
+  const suspects = new Suspects(suspectsUpTo, made.handlerState.partition.held, 0)
+  const handlerState: HandlerState = { ...made.handlerState, ...(suspicion && { suspicion, suspects }) }
   let tells = 0
-  const verdicts = new Verdicts(desk, new Drains(desk), () => tells++)
+  const verdicts = new Verdicts(handlerState, new HeldLaneDrain(handlerState), () => tells++)
   /** Events of lanes from the source, of which the first is being tried. */
   const live = (lane: string, ...positions: number[]) => {
-    const entries = positions.map((position) => entryOf(desk, letterOf(lane, position).event))
-    desk.window.add(entries, Math.max(...positions))
-    return begin(desk.handler.order === 'partition' ? '' : lane, entries)
+    const entries = positions.map((position) => entryOf(handlerState, letterOf(lane, position).event))
+    handlerState.window.add(entries, Math.max(...positions))
+    return begin(handlerState.handler.order === 'partition' ? '' : lane, entries)
   }
   /** The same of letters of a lane that is held. */
   const held = (lane: string, ...positions: number[]) => {
-    desk.draining.add(lane)
+    handlerState.draining.add(lane)
     return begin(
       lane,
-      positions.map((position): Entry => ({ ...entryOf(desk, letterOf(lane, position).event), isLetter: true })),
+      positions.map(
+        (position): Entry => ({ ...entryOf(handlerState, letterOf(lane, position).event), isLetter: true }),
+      ),
     )
   }
   const begin = (name: string, entries: readonly Entry[]) => {
-    for (const entry of entries) desk.tracks.add(name, entry)
-    const track = desk.tracks.get(name)
+    for (const entry of entries) handlerState.tracks.add(name, entry)
+    const track = handlerState.tracks.get(name)
     const entry = track?.entries.shift()
     if (!track || !entry) throw new Error('nothing was given')
-    desk.tracks.begin(track)
+    handlerState.tracks.begin(track)
     return [track, entry] as const
   }
-  return { ...made, desk, verdicts, live, held, tells: () => tells }
+  return { ...made, handlerState, verdicts, live, held, tells: () => tells }
 }
 
 const triedOf = (entry: Entry, pass: Tried['pass'] = { entry: 'none' }): Tried => ({
@@ -62,53 +64,57 @@ const not = (message: string) => failure.transient(message)
 
 describe('what went through', () => {
   it('is applied, and its lane goes on', () => {
-    const { desk, verdicts, live, events } = judging()
+    const { handlerState, verdicts, live, events } = judging()
     const [track, entry] = live('a', 1, 2)
     verdicts.succeeded(track, entry, triedOf(entry), undefined)
-    const group = desk.ledger.take()
+    const group = handlerState.ledger.take()
     expect(group.counts).toMatchObject({ applied: 1, held: 0 })
     expect(group.applied).toEqual([entry.record])
-    expect([desk.window.unfinished, desk.window.done().position, track.isRunning]).toEqual([1, 1, false])
-    expect(desk.tracks.peek(0)).toBe(track)
+    expect([handlerState.window.unfinished, handlerState.window.done().position, track.isRunning]).toEqual([
+      1,
+      1,
+      false,
+    ])
+    expect(handlerState.tracks.peek(0)).toBe(track)
     expect(events).toEqual(['handler.completed a'])
   })
 
   it('as a letter is resolved, and the next one is the head', () => {
-    const { desk, verdicts, held } = judging({ held: [heldLane('a')] })
+    const { handlerState, verdicts, held } = judging({ held: [heldLane('a')] })
     const [track, entry] = held('a', 1, 2)
     verdicts.succeeded(track, entry, triedOf(entry), undefined)
-    expect(desk.ledger.take()).toMatchObject({
+    expect(handlerState.ledger.take()).toMatchObject({
       counts: { applied: 1, held: -1 },
       letters: [{ change: 'resolved' }, { change: 'status', position: 2 }],
     })
-    expect(desk.partition.held.get('a')).toMatchObject({ headPosition: 2 })
+    expect(handlerState.partition.held.get('a')).toMatchObject({ headPosition: 2 })
   })
 
   it('has its mark in the same commit', async () => {
-    const { desk, verdicts, live } = judging({ definition: { dedupe: { by: 'id' } } })
+    const { handlerState, verdicts, live } = judging({ definition: { dedupe: { by: 'id' } } })
     const [track, entry] = live('a', 1)
     const tried = triedOf(entry)
-    await desk.dedup?.isDone(tried.event)
+    await handlerState.dedup?.isDone(tried.event)
     verdicts.succeeded(track, entry, tried, { receipt: 7 })
-    expect(desk.ledger.take().inbox).toMatchObject([{ key: 'a-1', result: '{"receipt":7}' }])
+    expect(handlerState.ledger.take().inbox).toMatchObject([{ key: 'a-1', result: '{"receipt":7}' }])
   })
 
   it.for([true, false])('before is a duplicate: letter %s', (isLetter) => {
-    const { desk, verdicts, live, held, events } = judging({ held: isLetter ? [heldLane('a')] : [] })
+    const { handlerState, verdicts, live, held, events } = judging({ held: isLetter ? [heldLane('a')] : [] })
     const [track, entry] = isLetter ? held('a', 1, 2) : live('a', 1, 2)
     verdicts.repeated(track, entry, null)
-    expect(desk.ledger.take().counts).toMatchObject({ duplicate: 1, held: isLetter ? -1 : 0, applied: 0 })
+    expect(handlerState.ledger.take().counts).toMatchObject({ duplicate: 1, held: isLetter ? -1 : 0, applied: 0 })
     expect(events).toEqual(['handler.skipped a'])
-    expect(desk.tracks.peek(0)).toBe(track)
+    expect(handlerState.tracks.peek(0)).toBe(track)
   })
 })
 
 describe('what fails for good', () => {
   it('is parked, and what was read behind it is queued', () => {
-    const { desk, verdicts, live, events } = judging({ definition: { failure: slow } })
+    const { handlerState, verdicts, live, events } = judging({ definition: { failure: slow } })
     const [track, entry] = live('a', 1, 2, 3)
     verdicts.failed(track, entry, failure.permanent('never'), triedOf(entry))
-    const { counts, held, stopped } = desk.ledger.take()
+    const { counts, held, stopped } = handlerState.ledger.take()
     expect(counts).toMatchObject({ held: 3, applied: 0 })
     expect(held.map(({ status, event }) => [status, event.position])).toEqual([
       ['parked', 1],
@@ -116,181 +122,196 @@ describe('what fails for good', () => {
       ['queued', 3],
     ])
     expect(stopped).toMatchObject([{ lane: 'a', failure: { class: 'permanent', message: 'never' } }])
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 1 })
-    expect([desk.window.unfinished, desk.tracks.size]).toEqual([0, 0])
-    expect(desk.due.nextAt()).toBeUndefined()
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 1 })
+    expect([handlerState.window.unfinished, handlerState.tracks.size]).toEqual([0, 0])
+    expect(handlerState.due.nextAt()).toBeUndefined()
     expect(events).toEqual(['handler.failed a', 'message.dlq a'])
   })
 
   it('as a letter keeps its lane, which is not at hand any more', () => {
-    const { desk, verdicts, held } = judging({ held: [heldLane('a', { tries: 1 })], definition: { failure: slow } })
+    const { handlerState, verdicts, held } = judging({
+      held: [heldLane('a', { tries: 1 })],
+      definition: { failure: slow },
+    })
     const [track, entry] = held('a', 1, 2)
     verdicts.failed(track, entry, failure.permanent('never'), triedOf(entry))
-    expect(desk.ledger.take()).toMatchObject({
+    expect(handlerState.ledger.take()).toMatchObject({
       counts: { held: 0 },
       letters: [{ change: 'failed', status: 'parked', position: 1 }],
     })
-    expect([desk.draining.has('a'), desk.tracks.size]).toEqual([false, 0])
+    expect([handlerState.draining.has('a'), handlerState.tracks.size]).toEqual([false, 0])
   })
 
   it('can not be read, or is nobody’s any more: it is parked without an attempt', () => {
-    const { desk, verdicts, live } = judging()
+    const { handlerState, verdicts, live } = judging()
     const [track, entry] = live('a', 1)
     const why = describeFailure('no JSON', 'permanent', 'read')
     verdicts.unreadable(track, entry, why)
-    expect(desk.ledger.take().held).toMatchObject([{ status: 'parked', failure: { message: 'no JSON' } }])
+    expect(handlerState.ledger.take().held).toMatchObject([{ status: 'parked', failure: { message: 'no JSON' } }])
   })
 
   it('killed processes, and is parked for that', () => {
-    const { desk, verdicts, live, events } = judging()
+    const { handlerState, verdicts, live, events } = judging()
     const [track, entry] = live('a', 1)
     verdicts.blame(track, entry, 3)
-    expect(desk.ledger.take().held).toMatchObject([{ status: 'parked', failure: { rule: 'crash' } }])
-    expect([events, desk.partition.held.get('a')?.tries]).toEqual([['message.dlq a'], 1])
+    expect(handlerState.ledger.take().held).toMatchObject([{ status: 'parked', failure: { rule: 'crash' } }])
+    expect([events, handlerState.partition.held.get('a')?.tries]).toEqual([['message.dlq a'], 1])
   })
 
   it.for([true, false])('is skipped where it says so, and recorded: letter %s', (isLetter) => {
-    const { desk, verdicts, live, held, events } = judging({ held: isLetter ? [heldLane('a')] : [] })
+    const { handlerState, verdicts, live, held, events } = judging({ held: isLetter ? [heldLane('a')] : [] })
     const [track, entry] = isLetter ? held('a', 1, 2) : live('a', 1, 2)
     verdicts.failed(track, entry, failure.skip('nobody is there'), triedOf(entry))
     expect(events).toEqual(['handler.failed a', 'handler.skipped a'])
     // What is behind it waits until the store has that.
-    expect(desk.tracks.peek(0)).toBe(undefined)
-    expect(desk.ledger.take()).toMatchObject({ counts: { discarded: 1, held: isLetter ? -1 : 0 }, passing: [track] })
+    expect(handlerState.tracks.peek(0)).toBe(undefined)
+    expect(handlerState.ledger.take()).toMatchObject({
+      counts: { discarded: 1, held: isLetter ? -1 : 0 },
+      passing: [track],
+    })
   })
 })
 
 describe('a retry', () => {
   it('that is due soon waits in place, twice at the most', () => {
-    const { desk, verdicts, live, now, events } = judging({ definition: { failure: quick } })
+    const { handlerState, verdicts, live, now, events } = judging({ definition: { failure: quick } })
     const [track, entry] = live('a', 1, 2)
     for (const tries of [1, 2]) {
       verdicts.failed(track, entry, not('now'), triedOf(entry))
-      expect([entry.tries, entry.unrecorded.length, desk.ledger.isEmpty]).toEqual([tries, tries, true])
-      expect([track.entries[0], desk.tracks.nextAt(), desk.tracks.peek(now())]).toEqual([entry, now() + 100, undefined])
-      desk.tracks.peek(now() + 100)
+      expect([entry.tries, entry.unrecorded.length, handlerState.ledger.isEmpty]).toEqual([tries, tries, true])
+      expect([track.entries[0], handlerState.tracks.nextAt(), handlerState.tracks.peek(now())]).toEqual([
+        entry,
+        now() + 100,
+        undefined,
+      ])
+      handlerState.tracks.peek(now() + 100)
       track.entries.shift()
-      desk.tracks.begin(track)
+      handlerState.tracks.begin(track)
     }
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    const { held, letters } = desk.ledger.take()
+    const { held, letters } = handlerState.ledger.take()
     expect(held.map(({ status }) => status)).toEqual(['retrying', 'queued'])
     expect(letters).toHaveLength(2)
-    expect(desk.partition.held.get('a')).toMatchObject({ tries: 3, dueAt: desk.partition.now() + 100 })
-    expect(desk.due.nextAt()).toBe(now() + 100)
+    expect(handlerState.partition.held.get('a')).toMatchObject({ tries: 3, dueAt: handlerState.partition.now() + 100 })
+    expect(handlerState.due.nextAt()).toBe(now() + 100)
     expect(events.filter((one) => one === 'message.nacked a')).toHaveLength(3)
   })
 
   it('that is due later is held until then', () => {
-    const { desk, verdicts, live, now } = judging({ definition: { failure: slow } })
+    const { handlerState, verdicts, live, now } = judging({ definition: { failure: slow } })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'retrying', tries: 1 })
-    expect(desk.due.nextAt()).toBe(now() + 2_000)
-    expect([desk.tracks.size, desk.window.unfinished]).toEqual([0, 0])
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'retrying', tries: 1 })
+    expect(handlerState.due.nextAt()).toBe(now() + 2_000)
+    expect([handlerState.tracks.size, handlerState.window.unfinished]).toEqual([0, 0])
   })
 
   it('is there three times, and then it is parked', () => {
-    const { desk, verdicts, held } = judging({ held: [heldLane('a', { tries: 2 })], definition: { failure: slow } })
+    const { handlerState, verdicts, held } = judging({
+      held: [heldLane('a', { tries: 2 })],
+      definition: { failure: slow },
+    })
     const [track, entry] = held('a', 1)
     entry.tries = 2
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 3 })
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 3 })
   })
 
   it('is none for what a redrive lets go', () => {
-    const { desk, verdicts, held, live } = judging({
+    const { handlerState, verdicts, held, live } = judging({
       held: [heldLane('a', { redrive: 'r' })],
       definition: { failure: slow },
     })
     verdicts.failed(...held('a', 1), not('now'))
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'parked' })
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'parked' })
     verdicts.failed(...live('b', 2), not('now'))
-    expect(desk.partition.held.get('b')).toMatchObject({ status: 'retrying' })
+    expect(handlerState.partition.held.get('b')).toMatchObject({ status: 'retrying' })
     // Of which nobody asked for.
     verdicts.failed(...held('b', 2), not('now'))
-    expect(desk.partition.held.get('b')).toMatchObject({ status: 'retrying' })
+    expect(handlerState.partition.held.get('b')).toMatchObject({ status: 'retrying' })
   })
 })
 
 describe('an outage', () => {
   it('is declared when several lanes fail alike, and costs none of them anything', () => {
-    const { desk, verdicts, live, tells, now, events } = judging({ definition: { failure: shy } })
+    const { handlerState, verdicts, live, tells, now, events } = judging({ definition: { failure: shy } })
     const [one, first] = live('a', 1)
     verdicts.failed(one, first, not('down'), triedOf(first))
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'retrying', tries: 1 })
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'retrying', tries: 1 })
     const [two, second] = live('b', 2)
     second.tries = 1
     verdicts.failed(two, second, not('down'), triedOf(second))
-    expect(desk.flow.standstill).toMatchObject({ why: 'outage', lanes: 2, failure: { message: 'down' } })
-    expect(desk.flow.standstill?.probeAt).toBeGreaterThanOrEqual(now() + 500)
-    expect([desk.partition.held.get('a')?.tries, second.tries, two.entries]).toEqual([0, 0, [second]])
-    expect(desk.due.isDue(now())).toBe(true)
+    expect(handlerState.flow.standstill).toMatchObject({ why: 'outage', lanes: 2, failure: { message: 'down' } })
+    expect(handlerState.flow.standstill?.probeAt).toBeGreaterThanOrEqual(now() + 500)
+    expect([handlerState.partition.held.get('a')?.tries, second.tries, two.entries]).toEqual([0, 0, [second]])
+    expect(handlerState.due.isDue(now())).toBe(true)
     expect([tells(), events.at(-1)]).toEqual([1, 'subscription.blocked '])
   })
 
   it('lasts as long as the other side says, if that is longer', () => {
-    const { desk, verdicts, live, now } = judging({ definition: { failure: shy } })
+    const { handlerState, verdicts, live, now } = judging({ definition: { failure: shy } })
     for (const lane of ['a', 'b'])
       verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), failure.transient('busy', { retryAfter: '90s' }))
-    expect(desk.flow.standstill?.probeAt).toBe(now() + 90_000)
+    expect(handlerState.flow.standstill?.probeAt).toBe(now() + 90_000)
   })
 
   it('goes on when its probe fails, which costs nothing, and gives the next turn to another lane', async () => {
-    const { desk, verdicts, live, held, runtime, now, tells } = judging({
+    const { handlerState, verdicts, live, held, runtime, now, tells } = judging({
       held: [heldLane('h', { dueAt: Date.UTC(2027, 0, 1) })],
       definition: { failure: shy },
     })
     for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), not('down'))
-    desk.ledger.take()
+    handlerState.ledger.take()
     await runtime.advance(2_000)
     const [track, letter] = held('h', 1)
     const told = tells()
     verdicts.failed(track, letter, not('down'), triedOf(letter))
-    expect([desk.flow.standstill?.probes, tells()]).toEqual([1, told + 1])
+    expect([handlerState.flow.standstill?.probes, tells()]).toEqual([1, told + 1])
     // A letter goes back to where it came from; what is from the source stays in its track.
     const due: string[] = []
-    for (let lane = desk.due.take(now()); lane; lane = desk.due.take(now())) due.push(lane)
-    expect([desk.draining.has('h'), desk.tracks.get('h'), due]).toEqual([false, undefined, ['a', 'h']])
-    expect([letter.tries, desk.ledger.isEmpty]).toEqual([0, true])
+    for (let lane = handlerState.due.take(now()); lane; lane = handlerState.due.take(now())) due.push(lane)
+    expect([handlerState.draining.has('h'), handlerState.tracks.get('h'), due]).toEqual([false, undefined, ['a', 'h']])
+    expect([letter.tries, handlerState.ledger.isEmpty]).toEqual([0, true])
     await runtime.advance(60_000)
     const [waiting, entry] = live('c', 3)
     verdicts.failed(waiting, entry, not('down'), triedOf(entry))
     expect([waiting.entries, entry.tries]).toEqual([[entry], 0])
-    expect(desk.flow.standstill).toMatchObject({ probes: 2 })
+    expect(handlerState.flow.standstill).toMatchObject({ probes: 2 })
   })
 
   it('is none where all of them are to be passed over, whatever their rule calls it', () => {
     const rules = [() => ({ class: 'transient', skip: 'nobody needs it', rule: 'ours', evidence: null }) as const]
-    const { desk, verdicts, live } = judging({ definition: { failure: definePolicy({ ...shyOptions, rules }) } })
+    const { handlerState, verdicts, live } = judging({
+      definition: { failure: definePolicy({ ...shyOptions, rules }) },
+    })
     for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), new Error('down'))
-    expect([desk.flow.standstill, desk.ledger.take().counts.discarded]).toEqual([undefined, 2])
+    expect([handlerState.flow.standstill, handlerState.ledger.take().counts.discarded]).toEqual([undefined, 2])
   })
 
   it('gives back what counted to those that are under way again, and to nobody else', () => {
-    const { desk, verdicts, live } = judging({ definition: { failure: shy } })
+    const { handlerState, verdicts, live } = judging({ definition: { failure: shy } })
     verdicts.failed(...live('a', 1), not('down'))
     const [again, other] = ['a', 'c'].map((lane, i): Entry => ({ ...live(lane, 7 + i)[1], tries: 2 }))
-    for (const entry of [again, other]) desk.running.set(entry as Entry, {} as never)
+    for (const entry of [again, other]) handlerState.running.set(entry as Entry, {} as never)
     verdicts.failed(...live('b', 2), not('down'))
-    expect([desk.flow.standstill?.why, again?.tries, other?.tries]).toEqual(['outage', 0, 2])
+    expect([handlerState.flow.standstill?.why, again?.tries, other?.tries]).toEqual(['outage', 0, 2])
   })
 
   it('is not over because something was done before: nobody was asked', () => {
-    const { desk, verdicts, live } = judging({ definition: { failure: shy } })
+    const { handlerState, verdicts, live } = judging({ definition: { failure: shy } })
     for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), not('down'))
     verdicts.repeated(...live('c', 3), null)
-    expect(desk.flow.standstill?.why).toBe('outage')
+    expect(handlerState.flow.standstill?.why).toBe('outage')
   })
 
   it('is over when somebody answers, be it with a refusal', () => {
     for (const answer of ['yes', 'no']) {
-      const { desk, verdicts, live, events, tells } = judging({ definition: { failure: shy } })
+      const { handlerState, verdicts, live, events, tells } = judging({ definition: { failure: shy } })
       for (const lane of ['a', 'b']) verdicts.failed(...live(lane, lane === 'a' ? 1 : 2), not('down'))
       const [track, entry] = live('c', 3)
       if (answer === 'yes') verdicts.succeeded(track, entry, triedOf(entry), undefined)
       else verdicts.failed(track, entry, failure.permanent('never'), triedOf(entry))
-      expect(desk.flow.standstill).toBeUndefined()
+      expect(handlerState.flow.standstill).toBeUndefined()
       expect(events).toContain('subscription.resumed ')
       expect(tells()).toBe(2)
     }
@@ -301,12 +322,12 @@ describe('a breaker that is open', () => {
   const breaker = { opens: { failures: 1 }, key: ({ key }: { readonly key: string }) => key }
 
   it('makes its lane wait, and nothing counts', () => {
-    const { desk, verdicts, live, now } = judging({ definition: { breaker, failure: slow } })
+    const { handlerState, verdicts, live, now } = judging({ definition: { breaker, failure: slow } })
     const [track, entry] = live('a', 1, 2)
     verdicts.defer(track, entry, 'notify:a', 5_000)
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'waiting', breaker: 'notify:a', tries: 0 })
-    expect(desk.waits.nextAt()).toBe(now() + 5_000)
-    expect(desk.ledger.take().held.map(({ status, failure: why }) => [status, why])).toEqual([
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'waiting', breaker: 'notify:a', tries: 0 })
+    expect(handlerState.waits.nextAt()).toBe(now() + 5_000)
+    expect(handlerState.ledger.take().held.map(({ status, failure: why }) => [status, why])).toEqual([
       ['waiting', undefined],
       ['queued', undefined],
     ])
@@ -317,27 +338,27 @@ describe('a breaker that is open', () => {
       [undefined, { failure: slow }],
       ['notify:a', { breaker, failure: slow, order: 'partition' }],
     ] as const) {
-      const { desk, verdicts, live, runtime, now } = judging({ definition })
+      const { handlerState, verdicts, live, runtime, now } = judging({ definition })
       const [track, entry] = live('a', 1)
       verdicts.defer(track, entry, name, 5_000)
-      expect(desk.flow.standstill).toMatchObject({ why: 'breaker', probeAt: now() + 5_000, probes: 0 })
-      expect([track.entries, desk.ledger.isEmpty]).toEqual([[entry], true])
+      expect(handlerState.flow.standstill).toMatchObject({ why: 'breaker', probeAt: now() + 5_000, probes: 0 })
+      expect([track.entries, handlerState.ledger.isEmpty]).toEqual([[entry], true])
       await runtime.advance(5_000)
       verdicts.defer(track, track.entries.shift() as Entry, name, 7_000)
-      expect(desk.flow.standstill).toMatchObject({ why: 'breaker', probeAt: now() + 7_000, probes: 1 })
+      expect(handlerState.flow.standstill).toMatchObject({ why: 'breaker', probeAt: now() + 7_000, probes: 1 })
     }
   })
 
   it('and its probe fails: that was its own question, and no attempt of the event', async () => {
-    const { desk, verdicts, live, runtime } = judging({ definition: { breaker, failure: slow } })
+    const { handlerState, verdicts, live, runtime } = judging({ definition: { breaker, failure: slow } })
     const [track, entry] = live('a', 1)
     const event = { ...triedOf(entry).event, key: 'a' }
-    desk.waits.report('a', await desk.waits.enter(event), false)
+    handlerState.waits.report('a', await handlerState.waits.enter(event), false)
     await runtime.advance(60_000)
-    const pass = await desk.waits.enter(event)
+    const pass = await handlerState.waits.enter(event)
     expect(pass.entry).toBe('probe')
     verdicts.failed(track, entry, not('down'), triedOf(entry, pass))
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'waiting', breaker: 'notify:a', tries: 0 })
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'waiting', breaker: 'notify:a', tries: 0 })
   })
 })
 
@@ -349,15 +370,15 @@ describe('who was asked', () => {
     ['with a failure', 'open'],
     ['with a refusal, which is an answer', 'closed'],
   ] as const)('is known to its breaker: it ended %s', async ([how, next]) => {
-    const { desk, verdicts, live, runtime } = judging({ definition: { breaker, failure: slow } })
+    const { handlerState, verdicts, live, runtime } = judging({ definition: { breaker, failure: slow } })
     const [track, entry] = live('a', 1)
     const { event } = triedOf(entry)
-    const tried = triedOf(entry, await desk.waits.enter(event))
+    const tried = triedOf(entry, await handlerState.waits.enter(event))
     if (how === 'with success') verdicts.succeeded(track, entry, tried, undefined)
     else if (how === 'with a failure') verdicts.failed(track, entry, not('down'), tried)
     else verdicts.failed(track, entry, failure.permanent('never'), tried)
     await runtime.advance(0)
-    expect((await desk.waits.enter(event)).entry).toBe(next)
+    expect((await handlerState.waits.enter(event)).entry).toBe(next)
   })
 
   it('is told to the hook of the user, with the error', async () => {
@@ -378,33 +399,33 @@ describe('who was asked', () => {
       [{ breaker: keyed, failure: shy }, undefined],
       [{ breaker: { opens: { failures: 9 } }, failure: shy }, 'outage'],
     ] as const) {
-      const { desk, verdicts, live } = judging({ definition })
+      const { handlerState, verdicts, live } = judging({ definition })
       for (const [i, lane] of ['a', 'b'].entries()) {
         const [track, entry] = live(lane, i + 1)
-        const pass = await desk.waits.enter(triedOf(entry).event)
+        const pass = await handlerState.waits.enter(triedOf(entry).event)
         expect(pass.entry).toBe('closed')
         verdicts.failed(track, entry, not('down'), triedOf(entry, pass))
       }
-      expect(desk.flow.standstill?.why).toBe(why)
+      expect(handlerState.flow.standstill?.why).toBe(why)
     }
   })
 
   it('did not do what failed: it may be done again', async () => {
-    const { desk, verdicts, live } = judging({ definition: { dedupe: { by: 'id' }, failure: slow } })
+    const { handlerState, verdicts, live } = judging({ definition: { dedupe: { by: 'id' }, failure: slow } })
     const [track, entry] = live('a', 1)
     const tried = triedOf(entry)
-    expect(await desk.dedup?.isDone(tried.event)).toBe(false)
+    expect(await handlerState.dedup?.isDone(tried.event)).toBe(false)
     verdicts.failed(track, entry, not('down'), tried)
-    expect(await desk.dedup?.isDone(tried.event)).toBe(false)
+    expect(await handlerState.dedup?.isDone(tried.event)).toBe(false)
   })
 })
 
 describe('a lane that failed before', () => {
   it('has its verdict when it went through, so that its next failure is news', () => {
-    const { desk, verdicts, live } = judging({ definition: { failure: quick } })
+    const { handlerState, verdicts, live } = judging({ definition: { failure: quick } })
     const settled: unknown[] = []
-    const settle = desk.flow.settled.bind(desk.flow)
-    desk.flow.settled = (...args) => {
+    const settle = handlerState.flow.settled.bind(handlerState.flow)
+    handlerState.flow.settled = (...args) => {
       settled.push(args)
       settle(...args)
     }
@@ -426,24 +447,31 @@ describe('a lane that failed before', () => {
         outage: { lanes: 2, backoff: fixed('1s') },
       }),
     }
-    const { desk, verdicts, live, now } = judging({ definition })
+    const { handlerState, verdicts, live, now } = judging({ definition })
     const [one, first] = live('a', 1)
     verdicts.failed(one, first, not('down'), triedOf(first))
-    expect([first.tries, one.entries, desk.tracks.nextAt()]).toEqual([1, [first], now() + 250])
+    expect([first.tries, one.entries, handlerState.tracks.nextAt()]).toEqual([1, [first], now() + 250])
     const [two, second] = live('b', 2)
     verdicts.failed(two, second, not('down'), triedOf(second))
-    expect(desk.flow.standstill?.why).toBe('outage')
-    expect([first.tries, desk.tracks.nextAt(), [...desk.tracks.ready(now())]]).toEqual([0, undefined, [one, two]])
-    expect(desk.due.nextAt()).toBeUndefined()
+    expect(handlerState.flow.standstill?.why).toBe('outage')
+    expect([first.tries, handlerState.tracks.nextAt(), [...handlerState.tracks.ready(now())]]).toEqual([
+      0,
+      undefined,
+      [one, two],
+    ])
+    expect(handlerState.due.nextAt()).toBeUndefined()
   })
 
   it('waits for its time or for its breaker, and never for both', () => {
-    const { desk, verdicts, live } = judging({ definition: { failure: slow } })
+    const { handlerState, verdicts, live } = judging({ definition: { failure: slow } })
     verdicts.failed(...live('a', 1), not('now'))
-    expect([desk.due.nextAt() !== undefined, desk.waits.nextAt()]).toEqual([true, undefined])
+    expect([handlerState.due.nextAt() !== undefined, handlerState.waits.nextAt()]).toEqual([true, undefined])
     const other = judging({ definition: { failure: slow } })
     other.verdicts.defer(...other.live('a', 1), 'notify:a', 5)
-    expect([other.desk.due.nextAt(), other.desk.waits.nextAt() !== undefined]).toEqual([undefined, true])
+    expect([other.handlerState.due.nextAt(), other.handlerState.waits.nextAt() !== undefined]).toEqual([
+      undefined,
+      true,
+    ])
   })
 })
 
@@ -466,7 +494,7 @@ describe('a trial', () => {
   ] as const)('is over with %s', ([, act]) => {
     const one = judging({ definition: { failure: quick } }, alone(99))
     act(one, ...one.live('a', 1))
-    expect(one.desk.ledger.take()).toMatchObject({ endedTrials: [1], acquitted: undefined })
+    expect(one.handlerState.ledger.take()).toMatchObject({ endedTrials: [1], acquitted: undefined })
   })
 
   const begun = () => {
@@ -487,20 +515,20 @@ describe('a trial', () => {
   ] as const)('is taken back with %s, and what others died over stays', ([, policy, act]) => {
     const one = judging({ definition: { failure: policy } }, begun())
     act(one, ...one.live('a', 1))
-    expect(one.desk.ledger.take()).toMatchObject({ endedTrials: [], acquitted: 'i' })
+    expect(one.handlerState.ledger.take()).toMatchObject({ endedTrials: [], acquitted: 'i' })
   })
 
   it('is taken back for a letter that steps aside', async () => {
     const one = judging({ held: [heldLane('h')], definition: { failure: shy } }, begun())
-    one.desk.flow.stand('outage', undefined, fixed('1s'), 2, 0)
+    one.handlerState.flow.stand('outage', undefined, fixed('1s'), 2, 0)
     one.verdicts.failed(...one.held('h', 1), not('down'))
-    expect(one.desk.ledger.take()).toMatchObject({ endedTrials: [], acquitted: 'i' })
+    expect(one.handlerState.ledger.take()).toMatchObject({ endedTrials: [], acquitted: 'i' })
   })
 
   it('that the store does not have is not taken back', () => {
     const one = judging({ definition: { failure: quick } }, alone(99))
     one.verdicts.failed(...one.live('a', 1), not('now'))
-    expect(one.desk.ledger.isEmpty).toBe(true)
+    expect(one.handlerState.ledger.isEmpty).toBe(true)
   })
 
   it('is needed for what failed then, also when the others have their outcomes, if it was tried at all', () => {
@@ -512,8 +540,8 @@ describe('a trial', () => {
       const one = judging({ definition: { failure: quick } }, alone(99), 1)
       const [track, entry] = one.live('a', position)
       one.verdicts.failed(track, entry, not('now'), isTried ? triedOf(entry) : undefined)
-      one.desk.suspicion.end()
-      expect([what, one.desk.suspicion.follows(position)]).toEqual([what, isFollowed])
+      one.handlerState.suspicion.end()
+      expect([what, one.handlerState.suspicion.follows(position)]).toEqual([what, isFollowed])
     }
   })
 
@@ -523,17 +551,17 @@ describe('a trial', () => {
     const endedBy = () => {
       const [track, entry] = one.held('a', 1)
       one.verdicts.failed(track, entry, not('now'), triedOf(entry))
-      return one.desk.ledger.take().endedTrials
+      return one.handlerState.ledger.take().endedTrials
     }
-    expect([endedBy(), one.desk.suspicion.follows(1)]).toEqual([[], true])
-    expect([endedBy(), one.desk.suspicion.follows(1)]).toEqual([[1], false])
+    expect([endedBy(), one.handlerState.suspicion.follows(1)]).toEqual([[], true])
+    expect([endedBy(), one.handlerState.suspicion.follows(1)]).toEqual([[1], false])
   })
 
   it('is still to come for a suspect that waits for its breaker, and for none that waits for its time', () => {
     const areOver = (act: (one: ReturnType<typeof judging>, ...at: Trying) => void) => {
       const one = judging({ definition: { failure: slow } }, alone(99), 1)
       act(one, ...one.live('a', 1))
-      return one.desk.suspects.areOver(one.desk.window, true)
+      return one.handlerState.suspects.areOver(one.handlerState.window, true)
     }
     expect(areOver((one, ...at) => one.verdicts.defer(...at, 'notify:a', 5))).toBe(false)
     expect(areOver((one, ...at) => one.verdicts.failed(...at, not('now')))).toBe(true)
@@ -541,10 +569,10 @@ describe('a trial', () => {
 
   it('of one that is to blame is kept, and it is blamed once', () => {
     const one = judging({}, new Suspicion([{ position: 1, instance: 'dead' }], true, 'i', 2))
-    expect(one.desk.suspicion.deathsOver(1)).toBe(2)
+    expect(one.handlerState.suspicion.deathsOver(1)).toBe(2)
     one.verdicts.blame(...one.live('a', 1), 2)
-    expect(one.desk.ledger.take().endedTrials).toEqual([])
-    expect(one.desk.suspicion.deathsOver(1)).toBeUndefined()
+    expect(one.handlerState.ledger.take().endedTrials).toEqual([])
+    expect(one.handlerState.suspicion.deathsOver(1)).toBeUndefined()
   })
 })
 
@@ -552,33 +580,41 @@ describe('where the order of the partition is kept', () => {
   const definition = { order: 'partition', failure: slow } as const
 
   it('everything waits for what fails, as its policy says', async () => {
-    const { desk, verdicts, live, runtime, now, tells, events } = judging({ definition })
+    const { handlerState, verdicts, live, runtime, now, tells, events } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect(desk.flow.standstill).toMatchObject({ why: 'order', probeAt: now() + 2_000 })
-    expect([track.entries, entry.tries, desk.partition.held.size]).toEqual([[entry], 1, 0])
+    expect(handlerState.flow.standstill).toMatchObject({ why: 'order', probeAt: now() + 2_000 })
+    expect([track.entries, entry.tries, handlerState.partition.held.size]).toEqual([[entry], 1, 0])
     await runtime.advance(2_000)
     track.entries.shift()
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect([entry.tries, desk.flow.standstill?.probeAt, desk.flow.standstill?.probes]).toEqual([2, now() + 2_000, 0])
+    expect([entry.tries, handlerState.flow.standstill?.probeAt, handlerState.flow.standstill?.probes]).toEqual([
+      2,
+      now() + 2_000,
+      0,
+    ])
     expect([track.entries, events.filter((one) => one === 'message.nacked a').length]).toEqual([[entry], 2])
     await runtime.advance(2_000)
     track.entries.shift()
     // The policy has no more attempts: it is parked, and nothing behind it is begun.
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect(desk.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 3, headPosition: 1 })
-    expect([desk.flow.standstill, desk.tracks.isBarred(''), tells()]).toEqual([undefined, true, 2])
+    expect(handlerState.partition.held.get('a')).toMatchObject({ status: 'parked', tries: 3, headPosition: 1 })
+    expect([handlerState.flow.standstill, handlerState.tracks.isBarred(''), tells()]).toEqual([undefined, true, 2])
     expect(events.filter((one) => one.startsWith('subscription'))).toEqual(['subscription.blocked '])
   })
 
   it('everything goes on when what fails goes through in its place', async () => {
-    const { desk, verdicts, live, runtime, events } = judging({ definition })
+    const { handlerState, verdicts, live, runtime, events } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     await runtime.advance(2_000)
     track.entries.shift()
     verdicts.succeeded(track, entry, triedOf(entry), undefined)
-    expect([desk.flow.standstill, desk.tracks.isBarred(''), desk.partition.held.size]).toEqual([undefined, false, 0])
+    expect([handlerState.flow.standstill, handlerState.tracks.isBarred(''), handlerState.partition.held.size]).toEqual([
+      undefined,
+      false,
+      0,
+    ])
     expect(events.filter((one) => one.startsWith('subscription'))).toEqual([
       'subscription.blocked ',
       'subscription.resumed ',
@@ -586,75 +622,77 @@ describe('where the order of the partition is kept', () => {
   })
 
   it('others that were read behind one to blame keep their place', () => {
-    const { desk, verdicts } = judging({ definition })
-    const entries = ['a', 'b', 'a', 'c'].map((lane, i) => entryOf(desk, letterOf(lane, i + 1).event))
-    desk.window.add(entries, 4)
-    for (const entry of entries) desk.tracks.add('', entry)
-    const track = desk.tracks.get('')
+    const { handlerState, verdicts } = judging({ definition })
+    const entries = ['a', 'b', 'a', 'c'].map((lane, i) => entryOf(handlerState, letterOf(lane, i + 1).event))
+    handlerState.window.add(entries, 4)
+    for (const entry of entries) handlerState.tracks.add('', entry)
+    const track = handlerState.tracks.get('')
     if (!track) throw new Error('nothing was given')
-    desk.tracks.begin(track)
+    handlerState.tracks.begin(track)
     track.entries.shift()
     verdicts.blame(track, entries[0] as Entry, 3)
-    expect(desk.ledger.take().held.map(({ status, event }) => [status, event.position])).toEqual([['parked', 1]])
-    expect(desk.tracks.get('')?.entries.map(({ record }) => record.position)).toEqual([2, 3, 4])
-    expect([desk.window.unfinished, desk.tracks.peek(1)]).toEqual([3, undefined])
+    expect(handlerState.ledger.take().held.map(({ status, event }) => [status, event.position])).toEqual([
+      ['parked', 1],
+    ])
+    expect(handlerState.tracks.get('')?.entries.map(({ record }) => record.position)).toEqual([2, 3, 4])
+    expect([handlerState.window.unfinished, handlerState.tracks.peek(1)]).toEqual([3, undefined])
   })
 
   it('what can not be read is not passed over', () => {
-    const { desk, verdicts, live } = judging({ definition })
+    const { handlerState, verdicts, live } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, failure.permanent('never'), triedOf(entry))
-    expect([desk.flow.standstill, desk.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
-    expect(desk.tracks.isBarred('')).toBe(true)
+    expect([handlerState.flow.standstill, handlerState.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
+    expect(handlerState.tracks.isBarred('')).toBe(true)
   })
 
   it('what can not be read when its turn comes again is parked as well', async () => {
-    const { desk, verdicts, live, runtime } = judging({ definition })
+    const { handlerState, verdicts, live, runtime } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     await runtime.advance(2_000)
     track.entries.shift()
     verdicts.unreadable(track, entry, describeFailure('no JSON', 'permanent', 'read'))
-    expect([desk.flow.standstill, desk.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
-    expect(desk.tracks.isBarred('')).toBe(true)
+    expect([handlerState.flow.standstill, handlerState.partition.held.get('a')?.status]).toEqual([undefined, 'parked'])
+    expect(handlerState.tracks.isBarred('')).toBe(true)
   })
 
   it('what is asked for by a breaker, or could not even be asked, counts as it does elsewhere', async () => {
     const breaker = { opens: { failures: 1 } }
-    const { desk, verdicts, live, runtime } = judging({ definition: { ...definition, breaker } })
+    const { handlerState, verdicts, live, runtime } = judging({ definition: { ...definition, breaker } })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect(desk.flow.standstill?.why).toBe('order')
+    expect(handlerState.flow.standstill?.why).toBe('order')
     const { event } = triedOf(entry)
-    desk.waits.report('a', await desk.waits.enter(event), false)
+    handlerState.waits.report('a', await handlerState.waits.enter(event), false)
     await runtime.advance(60_000)
-    const pass = await desk.waits.enter(event)
+    const pass = await handlerState.waits.enter(event)
     expect(pass.entry).toBe('probe')
     track.entries.shift()
     verdicts.failed(track, entry, not('down'), triedOf(entry, pass))
     // It was the breaker's question.
-    expect([entry.tries, track.entries, desk.flow.standstill?.why]).toEqual([1, [entry], 'order'])
+    expect([entry.tries, track.entries, handlerState.flow.standstill?.why]).toEqual([1, [entry], 'order'])
     track.entries.shift()
     verdicts.failed(track, entry, not('no key'))
     expect([entry.tries, track.entries]).toEqual([2, [entry]])
   })
 
   it('a letter of which nobody waits for the outcome lets nothing go on', () => {
-    const { desk, verdicts, live, held } = judging({ held: [heldLane('h')], definition })
+    const { handlerState, verdicts, live, held } = judging({ held: [heldLane('h')], definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     verdicts.repeated(...held('h', 1), null)
-    expect(desk.flow.standstill?.why).toBe('order')
+    expect(handlerState.flow.standstill?.why).toBe('order')
   })
 
   it('what is to be skipped is passed over, also where everything waits for it', () => {
-    const { desk, verdicts, live } = judging({ definition })
+    const { handlerState, verdicts, live } = judging({ definition })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, not('now'), triedOf(entry))
     track.entries.shift()
     verdicts.failed(track, entry, failure.skip('not needed'), triedOf(entry))
-    expect(desk.ledger.take().counts).toMatchObject({ discarded: 1 })
-    expect([desk.flow.standstill, desk.window.unfinished]).toEqual([undefined, 0])
+    expect(handlerState.ledger.take().counts).toMatchObject({ discarded: 1 })
+    expect([handlerState.flow.standstill, handlerState.window.unfinished]).toEqual([undefined, 0])
   })
 })
 
@@ -663,12 +701,12 @@ describe('a policy that stops everything', () => {
     ['block', definePolicy({ dependency: block(fixed('3s')), outage: false }), 'block'],
     ['pause', definePolicy({ dependency: pause({ failures: 1, for: '3s' }), outage: false }), 'pause'],
   ] as const)('by %s leaves the event where it is', ([, policy, why]) => {
-    const { desk, verdicts, live, now } = judging({ definition: { failure: policy } })
+    const { handlerState, verdicts, live, now } = judging({ definition: { failure: policy } })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, failure.dependency('the disk'), triedOf(entry))
-    expect(desk.flow.standstill).toMatchObject({ why, failure: { class: 'dependency' } })
-    expect(desk.flow.standstill?.probeAt).toBe(now() + 3_000)
-    expect([track.entries, entry.tries, desk.ledger.isEmpty]).toEqual([[entry], 0, true])
+    expect(handlerState.flow.standstill).toMatchObject({ why, failure: { class: 'dependency' } })
+    expect(handlerState.flow.standstill?.probeAt).toBe(now() + 3_000)
+    expect([track.entries, entry.tries, handlerState.ledger.isEmpty]).toEqual([[entry], 0, true])
   })
 
   it('asks others too when what it stands at fails in another way', async () => {
@@ -677,17 +715,17 @@ describe('a policy that stops everything', () => {
       transient: retry({ attempts: 3, backoff: fixed('2s') }).then(park),
       outage: false,
     })
-    const { desk, verdicts, live, runtime } = judging({ definition: { failure: policy } })
+    const { handlerState, verdicts, live, runtime } = judging({ definition: { failure: policy } })
     const [track, entry] = live('a', 1)
     verdicts.failed(track, entry, failure.dependency('the disk'), triedOf(entry))
-    expect(desk.flow.isAnybodys).toBe(false)
+    expect(handlerState.flow.isAnybodys).toBe(false)
     await runtime.advance(3_000)
     track.entries.shift()
     verdicts.failed(track, entry, failure.dependency('the disk'), triedOf(entry))
-    expect(desk.flow.isAnybodys).toBe(false)
+    expect(handlerState.flow.isAnybodys).toBe(false)
     await runtime.advance(3_000)
     track.entries.shift()
     verdicts.failed(track, entry, not('now'), triedOf(entry))
-    expect(desk.flow.isAnybodys).toBe(true)
+    expect(handlerState.flow.isAnybodys).toBe(true)
   })
 })

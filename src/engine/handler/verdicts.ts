@@ -9,8 +9,8 @@ import { type Decision, decide } from '../../failure/policy.ts'
 import type { HandlerContext } from '../../handler/handler.ts'
 import { deadly } from '../crash/suspicion.ts'
 import type { Pass } from './breaker-waits.ts'
-import type { Desk } from './handler-state.ts'
-import type { Drains } from './held-lane-drain.ts'
+import type { HandlerState } from './handler-state.ts'
+import type { HeldLaneDrain } from './held-lane-drain.ts'
 import type { Entry } from './entry.ts'
 import type { Flow } from './flow.ts'
 import { type Track, wholePartition } from './tracks.ts'
@@ -41,21 +41,21 @@ const patience = exponential('1s', { factor: 2, cap: '1m' })
  * outcome (in the ledger), its lane is held (in the ledger), or it goes back to its track and is retried without counting the attempt.
  */
 export class Verdicts {
-  readonly #desk: Desk
-  readonly #drains: Drains
+  readonly #state: HandlerState
+  readonly #drain: HeldLaneDrain
   /** Called when the partition is blocked, and when it continues. */
   readonly #tell: () => void
 
-  constructor(desk: Desk, drains: Drains, tell: () => void) {
-    this.#desk = desk
-    this.#drains = drains
+  constructor(handlerState: HandlerState, drains: HeldLaneDrain, tell: () => void) {
+    this.#state = handlerState
+    this.#drain = drains
     this.#tell = tell
   }
 
   succeeded(track: Track<Entry>, entry: Entry, { event, ctx, pass, begunAt, tookMs }: Tried, value: unknown): void {
-    const { waits, tracer, dedup, ledger, flow, tracks } = this.#desk
+    const { waits, reporter, dedup, ledger, flow, tracks } = this.#state
     waits.report(entry.lane, pass, true)
-    tracer.completed(entry.record, ctx.attempt, tookMs)
+    reporter.completed(entry.record, ctx.attempt, tookMs)
     flow.settled(entry.lane, true)
     this.#answered(begunAt)
     const mark = dedup?.end(event, true, value)
@@ -68,14 +68,14 @@ export class Verdicts {
 
   /** The event was already handled at another position. */
   repeated(track: Track<Entry>, entry: Entry, result: string | null | undefined): void {
-    const { tracer, ledger, tracks } = this.#desk
-    tracer.skipped(entry.record, 'duplicate', result)
+    const { reporter, ledger, tracks } = this.#state
+    reporter.skipped(entry.record, 'duplicate', result)
     this.#over(entry, { live: () => ledger.duplicate(), letter: () => ledger.repeated(entry) })
     tracks.end(track)
   }
 
   failed(track: Track<Entry>, entry: Entry, error: unknown, tried?: Tried): void {
-    const { handler, partition, tracer, waits, flow, dedup, parts } = this.#desk
+    const { handler, partition, reporter, waits, flow, dedup, parts } = this.#state
     const { rules, outage } = handler.failure
     const found = classify(error, rules, partition.now())
     const failure = describeFailure(error, found.class, found.rule, found.evidence)
@@ -83,8 +83,8 @@ export class Verdicts {
     const isOwn = found.class === 'permanent' || found.skip !== undefined
     if (tried) {
       dedup?.end(tried.event, false)
-      tracer.failed(entry.record, tried.ctx.attempt, tried.tookMs, failure)
-      tracer.hook(handler.onError, error, tried.event, tried.ctx)
+      reporter.failed(entry.record, tried.ctx.attempt, tried.tookMs, failure)
+      reporter.hook(handler.onError, error, tried.event, tried.ctx)
       waits.report(entry.lane, tried.pass, isOwn)
     }
     if (tried) this.#follow(entry)
@@ -123,15 +123,15 @@ export class Verdicts {
 
   /** Parks an event that processes died over. */
   blame(track: Track<Entry>, entry: Entry, deaths: number): void {
-    const failure = deadly(deaths, this.#desk.parts.subscription.name, entry.record.position)
-    this.#desk.tracer.parked(entry.record, failure)
+    const failure = deadly(deaths, this.#state.parts.subscription.name, entry.record.position)
+    this.#state.reporter.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
-    this.#desk.suspicion.blame(entry.record.position)
+    this.#state.suspicion.blame(entry.record.position)
   }
 
   /** The breaker is open: the event waits, and no attempt is counted. */
   defer(track: Track<Entry>, entry: Entry, breaker: string | undefined, waitMs: number, failure?: Failure): void {
-    const { handler, flow, waits, parts } = this.#desk
+    const { handler, flow, waits, parts } = this.#state
     const name = breaker ?? handler.name
     const isOfLane = breaker !== undefined && handler.order !== 'partition'
     // A letter is already held, so its lane waits on its own even if the whole partition is blocked: its redrive ends, and an operator can
@@ -152,7 +152,7 @@ export class Verdicts {
   }
 
   #decisionOf(entry: Entry, found: Classified): Decision {
-    const { handler, parts, flow } = this.#desk
+    const { handler, parts, flow } = this.#state
     const failing = { failure: found, type: entry.record.type, tries: entry.tries + 1, inARow: flow.inARow }
     return decide(handler.failure, failing, parts.runtime.random)
   }
@@ -178,21 +178,21 @@ export class Verdicts {
   }
 
   #park(track: Track<Entry>, entry: Entry, failure: Failure): void {
-    const { flow, tracer } = this.#desk
+    const { flow, reporter } = this.#state
     flow.settled(entry.lane, false)
-    tracer.parked(entry.record, failure)
+    reporter.parked(entry.record, failure)
     this.#hold(track, entry, { status: 'parked', tries: entry.tries + 1 }, failure)
   }
 
   #isRedriven({ lane, isLetter }: Entry): boolean {
-    return isLetter && this.#desk.partition.held.get(lane)?.redrive !== undefined
+    return isLetter && this.#state.partition.held.get(lane)?.redrive !== undefined
   }
 
   #retry(track: Track<Entry>, entry: Entry, delayMs: number, failure: Failure): void {
-    const { parts, tracer, partition, handler } = this.#desk
+    const { parts, reporter, partition, handler } = this.#state
     const { clock } = parts.runtime
     entry.tries++
-    tracer.nacked(entry.record, failure, delayMs)
+    reporter.nacked(entry.record, failure, delayMs)
     if (handler.order === 'partition' && !entry.isLetter) {
       remember(entry, failure)
       this.#standAt(entry, failure, delayMs)
@@ -209,11 +209,11 @@ export class Verdicts {
 
   /** Later events do not start before the skip is committed: after a death the event would be retried and might succeed. */
   #skip(track: Track<Entry>, entry: Entry, failure: Failure, said: string): void {
-    const { tracer, ledger, flow } = this.#desk
+    const { reporter, ledger, flow } = this.#state
     flow.settled(entry.lane, false)
     // The reason is redacted, because every operator sees it; the failure keeps the original text.
     const reason = redact(said, payloadOf({ event: entry.record }))
-    tracer.skipped(entry.record, reason)
+    reporter.skipped(entry.record, reason)
     this.#over(entry, {
       live: () => {
         ledger.skipped(entry, failure, { by: 'policy', reason })
@@ -228,14 +228,14 @@ export class Verdicts {
 
   /** The event already blocks the partition. Its policy decides when it is retried, and whether it is skipped or parked. */
   #stillBlocks(track: Track<Entry>, entry: Entry, found: Classified, failure: Failure): void {
-    const { flow, tracer } = this.#desk
+    const { flow, reporter } = this.#state
     const decision = this.#decisionOf(entry, found)
     if (decision.decision === 'skip') return this.#skip(track, entry, failure, decision.reason)
     if (decision.decision === 'park') return this.#park(track, entry, failure)
     if (decision.decision === 'retry') {
       entry.tries++
       remember(entry, failure)
-      tracer.nacked(entry.record, failure, decision.delayMs)
+      reporter.nacked(entry.record, failure, decision.delayMs)
       flow.probedUntil(decision.delayMs)
     } else {
       // The policy blocks: the wait grows each time.
@@ -247,7 +247,7 @@ export class Verdicts {
 
   /** With partition order, nothing continues until this event was retried. */
   #standAt(entry: Entry, failure: Failure, waitMs: number): void {
-    const { flow } = this.#desk
+    const { flow } = this.#state
     if (flow.standstill?.why === 'order') {
       flow.probed(waitMs)
       this.#tell()
@@ -256,10 +256,10 @@ export class Verdicts {
 
   /** The event has its outcome. */
   #over(entry: Entry, record: { readonly live: () => void; readonly letter: () => void }): void {
-    const { flow, window } = this.#desk
+    const { flow, window } = this.#state
     // All later events wait for this one.
     if (flow.standstill?.why === 'order' && !entry.isLetter) this.#answered(Number.POSITIVE_INFINITY)
-    if (entry.isLetter) this.#drains.advance(entry, record.letter)
+    if (entry.isLetter) this.#drain.advance(entry, record.letter)
     else {
       record.live()
       window.finish(entry)
@@ -268,14 +268,14 @@ export class Verdicts {
   }
 
   #endTrials(position: number): void {
-    const { suspicion, ledger } = this.#desk
+    const { suspicion, ledger } = this.#state
     ledger.acquit(suspicion.lateOver(position))
     ledger.endTrials(suspicion.over(position))
   }
 
   /** The event is retried in its turn, and no attempt is counted. */
   #putBack(track: Track<Entry>, entry: Entry, readyAt = 0): void {
-    const { suspicion, ledger, tracks } = this.#desk
+    const { suspicion, ledger, tracks } = this.#state
     ledger.acquit(suspicion.putOff(entry.record.position))
     track.entries.unshift(entry)
     tracks.end(track, readyAt)
@@ -283,7 +283,7 @@ export class Verdicts {
 
   /** The same while the partition is blocked: another lane is the next probe, even if it is not loaded yet. */
   #stepAside(track: Track<Entry>, entry: Entry): void {
-    const { flow, tracks, draining, due, parts, ledger, suspicion } = this.#desk
+    const { flow, tracks, draining, due, parts, ledger, suspicion } = this.#state
     if (!entry.isLetter || !flow.isAnybodys) return this.#putBack(track, entry)
     ledger.acquit(suspicion.putOff(entry.record.position))
     tracks.clear(track)
@@ -292,7 +292,7 @@ export class Verdicts {
   }
 
   #hold(track: Track<Entry>, entry: Entry, holding: Holding, failure: Failure | undefined): void {
-    const { suspicion, suspects, ledger, tracks, draining, due, waits, window, parts, partition, flow } = this.#desk
+    const { suspicion, suspects, ledger, tracks, draining, due, waits, window, parts, partition, flow } = this.#state
     const { clock } = parts.runtime
     const { position } = entry.record
     if (holding.status === 'parked') this.#endTrials(position)
@@ -327,7 +327,7 @@ export class Verdicts {
 
   /** A suspect failed. It may kill a process at the retry, so it is followed. */
   #follow(entry: Entry): void {
-    const { suspicion, suspects, ledger } = this.#desk
+    const { suspicion, suspects, ledger } = this.#state
     const { position } = entry.record
     const isSuspect = (!suspicion.isOver && suspects.has(entry)) || suspicion.follows(position)
     if (isSuspect) ledger.endTrials(suspicion.failed(position))
@@ -335,7 +335,7 @@ export class Verdicts {
 
   /** The counted attempts of a lane were not caused by its event. */
   #giveBack(lane: string): void {
-    const { ledger, partition, due, tracks, parts, running } = this.#desk
+    const { ledger, partition, due, tracks, parts, running } = this.#state
     ledger.giveBack(lane, partition.now())
     if (partition.held.get(lane)?.status === 'retrying') due.add(lane, parts.runtime.clock.mono())
     // Also for a running entry, which is not in a track.
@@ -348,18 +348,18 @@ export class Verdicts {
 
   /** Blocks the partition. Status and log show the reason without values of the event. */
   #stand({ record }: Entry, ...[why, failure, ...rest]: Parameters<Flow['stand']>): void {
-    const { flow, tracer } = this.#desk
+    const { flow, reporter } = this.#state
     const shown = failure && redactFailure(failure, payloadOf({ event: record }))
     flow.stand(why, shown, ...rest)
-    tracer.stood(why, shown)
+    reporter.stood(why, shown)
     this.#tell()
   }
 
   /** The endpoint answered. `begunAt` is the start of the attempt; default: now. */
   #answered(begunAt?: number): void {
-    const { flow, parts } = this.#desk
+    const { flow, parts } = this.#state
     if (!flow.answered(begunAt ?? parts.runtime.clock.mono())) return
-    this.#desk.tracer.resumed()
+    this.#state.reporter.resumed()
     this.#tell()
   }
 }

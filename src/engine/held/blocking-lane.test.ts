@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { balances, bank } from '../../../test/fixtures.ts'
-import { heldLane } from '../../../test/desk.ts'
+import { heldLane } from '../../../test/handler-state.ts'
 import { defineHandler, defineProjection, defineSubscription, type HoldfastError } from '../../index.ts'
 import { heldUpBy, heldUpState, holdsUp } from './blocking-lane.ts'
 

@@ -1,7 +1,7 @@
 import type { HeldLane } from '../../dead-letter/letter.ts'
 import { isActedOn } from '../../redrive/acts.ts'
 import type { Redrive, RedriveProgress, RedriveTask } from '../../redrive/redrive.ts'
-import { Pace } from './token-bucket.ts'
+import { TokenBucket } from './token-bucket.ts'
 import type { WorkerParts } from '../ownership/worker-parts.ts'
 
 /** The number of lanes of a redrive that are in progress at a time, or started with one commit. */
@@ -23,7 +23,7 @@ export class Redriving {
   #isLearned = false
   #askAt = Number.NEGATIVE_INFINITY
   /** By redrive; undefined for no limit. */
-  readonly #paces = new Map<string, Pace | undefined>()
+  readonly #paces = new Map<string, TokenBucket | undefined>()
   /** Lanes that are ended as a whole, by redrive and lane. */
   readonly #wholes = new Map<string, Map<string, RedriveTask>>()
 
@@ -76,7 +76,7 @@ export class Redriving {
     return tasks
   }
 
-  paceOf(redrive: string | undefined): Pace | undefined {
+  paceOf(redrive: string | undefined): TokenBucket | undefined {
     return redrive === undefined ? undefined : this.#paces.get(redrive)
   }
 
@@ -143,7 +143,7 @@ export class Redriving {
   }
 
   #pace(redrive: string, rate: number | undefined, now: number): void {
-    this.#paces.set(redrive, rate === undefined ? undefined : new Pace(rate, now))
+    this.#paces.set(redrive, rate === undefined ? undefined : new TokenBucket(rate, now))
   }
 }
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { Pace } from './token-bucket.ts'
+import { TokenBucket } from './token-bucket.ts'
 
 it('begins with one, and has so many a second', () => {
-  const pace = new Pace(10, 1_000)
+  const pace = new TokenBucket(10, 1_000)
   expect([pace.available(1_000), pace.waitMs(1_000)]).toEqual([1, 0])
   pace.take(1)
   expect([pace.available(1_000), pace.waitMs(1_000)]).toEqual([0, 100])
@@ -11,31 +11,31 @@ it('begins with one, and has so many a second', () => {
 })
 
 it('saves a quarter of a second, and one at the least', () => {
-  expect([new Pace(100, 0).most, new Pace(100, 0).available(60_000)]).toEqual([25, 25])
-  expect([new Pace(1, 0).most, new Pace(1, 0).available(60_000)]).toEqual([1, 1])
+  expect([new TokenBucket(100, 0).most, new TokenBucket(100, 0).available(60_000)]).toEqual([25, 25])
+  expect([new TokenBucket(1, 0).most, new TokenBucket(1, 0).available(60_000)]).toEqual([1, 1])
 })
 
 it('pays for what was taken beyond it', () => {
-  const pace = new Pace(10, 0)
+  const pace = new TokenBucket(10, 0)
   pace.take(3)
   expect(pace.waitMs(0)).toBe(300)
   expect([pace.available(299), pace.available(300)]).toEqual([0, 1])
 })
 
 it('waits a millisecond at the least', () => {
-  const pace = new Pace(100_000, 0)
+  const pace = new TokenBucket(100_000, 0)
   pace.take(1)
   expect(pace.waitMs(0)).toBe(1)
 })
 
 it('is not fooled by a time that goes back, nor by fractions', () => {
-  const pace = new Pace(10, 1_000)
+  const pace = new TokenBucket(10, 1_000)
   pace.take(1)
   expect(pace.available(0)).toBe(0)
   expect(pace.available(1_050)).toBe(0)
   expect(pace.available(1_000)).toBe(0)
   expect(pace.available(1_100)).toBe(1)
-  const third = new Pace(3, 0)
+  const third = new TokenBucket(3, 0)
   third.take(1)
   for (let ms = 0; ms <= 1_000; ms += 100) third.available(ms)
   expect(third.available(1_000)).toBe(1)

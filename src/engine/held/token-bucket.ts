@@ -2,7 +2,7 @@
 const burstSeconds = 0.25
 
 /** A token bucket: how many letters of a redrive may be tried now. Times are milliseconds of the monotonic clock. */
-export class Pace {
+export class TokenBucket {
   readonly #perMs: number
   readonly #most: number
   #tokens: number

@@ -6,7 +6,7 @@ import type { Subscription } from '../../subscription/subscription.ts'
 import type { EngineEmitter } from '../events.ts'
 import { balances, bank } from '../../../test/fixtures.ts'
 import { defineHandler } from '../../index.ts'
-import { Teller } from './outcome-reporter.ts'
+import { OutcomeReporter } from './outcome-reporter.ts'
 
 function telling(unknown: 'warn' | 'skip' = 'warn', consumer: Subscription['consumer'] = balances) {
   const virtual = createVirtualRuntime()
@@ -22,15 +22,15 @@ function telling(unknown: 'warn' | 'skip' = 'warn', consumer: Subscription['cons
   const emit = (name: string, event: object) => told.push([name, event])
   const emitter = { emit, isHeard: () => true } as unknown as EngineEmitter
   const logger = { info: () => undefined, error: () => undefined, warn: (fields: object) => void warned.push(fields) }
-  const teller = new Teller(
+  const outcomeReporter = new OutcomeReporter(
     { name: 'balances', unknown, consumer } as unknown as Subscription,
     runtime,
     emitter,
     logger,
   )
-  const tell = (more: Partial<Parameters<Teller['tell']>[0]>) =>
-    teller.tell({ stopped: [], released: [], unknown: [], redriven: [], ...more }, 0)
-  return { runtime, teller, tell, told, warned, logger, sleeps: () => sleeping }
+  const tell = (more: Partial<Parameters<OutcomeReporter['tell']>[0]>) =>
+    outcomeReporter.tell({ stopped: [], released: [], unknown: [], redriven: [], ...more }, 0)
+  return { runtime, outcomeReporter, tell, told, warned, logger, sleeps: () => sleeping }
 }
 
 const record = (id: string, type = 'Credited') => ({ id, type, position: 7, body: '{"owner":"Ada"}' }) as RecordedEvent
@@ -139,13 +139,13 @@ describe('logs lanes that are held', () => {
   })
 
   it('and all of them when the subscription fails or stops, and then at once', async () => {
-    const { tell, warned, runtime, teller } = telling()
+    const { tell, warned, runtime, outcomeReporter } = telling()
     tell({ stopped: [stopped('a')] })
     tell({ stopped: [stopped('b'), stopped('c')] })
-    teller.flush()
+    outcomeReporter.flush()
     expect(warned.slice(1)).toMatchObject([{ lanes: 2, lane: 'b' }])
     tell({ stopped: [stopped('d')] })
-    teller.stop()
+    outcomeReporter.stop()
     expect(warned.slice(2)).toMatchObject([{ lanes: 1, lane: 'd' }])
     tell({ stopped: [stopped('e')] })
     tell({ stopped: [stopped('f')] })
@@ -184,7 +184,7 @@ describe('logs lanes that are held', () => {
   })
 
   it('without a timer while there is nothing to log', async () => {
-    const { runtime, tell, teller, sleeps } = telling()
+    const { runtime, tell, outcomeReporter, sleeps } = telling()
     tell({ stopped: [stopped('a')] })
     expect(sleeps()).toBe(0)
     tell({ stopped: [stopped('b')] })
@@ -193,21 +193,21 @@ describe('logs lanes that are held', () => {
     expect(sleeps()).toBe(0)
     tell({ stopped: [stopped('c')] })
     expect(sleeps()).toBe(1)
-    teller.stop()
+    outcomeReporter.stop()
     await runtime.advance(0)
     expect(sleeps()).toBe(0)
   })
 })
 
 it('tells of the first event of an unknown type, and counts the others', () => {
-  const { tell, told, warned, teller } = telling()
+  const { tell, told, warned, outcomeReporter } = telling()
   tell({ unknown: [record('1', 'New'), record('2', 'New'), record('3', 'Newer')] })
   expect(told).toEqual([
     ['event.unknown', { subscription, type: 'New', eventId: '1', position: 7 }],
     ['event.unknown', { subscription, type: 'Newer', eventId: '3', position: 7 }],
   ])
   expect(warned).toHaveLength(2)
-  expect([...teller.unknownTypes]).toEqual([
+  expect([...outcomeReporter.unknownTypes]).toEqual([
     ['New', 2],
     ['Newer', 1],
   ])
@@ -220,12 +220,14 @@ it('warns of it only where that is wanted', () => {
 })
 
 it('counts a thousand unknown types, and then others', () => {
-  const { tell, teller } = telling()
+  const { tell, outcomeReporter } = telling()
   tell({ unknown: Array.from({ length: 1_002 }, (_, i) => record(String(i), `type ${i}`)) })
   tell({ unknown: [record('x', 'type 0')] })
-  expect([teller.unknownTypes.size, teller.unknownTypes.get('(others)'), teller.unknownTypes.get('type 0')]).toEqual([
-    1_001, 2, 2,
-  ])
+  expect([
+    outcomeReporter.unknownTypes.size,
+    outcomeReporter.unknownTypes.get('(others)'),
+    outcomeReporter.unknownTypes.get('type 0'),
+  ]).toEqual([1_001, 2, 2])
 })
 
 it('tells of an event that blocks its partition, and warns of it by itself: other keys are affected', () => {

@@ -11,7 +11,7 @@ import type { Outcome } from './ledger.ts'
 const mostUnknownTypes = 1_000
 
 /** Reports a committed page: everything to listeners, and what needs attention to the log. */
-export class Teller {
+export class OutcomeReporter {
   readonly unknownTypes = new Map<string, number>()
   readonly #subscription: Subscription
   readonly #emitter: EngineEmitter

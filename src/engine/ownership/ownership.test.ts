@@ -4,7 +4,7 @@ import { describeFailure, inVersion } from '../../failure/failure.ts'
 import { type Checkpoint, noCounts } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../../subscription/subscription-store.ts'
 import { letter } from '../../testing/contracts/fixtures.ts'
-import { destination, Tenure, type Written } from './ownership.ts'
+import { destination, Ownership, type Written } from './ownership.ts'
 import type { WorkerParts } from './worker-parts.ts'
 
 const leaseMs = 9_000
@@ -54,15 +54,15 @@ function holding({ kind = 'fold', version = 1 } = {}) {
     logger: { warn: (fields: object) => told.push(['warn', fields]) },
     fenced: () => told.push('fenced'),
   } as unknown as WorkerParts
-  const tenure = new Tenure(parts, forced.signal, (next) => told.push(next))
-  tenure.lease = lease
-  tenure.load({ checkpoint, pause: undefined } as PartitionState)
+  const ownership = new Ownership(parts, forced.signal, (next) => told.push(next))
+  ownership.lease = lease
+  ownership.load({ checkpoint, pause: undefined } as PartitionState)
   /** Lets a call take as long as the store does. */
   const after = async <T>(call: Promise<T>): Promise<T> => {
     await runtime.advance(answers.tookMs)
     return call
   }
-  return { runtime, tenure, answers, calls, told, forced, after }
+  return { runtime, ownership, answers, calls, told, forced, after }
 }
 
 const lost = [
@@ -73,8 +73,8 @@ const lost = [
 
 describe('what is committed', () => {
   it('follows on what was committed last, under the lease', async () => {
-    const { tenure, calls, runtime } = holding()
-    const commit = tenure.commitOf(written, to, { tried: 30 })
+    const { ownership, calls, runtime } = holding()
+    const commit = ownership.commitOf(written, to, { tried: 30 })
     expect(commit).toEqual({
       lease,
       leaseMs,
@@ -86,38 +86,38 @@ describe('what is committed', () => {
       tried: 30,
       ...written,
     })
-    expect(tenure.commitOf(written, to)).not.toHaveProperty('tried')
-    expect(await tenure.commit(commit)).toEqual({ outcome: 'committed' })
+    expect(ownership.commitOf(written, to)).not.toHaveProperty('tried')
+    expect(await ownership.commit(commit)).toEqual({ outcome: 'committed' })
     expect(calls).toEqual([['commit', commit]])
   })
 
   it('is nothing any more when nobody waits for it', () => {
-    const { tenure, calls, forced } = holding()
-    const commit = tenure.commitOf(written, to)
+    const { ownership, calls, forced } = holding()
+    const commit = ownership.commitOf(written, to)
     forced.abort()
-    expect(() => tenure.commit(commit)).toThrow(/aborted/)
+    expect(() => ownership.commit(commit)).toThrow(/aborted/)
     expect(calls).toEqual([])
   })
 
   it('moves the checkpoint when it is in the store', async () => {
-    const { tenure, runtime } = holding()
-    expect([tenure.seen, tenure.checkpoint]).toEqual([10, checkpoint])
+    const { ownership, runtime } = holding()
+    expect([ownership.seen, ownership.checkpoint]).toEqual([10, checkpoint])
     await runtime.advance(100)
-    const commit = tenure.commitOf(written, to)
+    const commit = ownership.commitOf(written, to)
     await runtime.advance(50)
-    tenure.accept(commit)
-    expect(tenure.checkpoint).toEqual({
+    ownership.accept(commit)
+    expect(ownership.checkpoint).toEqual({
       ...to,
       start: 0,
       committedAt: runtime.clock.now(),
       commits: 5,
       counts: { ...noCounts(), applied: 12 },
     })
-    expect([tenure.seen, tenure.committedAt, tenure.renewedAt]).toEqual([12, 150, 100])
+    expect([ownership.seen, ownership.committedAt, ownership.renewedAt]).toEqual([12, 150, 100])
     // What was seen beyond it stays seen.
-    tenure.seen = 99
-    tenure.accept({ to: { ...to, position: 13 }, counts: noCounts() })
-    expect([tenure.seen, tenure.checkpoint?.position, tenure.checkpoint?.commits]).toEqual([99, 13, 6])
+    ownership.seen = 99
+    ownership.accept({ to: { ...to, position: 13 }, counts: noCounts() })
+    expect([ownership.seen, ownership.checkpoint?.position, ownership.checkpoint?.commits]).toEqual([99, 13, 6])
   })
 
   it('says of which version of the code its failures are', () => {
@@ -128,10 +128,10 @@ describe('what is committed', () => {
       { change: 'resolved', position: 2, by: 'engine' },
     ]
     const parts = { ...written, held, letters }
-    expect(holding().tenure.commitOf(parts, to)).toMatchObject(parts)
+    expect(holding().ownership.commitOf(parts, to)).toMatchObject(parts)
     const later = inVersion(failure, 2)
     expect(later).not.toEqual(failure)
-    expect(holding({ version: 2 }).tenure.commitOf(parts, to)).toMatchObject({
+    expect(holding({ version: 2 }).ownership.commitOf(parts, to)).toMatchObject({
       counts: written.counts,
       held: [{ ...held[0], failure: later }, held[1]],
       letters: [{ ...letters[0], failure: later }, letters[1]],
@@ -147,9 +147,9 @@ describe('what is refused', () => {
       { epoch: 6, owner: 'me' },
       { epoch: undefined, owner: undefined },
     ]) {
-      const { tenure, told } = holding()
-      expect(tenure.refuse({ outcome: 'fenced', ...fenced })).toBe('lost')
-      expect(tenure.lease).toBeUndefined()
+      const { ownership, told } = holding()
+      expect(ownership.refuse({ outcome: 'fenced', ...fenced })).toBe('lost')
+      expect(ownership.lease).toBeUndefined()
       expect(told).toEqual([
         'fenced',
         ['partition.fenced', expect.objectContaining({ epoch: 5, newEpoch: fenced.epoch, owner: fenced.owner })],
@@ -161,25 +161,25 @@ describe('what is refused', () => {
   it('although the owner is the same is read again, but not of a handler', () => {
     const same = { outcome: 'fenced', epoch: 5, owner: 'me' } as const
     for (const kind of ['fold', 'sql']) {
-      const { tenure, told } = holding({ kind })
-      expect(tenure.refuse(same)).toBe('refused')
-      expect([tenure.lease, told]).toEqual([lease, []])
+      const { ownership, told } = holding({ kind })
+      expect(ownership.refuse(same)).toBe('refused')
+      expect([ownership.lease, told]).toEqual([lease, []])
     }
-    const { tenure, told } = holding({ kind: 'handler' })
-    expect(tenure.refuse(same)).toBe('lost')
-    expect([tenure.lease, told.length]).toEqual([undefined, 3])
+    const { ownership, told } = holding({ kind: 'handler' })
+    expect(ownership.refuse(same)).toBe('lost')
+    expect([ownership.lease, told.length]).toEqual([undefined, 3])
   })
 
   it('because it was lost before is nobody’s', () => {
-    const { tenure, told } = holding()
-    tenure.lease = undefined
-    expect(tenure.refuse({ outcome: 'fenced', epoch: undefined, owner: undefined })).toBe('lost')
+    const { ownership, told } = holding()
+    ownership.lease = undefined
+    expect(ownership.refuse({ outcome: 'fenced', epoch: undefined, owner: undefined })).toBe('lost')
     expect(told[1]).toEqual(['partition.fenced', expect.objectContaining({ epoch: 0 })])
   })
 
   it('of a partition that is not there any more is lost as well', () => {
-    const { tenure, told } = holding()
-    tenure.lost(undefined)
+    const { ownership, told } = holding()
+    ownership.lost(undefined)
     expect(told.slice(1)).toEqual([
       ['partition.fenced', expect.objectContaining({ epoch: 5, newEpoch: undefined, owner: undefined })],
       { state: 'starting', owner: undefined },
@@ -187,16 +187,16 @@ describe('what is refused', () => {
   })
 
   it('because somebody paused it waits for them', () => {
-    const { tenure, told } = holding()
+    const { ownership, told } = holding()
     const pause = { reason: 'a test', at: 7 }
-    expect(tenure.refuse({ outcome: 'paused', pause })).toBe('refused')
-    expect([tenure.pause, tenure.lease, told]).toEqual([pause, lease, []])
+    expect(ownership.refuse({ outcome: 'paused', pause })).toBe('refused')
+    expect([ownership.pause, ownership.lease, told]).toEqual([pause, lease, []])
   })
 
   it('for a row that is not there is an error', () => {
-    const { tenure } = holding()
+    const { ownership } = holding()
     const error = new Error('a rule')
-    expect(() => tenure.refuse({ outcome: 'rejected', key: 'a', error })).toThrow(
+    expect(() => ownership.refuse({ outcome: 'rejected', key: 'a', error })).toThrow(
       expect.objectContaining({ code: 'INTERNAL', cause: error }),
     )
   })
@@ -204,67 +204,67 @@ describe('what is refused', () => {
 
 describe('the lease', () => {
   it('is renewed after a third of its time, and counts from when it was asked for', async () => {
-    const { tenure, runtime, answers, calls, after } = holding()
+    const { ownership, runtime, answers, calls, after } = holding()
     await runtime.advance(leaseMs / 3 - 1)
-    await tenure.keep()
+    await ownership.keep()
     expect(calls).toEqual([])
     await runtime.advance(1)
     answers.tookMs = 400
-    await after(tenure.keep())
+    await after(ownership.keep())
     expect(calls).toEqual([['renew', lease, leaseMs]])
-    expect(tenure.renewedAt).toBe(leaseMs / 3)
-    await tenure.keep()
+    expect(ownership.renewedAt).toBe(leaseMs / 3)
+    await ownership.keep()
     expect(calls).toHaveLength(1)
     await runtime.advance(leaseMs - 401)
-    expect(tenure.isCurrent()).toBe(true)
+    expect(ownership.isCurrent()).toBe(true)
     await runtime.advance(1)
-    expect(tenure.isCurrent()).toBe(false)
+    expect(ownership.isCurrent()).toBe(false)
   })
 
   it('is not set back by an answer that comes late', async () => {
-    const { tenure, runtime } = holding()
+    const { ownership, runtime } = holding()
     await runtime.advance(100)
-    const commit = tenure.commitOf(written, to)
-    tenure.renewedAt = 200
-    tenure.accept(commit)
-    expect(tenure.renewedAt).toBe(200)
+    const commit = ownership.commitOf(written, to)
+    ownership.renewedAt = 200
+    ownership.accept(commit)
+    expect(ownership.renewedAt).toBe(200)
   })
 
   it('is lost when it can not be renewed', async () => {
-    const { tenure, runtime, answers, calls, told, after } = holding()
+    const { ownership, runtime, answers, calls, told, after } = holding()
     await runtime.advance(leaseMs)
     answers.isRenewed = false
-    await after(tenure.keep())
+    await after(ownership.keep())
     expect(calls.map(([name]) => name)).toEqual(['renew', 'load'])
     expect(calls[1]).toEqual(['load', 's', 3])
     expect(told).toEqual(lost)
-    expect([tenure.lease, tenure.isCurrent()]).toEqual([undefined, false])
-    await tenure.keep()
+    expect([ownership.lease, ownership.isCurrent()]).toEqual([undefined, false])
+    await ownership.keep()
     expect(calls).toHaveLength(2)
   })
 
   it('of nobody is not current, however young', () => {
-    const { tenure } = holding()
-    expect(tenure.isCurrent()).toBe(true)
-    tenure.lease = undefined
-    expect(tenure.isCurrent()).toBe(false)
+    const { ownership } = holding()
+    expect(ownership.isCurrent()).toBe(true)
+    ownership.lease = undefined
+    expect(ownership.isCurrent()).toBe(false)
   })
 
   it('is given back once, with what its next owner must know', async () => {
-    const { tenure, calls, told } = holding()
-    await tenure.release(true)
-    await tenure.release(true)
+    const { ownership, calls, told } = holding()
+    await ownership.release(true)
+    await ownership.release(true)
     expect(calls).toEqual([['release', lease, true]])
-    expect([tenure.lease, told]).toEqual([undefined, []])
+    expect([ownership.lease, told]).toEqual([undefined, []])
   })
 
   it('runs out by itself when the store is away', async () => {
-    const { tenure, answers, calls, told } = holding()
+    const { ownership, answers, calls, told } = holding()
     answers.isReleased = false
-    await tenure.release(false)
+    await ownership.release(false)
     expect(calls).toEqual([['release', lease, false]])
     expect(told).toEqual([['warn', { subscription: 's', error: new Error('away') }]])
-    expect(tenure.lease).toBeUndefined()
+    expect(ownership.lease).toBeUndefined()
   })
 })
 

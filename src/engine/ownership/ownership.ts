@@ -53,7 +53,7 @@ export type Destination = Commit['to']
  * The ownership of a partition: the lease, the checkpoint as last read or written, and how far the source was read. Every commit of a
  * partition goes through here.
  */
-export class Tenure {
+export class Ownership {
   readonly share: Share
   checkpoint: Checkpoint | undefined
   /** How far the source was read. Beyond the checkpoint if all later events belong to other partitions. */

@@ -1,13 +1,13 @@
 import type { Breakers } from '../../breaker/breakers.ts'
 import type { Runtime, Watchdog } from '../../runtime/ports.ts'
-import type { Rate } from '../../runtime/throughput.ts'
+import type { Throughput } from '../../runtime/throughput.ts'
 import type { Share } from '../../source/share.ts'
 import type { Source } from '../../source/source.ts'
 import type { Store } from '../../store.ts'
 import type { Subscription } from '../../subscription/subscription.ts'
-import type { Solitude } from '../crash/exclusive-run.ts'
+import type { ExclusiveRun } from '../crash/exclusive-run.ts'
 import type { EngineEmitter, Logger } from '../events.ts'
-import type { Teller } from '../outcome/outcome-reporter.ts'
+import type { OutcomeReporter } from '../outcome/outcome-reporter.ts'
 
 export interface WorkerSettings {
   readonly owner: string
@@ -35,10 +35,10 @@ export interface WorkerParts {
   readonly emitter: EngineEmitter
   readonly logger: Logger
   readonly watchdog: Watchdog | undefined
-  readonly teller: Teller
-  readonly rate: Rate
+  readonly outcomeReporter: OutcomeReporter
+  readonly rate: Throughput
   readonly breakers: Breakers
-  readonly solitude: Solitude
+  readonly exclusiveRun: ExclusiveRun
   /** The number of events per page. It outlives the worker: after a page that took too long and was fenced, the next worker keeps the smaller size. */
   readonly fit: { events: number }
   /** Called after every commit and every change of state. */

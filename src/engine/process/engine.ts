@@ -16,15 +16,15 @@ import { engineName, systemChannel, systemRuntime } from '../../runtime/system.t
 import type { Store } from '../../store.ts'
 import { type Announcement, onAnnouncement } from '../../subscription/announce.ts'
 import { type Consumer, defineSubscription, type Subscription } from '../../subscription/subscription.ts'
-import { Attendance } from './heartbeat.ts'
+import { Heartbeat } from './heartbeat.ts'
 import { EngineEmitter, type EngineEventName, type Listener, type Logger, warningLogger } from '../events.ts'
 import { refuseImported } from './imported.ts'
-import { Lookout } from './log-poller.ts'
+import { LogPoller } from './log-poller.ts'
 import { Runner } from './runner.ts'
-import { Solitude } from '../crash/exclusive-run.ts'
+import { ExclusiveRun } from '../crash/exclusive-run.ts'
 import { type EngineStatus, engineStatus } from './status.ts'
 import { type Retention, Sweeper } from './sweeper.ts'
-import { Timetable } from './redrive-schedule.ts'
+import { RedriveSchedule } from './redrive-schedule.ts'
 import { type Verification, type VerifyOptions, verifySubscription } from '../../verify/verify.ts'
 import type { WorkerSettings } from '../ownership/worker-parts.ts'
 
@@ -138,7 +138,7 @@ export function createEngine<const Dialect extends string>(options: EngineOption
     onStoreError: (breaker, error) =>
       logger.warn({ breaker, error }, 'the store cannot be used; the breaker uses only the state of this process'),
   })
-  const solitude = new Solitude(runtime.clock)
+  const exclusiveRun = new ExclusiveRun(runtime.clock)
   let isChecked = false
   const checkImported = async () => {
     if (!isChecked) await refuseImported(store)
@@ -161,7 +161,7 @@ export function createEngine<const Dialect extends string>(options: EngineOption
         emitter,
         logger,
         breakers,
-        solitude,
+        exclusiveRun,
         watchdog,
         refuseImported: checkImported,
         look,
@@ -169,9 +169,9 @@ export function createEngine<const Dialect extends string>(options: EngineOption
     )
   }
   const all = [...runners.values()]
-  const attendance = new Attendance({ store, runners: all, runtime, settings, emitter, logger })
-  const lookout = new Lookout(store.log, all, runtime.timers, settings.pollMs)
-  const timetable = new Timetable(store, all, runtime, logger)
+  const attendance = new Heartbeat({ store, runners: all, runtime, settings, emitter, logger })
+  const lookout = new LogPoller(store.log, all, runtime.timers, settings.pollMs)
+  const timetable = new RedriveSchedule(store, all, runtime, logger)
   const retention = retentionOf(options, all)
   const sweeper = retention || all.some(remembers) ? new Sweeper(store, retention, runtime, logger) : undefined
   let running: Promise<unknown> | undefined

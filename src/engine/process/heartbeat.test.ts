@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { away } from '../../../test/noting.ts'
 import { HoldfastError } from '../../index.ts'
 import { systemChannel } from '../../runtime/system.ts'
-import { Attendance, type AttendanceParts } from './heartbeat.ts'
+import { Heartbeat, type HeartbeatParts } from './heartbeat.ts'
 import { EngineEmitter } from '../events.ts'
 import type { Runner } from './runner.ts'
 
@@ -73,8 +73,8 @@ function attending(...subscriptions: Made[]) {
     },
   }
   const settings = { owner: 'ada', leaseMs: 9_000, beatMs: 250 }
-  const parts = { store, runners, runtime, settings, emitter, logger } as unknown as AttendanceParts
-  const attendance = new Attendance(parts)
+  const parts = { store, runners, runtime, settings, emitter, logger } as unknown as HeartbeatParts
+  const attendance = new Heartbeat(parts)
   const begin = async (...unregistered: number[]) => {
     const running = attendance.run(unregistered.map((i) => runners[i] as Runner))
     await runtime.advance(0)

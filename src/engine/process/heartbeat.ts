@@ -1,13 +1,13 @@
 import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { EngineEmitter, Logger } from '../events.ts'
-import { Nap } from '../../runtime/wakeable-sleep.ts'
-import { persist } from '../../runtime/retry-forever.ts'
+import { WakeableSleep } from '../../runtime/wakeable-sleep.ts'
+import { retryForever } from '../../runtime/retry-forever.ts'
 import type { Runner } from './runner.ts'
 import type { WorkerSettings } from '../ownership/worker-parts.ts'
 import { isFinal } from './worker.ts'
 
-export interface AttendanceParts {
+export interface HeartbeatParts {
   readonly store: Store
   readonly runners: readonly Runner[]
   readonly runtime: Runtime
@@ -20,25 +20,25 @@ export interface AttendanceParts {
  * Sends the heartbeat of this process, reads what other processes do, and passes that to the runners. It does not renew leases; the
  * workers do. A process whose work hangs must lose its leases even if this loop still runs.
  */
-export class Attendance {
-  readonly #parts: AttendanceParts
-  readonly #nap: Nap
-  readonly #backoff: Nap
+export class Heartbeat {
+  readonly #parts: HeartbeatParts
+  readonly #sleep: WakeableSleep
+  readonly #backoff: WakeableSleep
   readonly #stopping = new AbortController()
   /** Callers of `heard`, in call order. */
   readonly #waiting: (() => void)[] = []
   #isFailing = false
   #isOver = false
 
-  constructor(parts: AttendanceParts) {
+  constructor(parts: HeartbeatParts) {
     this.#parts = parts
-    this.#nap = new Nap(parts.runtime.timers)
-    this.#backoff = new Nap(parts.runtime.timers)
+    this.#sleep = new WakeableSleep(parts.runtime.timers)
+    this.#backoff = new WakeableSleep(parts.runtime.timers)
   }
 
   /** Reads the store now instead of at the next beat. */
   look(): void {
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /**
@@ -55,7 +55,7 @@ export class Attendance {
 
   stop(): void {
     this.#stopping.abort()
-    this.#nap.wake()
+    this.#sleep.wake()
     this.#backoff.wake()
   }
 
@@ -124,7 +124,7 @@ export class Attendance {
         if (view) runner.settle(view)
       }
       this.#answer(asked)
-      await this.#nap.take(Math.min(beatMs, leaseMs / 3))
+      await this.#sleep.take(Math.min(beatMs, leaseMs / 3))
     }
   }
 
@@ -134,7 +134,7 @@ export class Attendance {
 
   #untilStoreWorks<T>(runners: readonly Runner[], run: () => Promise<T>): Promise<T | undefined> {
     const { runtime, emitter, logger } = this.#parts
-    return persist(run, {
+    return retryForever(run, {
       signal: this.#stopping.signal,
       random: runtime.random,
       nap: this.#backoff,

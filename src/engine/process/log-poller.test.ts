@@ -1,7 +1,7 @@
 import { createVirtualRuntime } from 'holdfast/testing'
 import { expect, it } from 'vitest'
 import type { LogStore } from '../../log/log-store.ts'
-import { Lookout } from './log-poller.ts'
+import { LogPoller } from './log-poller.ts'
 import type { Runner } from './runner.ts'
 
 /** One runner that reads the log, one that reads something else, and a log whose end is asked for. */
@@ -18,7 +18,7 @@ function looking() {
   }
   const runner = (name: string, source?: object) =>
     ({ subscription: { source }, wakeBelow: (position: number) => woken.push([name, position]) }) as unknown as Runner
-  const create = (...runners: Runner[]) => new Lookout({ head } as LogStore, runners, runtime.timers, 500)
+  const create = (...runners: Runner[]) => new LogPoller({ head } as LogStore, runners, runtime.timers, 500)
   return { runtime, heads, asked, woken, runner, create }
 }
 

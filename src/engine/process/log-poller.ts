@@ -1,36 +1,36 @@
 import type { LogStore } from '../../log/log-store.ts'
 import type { Timers } from '../../runtime/ports.ts'
-import { Nap } from '../../runtime/wakeable-sleep.ts'
+import { WakeableSleep } from '../../runtime/wakeable-sleep.ts'
 import type { Runner } from './runner.ts'
 
 /**
  * Polls the head of the log once for all workers of the process, to find events that no notification announced. Idle workers then need
  * not poll the log themselves.
  */
-export class Lookout {
+export class LogPoller {
   readonly #log: LogStore
   readonly #runners: readonly Runner[]
-  readonly #nap: Nap
+  readonly #sleep: WakeableSleep
   readonly #pollMs: number
   readonly #stopping = new AbortController()
 
   constructor(log: LogStore, runners: readonly Runner[], timers: Timers, pollMs: number) {
     this.#log = log
     this.#runners = runners.filter(({ subscription }) => subscription.source === undefined)
-    this.#nap = new Nap(timers)
+    this.#sleep = new WakeableSleep(timers)
     this.#pollMs = pollMs
   }
 
   stop(): void {
     this.#stopping.abort()
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /** Resolves when it is stopped. Never rejects. */
   async run(): Promise<void> {
     if (this.#runners.length === 0) return
     for (;;) {
-      await this.#nap.take(this.#pollMs)
+      await this.#sleep.take(this.#pollMs)
       if (this.#stopping.signal.aborted) return
       const head = await this.#log.head().catch(() => undefined)
       // If the log can't be read, the workers wake up, find out and report it.

@@ -4,7 +4,7 @@ import { ask } from '../../../test/redrive/asking.ts'
 import { begin, commitOf, hold, letter } from '../../testing/contracts/fixtures.ts'
 import type { Store } from '../../store.ts'
 import type { Runner } from './runner.ts'
-import { Timetable } from './redrive-schedule.ts'
+import { RedriveSchedule } from './redrive-schedule.ts'
 
 /** A minute, or about: no multiple of the longest nap, so that it shows who does not wait to the millisecond. */
 const minute = 60_300
@@ -34,7 +34,7 @@ async function parked(world: World, options: { readonly maxAgeMs?: number; reado
       return state.pause
     },
   } as unknown as Runner
-  const create = (...runners: Runner[]) => new Timetable(store, runners, world.runtime, logger)
+  const create = (...runners: Runner[]) => new RedriveSchedule(store, runners, world.runtime, logger)
   const asked = async () => (await world.store.redrives.list({ subscription: 's', limit: 100 })).toReversed()
   const askedAt = async () => (await asked()).map(({ at }) => (at - Date.UTC(2026, 0, 1)) / minute)
   /** As if the engine had been through with them, and they had failed. */

@@ -3,7 +3,7 @@ import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { Schedule } from '../../subscription/subscription.ts'
 import type { Logger } from '../events.ts'
-import { Nap } from '../../runtime/wakeable-sleep.ts'
+import { WakeableSleep } from '../../runtime/wakeable-sleep.ts'
 import type { Runner } from './runner.ts'
 
 /** The author of scheduled redrives. */
@@ -18,12 +18,12 @@ const remembered = 100
  * Creates redrives of parked lanes by the schedule of their subscription. The owner of the first partition does so. The interval counts
  * from the last stored redrive, so restarts make no difference.
  */
-export class Timetable {
+export class RedriveSchedule {
   readonly #store: Store
   readonly #runners: readonly Runner[]
   readonly #runtime: Runtime
   readonly #logger: Logger
-  readonly #nap: Nap
+  readonly #sleep: WakeableSleep
   readonly #stopping = new AbortController()
   readonly #nextId: () => string
   /** The next redrive of each subscription, in milliseconds since 1970; unknown at first. */
@@ -34,13 +34,13 @@ export class Timetable {
     this.#runners = runners.filter(({ subscription }) => subscription.redrive !== undefined)
     this.#runtime = runtime
     this.#logger = logger
-    this.#nap = new Nap(runtime.timers)
+    this.#sleep = new WakeableSleep(runtime.timers)
     this.#nextId = createIds(runtime.clock, runtime.random)
   }
 
   stop(): void {
     this.#stopping.abort()
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /** Resolves when it is stopped. Never rejects. */
@@ -56,7 +56,7 @@ export class Timetable {
       }
       const now = this.#runtime.clock.now()
       const waitsMs = Array.from(this.#nextAt.values(), (at) => Math.max(1, at - now))
-      await this.#nap.take(Math.min(longestNapMs, ...waitsMs))
+      await this.#sleep.take(Math.min(longestNapMs, ...waitsMs))
     }
   }
 

@@ -8,10 +8,10 @@ import type { Subscription } from '../../subscription/subscription.ts'
 import type { Pause, SubscriptionView } from '../../subscription/subscription-store.ts'
 import { fairShare } from '../ownership/fair-share.ts'
 import type { EngineEmitter, Logger } from '../events.ts'
-import { Rate } from '../../runtime/throughput.ts'
-import type { Solitude } from '../crash/exclusive-run.ts'
+import { Throughput } from '../../runtime/throughput.ts'
+import type { ExclusiveRun } from '../crash/exclusive-run.ts'
 import type { NextState, SubscriptionState } from '../ownership/subscription-state.ts'
-import { Teller } from '../outcome/outcome-reporter.ts'
+import { OutcomeReporter } from '../outcome/outcome-reporter.ts'
 import { orderOf, versionOf, Worker, type WorkerEnd } from './worker.ts'
 import type { WorkerSettings } from '../ownership/worker-parts.ts'
 
@@ -23,7 +23,7 @@ export interface RunnerParts {
   readonly emitter: EngineEmitter
   readonly logger: Logger
   readonly breakers: Breakers
-  readonly solitude: Solitude
+  readonly exclusiveRun: ExclusiveRun
   readonly watchdog: Watchdog | undefined
   /** Throws if letters were imported into the store. Reads the audit once for all subscriptions. */
   readonly refuseImported: () => Promise<void>
@@ -38,9 +38,9 @@ export interface RunnerParts {
 export class Runner {
   readonly subscription: Subscription
   readonly source: Source
-  readonly rate = new Rate()
+  readonly rate = new Throughput()
   readonly #parts: RunnerParts
-  readonly #teller: Teller
+  readonly #outcomeReporter: OutcomeReporter
   readonly #watchers = new Set<() => void>()
   readonly #workers = new Map<number, Worker>()
   readonly #fit: { events: number }
@@ -63,7 +63,7 @@ export class Runner {
     this.#fit = { events: parts.settings.pageEvents }
     this.subscription = subscription
     this.source = subscription.source ?? logSource(store.log)
-    this.#teller = new Teller(subscription, runtime, emitter, logger)
+    this.#outcomeReporter = new OutcomeReporter(subscription, runtime, emitter, logger)
     this.#state = { state: 'starting', since: runtime.clock.now(), owner: undefined }
   }
 
@@ -76,7 +76,7 @@ export class Runner {
   }
 
   get unknownTypes(): ReadonlyMap<string, number> {
-    return this.#teller.unknownTypes
+    return this.#outcomeReporter.unknownTypes
   }
 
   get fenced(): number {
@@ -238,7 +238,7 @@ export class Runner {
     for (const worker of this.#workers.values()) worker.stop()
     this.#forget?.()
     this.#forget = undefined
-    this.#teller.flush()
+    this.#outcomeReporter.flush()
     logger.error(
       { subscription: subscription.name, error },
       'the subscription failed; other subscriptions are not affected',
@@ -277,7 +277,7 @@ export class Runner {
   #end(): void {
     this.#forget?.()
     this.#forget = undefined
-    this.#teller.stop()
+    this.#outcomeReporter.stop()
     this.#phase = 'stopped'
     this.#refresh()
   }
@@ -287,7 +287,7 @@ export class Runner {
       ...this.#parts,
       source: this.source,
       share: { partition, of },
-      teller: this.#teller,
+      outcomeReporter: this.#outcomeReporter,
       rate: this.rate,
       fit: this.#fit,
       changed: () => this.#refresh(),

@@ -4,7 +4,7 @@ import type { BreakerState } from '../../breaker/breaker.ts'
 import { createLog, type Store } from '../../index.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
 import { at, claimed, commitOf, hold, letter } from '../../testing/contracts/fixtures.ts'
-import { Rate } from '../../runtime/throughput.ts'
+import { Throughput } from '../../runtime/throughput.ts'
 import type { Runner } from './runner.ts'
 import { engineStatus } from './status.ts'
 
@@ -212,7 +212,7 @@ describe('what is read of the store', () => {
 
 describe('the rate', () => {
   it('is the work of the last seconds, and falls when nothing is done', () => {
-    const rate = new Rate()
+    const rate = new Throughput()
     expect(rate.perSecond(0)).toBe(0)
     rate.add(0, 500, 1_000)
     rate.add(500, 1_000, 1_000)

@@ -3,7 +3,7 @@ import { fromMs } from '../../runtime/duration.ts'
 import type { Runtime } from '../../runtime/ports.ts'
 import type { Store } from '../../store.ts'
 import type { Logger } from '../events.ts'
-import { Nap } from '../../runtime/wakeable-sleep.ts'
+import { WakeableSleep } from '../../runtime/wakeable-sleep.ts'
 
 /** How long resolved letters are kept, and of which subscriptions. */
 export interface Retention {
@@ -25,7 +25,7 @@ export class Sweeper {
   readonly #retention: Retention | undefined
   readonly #runtime: Runtime
   readonly #logger: Logger
-  readonly #nap: Nap
+  readonly #sleep: WakeableSleep
   readonly #stopping = new AbortController()
   /** By subscription: the end time of the letters whose deletion was announced. */
   readonly #told = new Map<string, number>()
@@ -41,20 +41,20 @@ export class Sweeper {
     this.#retention = retention
     this.#runtime = runtime
     this.#logger = logger
-    this.#nap = new Nap(runtime.timers)
+    this.#sleep = new WakeableSleep(runtime.timers)
     this.#purgedAt = runtime.clock.mono()
   }
 
   stop(): void {
     this.#stopping.abort()
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /** Resolves when it is stopped. Never rejects. */
   async run(): Promise<void> {
     const { clock } = this.#runtime
     while (!this.#stopping.signal.aborted) {
-      await this.#nap.take(betweenMs)
+      await this.#sleep.take(betweenMs)
       await this.#inTurns('the inbox', () => this.#store.inbox.sweep(clock.now(), atOnce))
       if (!this.#retention || clock.mono() - this.#purgedAt < betweenPurgesMs) continue
       this.#purgedAt = clock.mono()

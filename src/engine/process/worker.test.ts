@@ -21,8 +21,8 @@ import { logSource } from '../../source/source.ts'
 import type { Consumer } from '../../subscription/subscription.ts'
 import type { PartitionState } from '../../subscription/subscription-store.ts'
 import { createScriptedSource } from '../../testing/source.ts'
-import { Rate } from '../../runtime/throughput.ts'
-import { Teller } from '../outcome/outcome-reporter.ts'
+import { Throughput } from '../../runtime/throughput.ts'
+import { OutcomeReporter } from '../outcome/outcome-reporter.ts'
 import { isFinal, versionOf, Worker, type WorkerEnd } from './worker.ts'
 
 it('waits for what can be mended by waiting, and for nothing else', () => {
@@ -72,8 +72,8 @@ async function working(given: Given = {}) {
     ...parts,
     source: source ?? logSource(world.store.log),
     share,
-    teller: new Teller(subscription, runtime, parts.emitter, parts.logger),
-    rate: new Rate(),
+    outcomeReporter: new OutcomeReporter(subscription, runtime, parts.emitter, parts.logger),
+    rate: new Throughput(),
     fit: { events: 10 },
     changed: () => void states.push(worker.state.state),
     fenced: () => undefined,

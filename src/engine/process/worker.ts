@@ -1,12 +1,12 @@
 import { HoldfastError, StoreError } from '../../errors.ts'
 import type { HandlerOrder } from '../../handler/handler.ts'
-import { persist } from '../../runtime/retry-forever.ts'
-import { Nap } from '../../runtime/wakeable-sleep.ts'
+import { retryForever } from '../../runtime/retry-forever.ts'
+import { WakeableSleep } from '../../runtime/wakeable-sleep.ts'
 import type { Share } from '../../source/share.ts'
 import type { Subscription } from '../../subscription/subscription.ts'
 import type { Lease, PartitionState, Pause } from '../../subscription/subscription-store.ts'
 import { HandlerLoop } from '../handler/handler-loop.ts'
-import { type Loop, Tenure } from '../ownership/ownership.ts'
+import { type Loop, Ownership } from '../ownership/ownership.ts'
 import type { Partition } from '../ownership/partition.ts'
 import { RowCache } from '../ownership/row-cache.ts'
 import type { NextState } from '../ownership/subscription-state.ts'
@@ -37,10 +37,10 @@ interface Loaded {
 export class Worker {
   readonly share: Share
   readonly #parts: WorkerParts
-  readonly #tenure: Tenure
-  readonly #nap: Nap
+  readonly #ownership: Ownership
+  readonly #sleep: WakeableSleep
   /** Separate from the rest: an append ends a rest, but must not shorten the backoff after a store failure. */
-  readonly #backoff: Nap
+  readonly #backoff: WakeableSleep
   readonly #stopping = new AbortController()
   readonly #forced = new AbortController()
   #state: NextState = { state: 'starting', owner: undefined }
@@ -54,9 +54,9 @@ export class Worker {
   constructor(parts: WorkerParts) {
     this.#parts = parts
     this.share = parts.share
-    this.#nap = new Nap(parts.runtime.timers)
-    this.#backoff = new Nap(parts.runtime.timers)
-    this.#tenure = new Tenure(parts, this.#forced.signal, (next) => this.#enter(next))
+    this.#sleep = new WakeableSleep(parts.runtime.timers)
+    this.#backoff = new WakeableSleep(parts.runtime.timers)
+    this.#ownership = new Ownership(parts, this.#forced.signal, (next) => this.#enter(next))
   }
 
   get state(): NextState {
@@ -64,13 +64,13 @@ export class Worker {
   }
 
   get isOwner(): boolean {
-    return this.#tenure.lease !== undefined
+    return this.#ownership.lease !== undefined
   }
 
   /** Whether all events up to a position have their outcome and nothing is due. False once the lease is lost. */
   reached(position: number): boolean {
     const isRead = this.#parts.settings.only === 'letters' || this.hasSeen(position)
-    return isRead && this.#loop?.isDue === false && this.#tenure.isCurrent()
+    return isRead && this.#loop?.isDue === false && this.#ownership.isCurrent()
   }
 
   /** Whether the partition needs an operator to continue. */
@@ -79,31 +79,31 @@ export class Worker {
   }
 
   hasSeen(position: number): boolean {
-    const { seen } = this.#tenure
+    const { seen } = this.#ownership
     return seen !== undefined && seen >= position
   }
 
   wake(): void {
     this.#loop?.appended()
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /** A redrive may have lanes to process. */
   redriven(): void {
     this.#loop?.redriven()
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /** An operator has changed a breaker. */
   lookAtBreakers(): void {
     this.#loop?.lookAtBreakers()
-    this.#nap.wake()
+    this.#sleep.wake()
   }
 
   /** Finishes the work in progress and releases the lease. */
   stop(): void {
     this.#stopping.abort()
-    this.#nap.wake()
+    this.#sleep.wake()
     this.#backoff.wake()
   }
 
@@ -119,7 +119,7 @@ export class Worker {
     this.#forced.abort()
     this.#loop?.abandon()
     this.#announcements.push(this.#acquit())
-    this.#nap.wake()
+    this.#sleep.wake()
     this.#backoff.wake()
   }
 
@@ -128,10 +128,10 @@ export class Worker {
    * worker finds out at its next step.
    */
   heard(epoch: number): boolean {
-    const tenure = this.#tenure
-    if (!tenure.lease || epoch <= tenure.lease.epoch) return false
-    tenure.renewedAt = Number.NEGATIVE_INFINITY
-    this.#nap.wake()
+    const ownership = this.#ownership
+    if (!ownership.lease || epoch <= ownership.lease.epoch) return false
+    ownership.renewedAt = Number.NEGATIVE_INFINITY
+    this.#sleep.wake()
     return true
   }
 
@@ -140,10 +140,10 @@ export class Worker {
   }
 
   setPause(pause: Pause | undefined): void {
-    const tenure = this.#tenure
-    if (tenure.pause?.at === pause?.at && tenure.pause?.reason === pause?.reason) return
-    tenure.pause = pause
-    this.#nap.wake()
+    const ownership = this.#ownership
+    if (ownership.pause?.at === pause?.at && ownership.pause?.reason === pause?.reason) return
+    ownership.pause = pause
+    this.#sleep.wake()
   }
 
   /** Never rejects. */
@@ -166,9 +166,9 @@ export class Worker {
     const { owner, leaseMs } = settings
     const { name, consumer } = subscription
     const { partition } = this.share
-    const tenure = this.#tenure
+    const ownership = this.#ownership
     const claim = await this.#untilStoreWorks(() => {
-      tenure.renewedAt = runtime.clock.mono()
+      ownership.renewedAt = runtime.clock.mono()
       return store.subscriptions.claim({
         subscription: name,
         partition,
@@ -183,7 +183,7 @@ export class Worker {
     const claimedAt = runtime.clock.mono()
     this.#claimedAt = claimedAt
     const now = () => Math.floor(claim.now + runtime.clock.mono() - claimedAt)
-    tenure.lease = lease
+    ownership.lease = lease
     this.#wasClaimed = true
     this.#isInherited = isInherited
     const loaded = await this.#untilStoreWorks(() => this.#load(lease, now))
@@ -197,7 +197,7 @@ export class Worker {
     emitter.emit('partition.claimed', { subscription: name, partition, epoch: lease.epoch, position })
     const parts = {
       ...this.#parts,
-      tenure,
+      ownership,
       stopping: this.#stopping.signal,
       forced: this.#forced.signal,
       state,
@@ -208,7 +208,7 @@ export class Worker {
         if (isBehind || this.#state.state !== 'live') this.#enter({ state: 'catching-up' })
       },
       enter: (next: NextState) => this.#enter(next),
-      wake: () => this.#nap.wake(),
+      wake: () => this.#sleep.wake(),
     }
     if (consumer.kind === 'handler') return new HandlerLoop(parts, consumer, known)
     return new PageLoop(parts, consumer, known)
@@ -221,14 +221,14 @@ export class Worker {
     const { name, consumer } = subscription
     const state = await store.subscriptions.load(name, share.partition)
     if (!state || state.epoch !== lease.epoch) {
-      this.#tenure.lost(state)
+      this.#ownership.lost(state)
       return undefined
     }
     const lanes = await store.letters.heldLanes(name, share.partition)
     const isReading = settings.only !== 'letters'
     const end = isReading ? await (source.end?.() ?? source.head()) : state.checkpoint.position
     if (end < state.checkpoint.position) throw regressed(name, source.name, state.checkpoint.position, end)
-    this.#tenure.load(state)
+    this.#ownership.load(state)
     const watchesGaps = source.versions === 'unordered'
     const cacheBytes = Math.floor(settings.cacheBytes / share.of)
     const known: Partition = {
@@ -247,14 +247,14 @@ export class Worker {
 
   /** Works until the lease is lost or the worker is stopped. */
   async #work(loop: Loop): Promise<void> {
-    const tenure = this.#tenure
+    const ownership = this.#ownership
     while (!this.#stopping.signal.aborted) {
-      if (!tenure.pause && this.#state.state === 'paused') this.#enter({ state: 'catching-up' })
+      if (!ownership.pause && this.#state.state === 'paused') this.#enter({ state: 'catching-up' })
       const done = await this.#untilStoreWorks(() => loop.step())
-      if (done === 'lost' || !tenure.lease) return
-      if (done === 'paused') this.#enter({ state: 'paused', reason: tenure.pause?.reason ?? '' })
+      if (done === 'lost' || !ownership.lease) return
+      if (done === 'paused') this.#enter({ state: 'paused', reason: ownership.pause?.reason ?? '' })
       if (done === 'idle') this.#enter(loop.standing())
-      if (done === 'idle' || done === 'paused') await this.#nap.take(loop.restMs())
+      if (done === 'idle' || done === 'paused') await this.#sleep.take(loop.restMs())
     }
     await this.#untilForced(loop)
   }
@@ -263,7 +263,7 @@ export class Worker {
     this.#loop?.abandon()
     await this.#acquit()
     await Promise.all(this.#announcements)
-    await this.#tenure.release(this.#loop?.isSuspect ?? this.#isInherited)
+    await this.#ownership.release(this.#loop?.isSuspect ?? this.#isInherited)
   }
 
   /**
@@ -271,7 +271,7 @@ export class Worker {
    * the first one that the next process tries, and if every stop were announced, it would end processes forever.
    */
   #announceStop(): void {
-    const { lease } = this.#tenure
+    const { lease } = this.#ownership
     if (!this.#isLeaving || !lease || !this.#loop?.isBusy) return
     const { store, settings, logger, subscription, runtime } = this.#parts
     if (runtime.clock.mono() - this.#claimedAt < settings.leaseMs) return
@@ -301,7 +301,7 @@ export class Worker {
     // Again: a commit that was in flight at the stop may have started something since.
     this.#announceStop()
     try {
-      await persist(() => loop.finish(), {
+      await retryForever(() => loop.finish(), {
         signal: this.#forced.signal,
         random: this.#parts.runtime.random,
         nap: this.#backoff,
@@ -319,7 +319,7 @@ export class Worker {
   /** Retries while the store fails. No event is held and no attempt is counted. Undefined if it was stopped. */
   #untilStoreWorks<T>(run: () => Promise<T>): Promise<T | undefined> {
     const { subscription, runtime, logger, emitter } = this.#parts
-    return persist(run, {
+    return retryForever(run, {
       signal: this.#stopping.signal,
       random: runtime.random,
       nap: this.#backoff,

@@ -7,7 +7,7 @@ import type { LaneWrite } from '../../subscription/subscription-store.ts'
 import { noCounts } from '../../subscription/checkpoint.ts'
 import type { LaneBatch } from './held-lanes.ts'
 import { emptyOutcome } from '../outcome/ledger.ts'
-import { Releases } from './held-lane-batches.ts'
+import { HeldLaneBatches } from './held-lane-batches.ts'
 import type { WorkerParts } from '../ownership/worker-parts.ts'
 
 const limits = { lanes: 100, events: 1_000, bytes: 5_000 }
@@ -25,7 +25,7 @@ function releasing(rates: Record<string, number | undefined> = {}) {
   const find = async (id: string) => ({ id, rate: rates[id] }) as Redrive
   const advance = async () => undefined
   const parts = { store: { redrives: { advance, due, find } }, subscription: { name: 's' }, share: whole, runtime }
-  const releases = new Releases(parts as unknown as WorkerParts)
+  const releases = new HeldLaneBatches(parts as unknown as WorkerParts)
   const held = new Map<string, HeldLane>()
   const hold = (lane: string, more: Partial<HeldLane> = {}) =>
     held.set(lane, { lane, status: 'retrying', since: 0, done: undefined, head: 1, headPosition: 1, ...more })

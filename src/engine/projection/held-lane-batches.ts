@@ -1,7 +1,7 @@
 import type { HeldLane } from '../../dead-letter/letter.ts'
 import type { RedriveTask } from '../../redrive/redrive.ts'
 import type { LaneBatch } from './held-lanes.ts'
-import type { Pace } from '../held/token-bucket.ts'
+import type { TokenBucket } from '../held/token-bucket.ts'
 import type { Partition } from '../ownership/partition.ts'
 import { fits, lanesAtOnce, Redriving, type WholeTask } from '../held/redrive-tasks.ts'
 import type { Outcome } from '../outcome/ledger.ts'
@@ -20,7 +20,7 @@ export interface BatchLimits {
  * Chooses the held lanes of a projection to process next: first lanes that are due or were started by a redrive, then lanes that a
  * redrive is about to start. Lanes with the same rate limit go together. A lane with more than its share of a batch goes to the end.
  */
-export class Releases {
+export class HeldLaneBatches {
   readonly redriving: Redriving
   readonly #mono: () => number
   readonly #due = new Set<string>()
@@ -28,7 +28,7 @@ export class Releases {
   readonly #careful = new Set<string>()
   /** Smaller after refused rows, because each refusal costs the whole batch. */
   #most = lanesAtOnce
-  #pace: Pace | undefined
+  #pace: TokenBucket | undefined
 
   constructor(parts: Pick<WorkerParts, 'store' | 'subscription' | 'share' | 'runtime'>) {
     this.redriving = new Redriving(parts)
@@ -134,7 +134,7 @@ export class Releases {
   }
 
   /** Whether a lane fits into the batch. The first lane determines its rate limit. */
-  #admits(pace: Pace | undefined, isFirst: boolean): boolean {
+  #admits(pace: TokenBucket | undefined, isFirst: boolean): boolean {
     if (!isFirst) return pace === this.#pace
     if (pace && pace.available(this.#mono()) < 1) return false
     this.#pace = pace
@@ -146,7 +146,7 @@ export class Releases {
     return this.#pace?.available(this.#mono()) ?? Number.POSITIVE_INFINITY
   }
 
-  #paceOf(held: ReadonlyMap<string, HeldLane>, lane: string): Pace | undefined {
+  #paceOf(held: ReadonlyMap<string, HeldLane>, lane: string): TokenBucket | undefined {
     return this.redriving.paceOf(held.get(lane)?.redrive)
   }
 }

@@ -22,8 +22,8 @@ import { createScriptedSource } from '../../testing/source.ts'
 import { PageLoop, type PageLoopParts, suspectsOf } from './page-loop.ts'
 import type { Partition } from '../ownership/partition.ts'
 import { RowCache } from '../ownership/row-cache.ts'
-import { Solitude } from '../crash/exclusive-run.ts'
-import { Tenure } from '../ownership/ownership.ts'
+import { ExclusiveRun } from '../crash/exclusive-run.ts'
+import { Ownership } from '../ownership/ownership.ts'
 
 const leaseMs = 9_000
 const pollMs = 400
@@ -35,7 +35,7 @@ interface Kind {
   readonly pageEvents?: number
   readonly only?: 'letters'
   readonly isInherited?: boolean
-  readonly solitude?: Solitude
+  readonly exclusiveRun?: ExclusiveRun
   /** The highest position that was there at the beginning. */
   readonly end?: number
 }
@@ -55,7 +55,7 @@ async function looping(options: Kind = {}) {
   const lease = claimed(await world.store.subscriptions.claim(claim))
   let elapsed = 0
   const clock = { now: () => runtime.clock.now() + elapsed, mono: () => runtime.clock.mono() + elapsed }
-  const { solitude = new Solitude(clock) } = options
+  const { exclusiveRun = new ExclusiveRun(clock) } = options
   const told: unknown[] = []
   const working: boolean[] = []
   const seen = { loads: 0, changed: 0, woken: 0, commits: [] as Commit[], reads: [] as number[] }
@@ -88,9 +88,11 @@ async function looping(options: Kind = {}) {
     emitter: { emit: (event: string, fields: object) => void told.push([event, fields]) },
     logger: { warn: () => undefined },
     watchdog: { began: (what: string) => void told.push(what) },
-    teller: { tell: ({ stopped }: { stopped: readonly { lane: string }[] }) => void told.push(stopped.length) },
+    outcomeReporter: {
+      tell: ({ stopped }: { stopped: readonly { lane: string }[] }) => void told.push(stopped.length),
+    },
     rate: { add: (...args: number[]) => void told.push(['rate', ...args]) },
-    solitude,
+    exclusiveRun,
     fit: { events: pageEvents },
     changed: () => void seen.changed++,
     fenced: () => void told.push('fenced'),
@@ -100,8 +102,8 @@ async function looping(options: Kind = {}) {
     forced: forced.signal,
     isInherited,
   }
-  const tenure = new Tenure(parts as unknown as PageLoopParts, forced.signal, () => undefined)
-  tenure.lease = lease
+  const ownership = new Ownership(parts as unknown as PageLoopParts, forced.signal, () => undefined)
+  ownership.lease = lease
   const watchesGaps = read.versions === 'unordered'
   const loading = { isAway: false }
   const load = async (): Promise<Partition | undefined> => {
@@ -109,7 +111,7 @@ async function looping(options: Kind = {}) {
     if (loading.isAway) throw away()
     const state = await subscriptions.load(name, share.partition)
     if (!state || state.epoch !== lease.epoch) return undefined
-    tenure.load(state)
+    ownership.load(state)
     const lanes = await store.letters.heldLanes(name, share.partition)
     return {
       store,
@@ -127,7 +129,7 @@ async function looping(options: Kind = {}) {
     const known = (await load()) as Partition
     const state = await subscriptions.load(name, share.partition)
     const end = options.end ?? (await (read.end?.() ?? read.head()))
-    return new PageLoop({ ...parts, tenure, load, state, end } as unknown as PageLoopParts, consumer, known)
+    return new PageLoop({ ...parts, ownership, load, state, end } as unknown as PageLoopParts, consumer, known)
   }
   return {
     world,
@@ -135,7 +137,7 @@ async function looping(options: Kind = {}) {
     loop: await create(),
     create,
     load: loading,
-    tenure,
+    ownership,
     parts,
     told,
     working,
@@ -373,7 +375,7 @@ describe('what is in memory', () => {
     const pause = { reason: 'x', at: 1 }
     next.commit = () => ({ outcome: 'paused', pause })
     expect(await loop.step()).toBe('refused')
-    expect([seen.loads, setup.tenure.pause]).toEqual([2, pause])
+    expect([seen.loads, setup.ownership.pause]).toEqual([2, pause])
     // As the store has it, there is no pause any more.
     expect(await loop.step()).toBe('worked')
     expect(await loop.step()).toBe('idle')
@@ -420,7 +422,7 @@ describe('what is in memory', () => {
     await setup.log.append('a', many(3))
     setup.next.commit = fenced
     expect(await setup.loop.step()).toBe('lost')
-    expect(setup.tenure.lease).toBeUndefined()
+    expect(setup.ownership.lease).toBeUndefined()
     expect(await setup.loop.step()).toBe('lost')
     expect(setup.seen.commits).toHaveLength(1)
     await setup.loop.finish()
@@ -428,13 +430,13 @@ describe('what is in memory', () => {
   })
 
   it('goes when it is abandoned, and nobody waits for it', async () => {
-    const solitude = new Solitude(stoppedClock)
-    await using setup = await looping({ solitude })
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
+    await using setup = await looping({ exclusiveRun })
     setup.loop.abandon()
     await setup.loop.finish()
     await setup.loop.step()
     expect(setup.seen.loads).toBe(2)
-    expect(solitude.enter({ wake: () => undefined })).toBe(true)
+    expect(exclusiveRun.enter({ wake: () => undefined })).toBe(true)
   })
 
   it('is of no use when the lease can not be kept', async () => {
@@ -463,28 +465,28 @@ describe('what is in memory', () => {
 
 describe('who may not go on', () => {
   it('because it is paused does nothing, and lets the others be alone', async () => {
-    const solitude = new Solitude(stoppedClock)
-    await using setup = await looping({ solitude })
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
+    await using setup = await looping({ exclusiveRun })
     await setup.log.append('a', many(3))
-    setup.tenure.pause = { reason: 'x', at: 1 }
+    setup.ownership.pause = { reason: 'x', at: 1 }
     expect(await setup.loop.step()).toBe('paused')
     expect(setup.seen.reads).toEqual([])
-    setup.tenure.pause = undefined
+    setup.ownership.pause = undefined
     expect(await setup.loop.step()).toBe('worked')
-    expect(solitude.enter({ wake: () => undefined })).toBe(true)
+    expect(exclusiveRun.enter({ wake: () => undefined })).toBe(true)
   })
 
   it('because somebody else is alone is not live, and is woken', async () => {
-    const solitude = new Solitude(stoppedClock)
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
     const other = { wake: () => undefined }
-    await using setup = await looping({ solitude })
+    await using setup = await looping({ exclusiveRun })
     await setup.log.append('a', many(3))
-    solitude.enter(other)
+    exclusiveRun.enter(other)
     for (let i = 0; i < 2; i++)
       expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['idle', { state: 'catching-up' }])
     // Something may be due; but it is woken when it may begin.
     expect(setup.loop.restMs()).toBe(leaseMs / 3)
-    solitude.leave(other)
+    exclusiveRun.leave(other)
     expect(setup.seen.woken).toBe(1)
     expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['worked', { state: 'live' }])
     // What it had read was at hand when it was its turn.
@@ -493,29 +495,29 @@ describe('who may not go on', () => {
   })
 
   it('because somebody else is alone is not kept from seeing that there is nothing to do', async () => {
-    const solitude = new Solitude(stoppedClock)
-    await using setup = await looping({ solitude, isInherited: true })
-    solitude.enter({ wake: () => undefined })
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
+    await using setup = await looping({ exclusiveRun, isInherited: true })
+    exclusiveRun.enter({ wake: () => undefined })
     expect([await setup.loop.step(), setup.loop.standing()]).toEqual(['idle', { state: 'live' }])
     expect(setup.loop.isSuspect).toBe(false)
   })
 
   it('because somebody else is alone has its lanes and its page in the same order after that', async () => {
     const { bug, consumer } = buggy()
-    const solitude = new Solitude(stoppedClock)
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
     const other = { wake: () => undefined }
-    await using setup = await looping({ consumer, solitude })
+    await using setup = await looping({ consumer, exclusiveRun })
     await setup.log.append('a', [debited(1), debited(1)])
     await setup.settle(setup.loop)
     bug.isBad = false
     await ask(setup.world.store, 'bug')
     await setup.log.append('a', [credited(1)])
     setup.loop.redriven()
-    solitude.enter(other)
+    exclusiveRun.enter(other)
     const { length: commits } = setup.seen.commits
     for (let i = 0; i < 2; i++) expect(await setup.loop.step()).toBe('idle')
     expect([setup.seen.commits.length, setup.loop.restMs()]).toEqual([commits, leaseMs / 3])
-    solitude.leave(other)
+    exclusiveRun.leave(other)
     await setup.settle(setup.loop)
     expect(await setup.held()).toEqual([])
     expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3, held: 0 } })
@@ -529,7 +531,7 @@ describe('how long it may rest', () => {
     await using setup = await looping()
     await setup.loop.step()
     expect(setup.loop.restMs()).toBe(leaseMs / 3)
-    setup.tenure.seen = 7
+    setup.ownership.seen = 7
     expect(setup.loop.restMs()).toBe(1_000)
   })
 
@@ -543,9 +545,9 @@ describe('how long it may rest', () => {
   it('is none while a lane may be due, except for one that is paused', async () => {
     await using setup = await looping()
     expect([setup.loop.isDue, setup.loop.restMs()]).toEqual([true, 0])
-    setup.tenure.pause = { reason: 'x', at: 1 }
+    setup.ownership.pause = { reason: 'x', at: 1 }
     expect(setup.loop.restMs()).toBe(leaseMs / 3)
-    setup.tenure.pause = undefined
+    setup.ownership.pause = undefined
     await setup.loop.step()
     expect([setup.loop.isDue, setup.loop.restMs()]).toEqual([false, leaseMs / 3])
     setup.loop.redriven()
@@ -583,14 +585,14 @@ describe('what belongs to others', () => {
 
   it('moves the checkpoint now and then, not with every page', async () => {
     await using setup = await looping({ share: half })
-    const { loop, tenure, seen } = setup
+    const { loop, ownership, seen } = setup
     await setup.settle(loop)
     await setup.log.append(foreign, many(1))
-    tenure.committedAt = setup.parts.runtime.clock.mono()
+    ownership.committedAt = setup.parts.runtime.clock.mono()
     const before = seen.changed
     // It got further, so it looks again; and somebody may wait for that.
     expect(await setup.settle(loop)).toEqual(['worked', 'idle'])
-    expect([tenure.seen, seen.changed - before, seen.commits.length]).toEqual([1, 1, 0])
+    expect([ownership.seen, seen.changed - before, seen.commits.length]).toEqual([1, 1, 0])
     expect(loop.restMs()).toBe(1_000)
     setup.elapse(999)
     await loop.step()
@@ -619,13 +621,13 @@ describe('what belongs to others', () => {
 
   it('is written by one that stops, unless it is paused or nothing is in memory', async () => {
     await using setup = await looping({ share: half })
-    const { loop, tenure, seen } = setup
+    const { loop, ownership, seen } = setup
     await setup.log.append(foreign, many(1))
     await setup.settle(loop)
-    tenure.pause = { reason: 'x', at: 1 }
+    ownership.pause = { reason: 'x', at: 1 }
     await loop.finish()
     expect(seen.commits).toHaveLength(0)
-    tenure.pause = undefined
+    ownership.pause = undefined
     loop.abandon()
     await loop.finish()
     expect(seen.commits).toHaveLength(0)
@@ -1212,17 +1214,17 @@ describe('after a death', () => {
       abandoned: async (_setup: Setup, loop: PageLoop) => loop.abandon(),
     }
     for (const end of ['paused', 'abandoned'] as const) {
-      const solitude = new Solitude(stoppedClock)
+      const exclusiveRun = new ExclusiveRun(stoppedClock)
       const other = { wake: () => undefined }
-      await using setup = await looping({ isInherited: true, solitude })
+      await using setup = await looping({ isInherited: true, exclusiveRun })
       await setup.log.append('a', many(3))
       const loop = await died(setup, 0)
       trialAnd(setup, away)
       await expect(loop.step()).rejects.toThrow('took the store away')
-      expect(solitude.begin(other)).toBe(false)
-      solitude.leave(other)
+      expect(exclusiveRun.begin(other)).toBe(false)
+      exclusiveRun.leave(other)
       await ends[end](setup, loop)
-      expect(solitude.begin(other)).toBe(true)
+      expect(exclusiveRun.begin(other)).toBe(true)
       // Who gives up takes it back by itself.
       const own = (await setup.stored()).trials.filter(({ instance }) => instance === 'me')
       expect(own).toHaveLength(end === 'paused' ? 0 : 1)
@@ -1232,16 +1234,16 @@ describe('after a death', () => {
   it.for(['while it waits to be alone', 'between two events'])(
     'lets the others go on when it is paused: %s',
     async (when) => {
-      const solitude = new Solitude(stoppedClock)
+      const exclusiveRun = new ExclusiveRun(stoppedClock)
       const [running, other] = [{ wake: () => undefined }, { wake: () => undefined }]
-      await using setup = await looping({ isInherited: true, solitude })
+      await using setup = await looping({ isInherited: true, exclusiveRun })
       await setup.log.append('a', many(3))
       const loop = await died(setup, 0)
       const isWaiting = when === 'while it waits to be alone'
-      if (isWaiting) solitude.begin(running)
-      expect([await loop.step(), solitude.begin(other)]).toEqual([isWaiting ? 'idle' : 'worked', false])
-      setup.tenure.pause = { reason: 'x', at: 1 }
-      expect([await loop.step(), solitude.begin(other)]).toEqual(['paused', true])
+      if (isWaiting) exclusiveRun.begin(running)
+      expect([await loop.step(), exclusiveRun.begin(other)]).toEqual([isWaiting ? 'idle' : 'worked', false])
+      setup.ownership.pause = { reason: 'x', at: 1 }
+      expect([await loop.step(), exclusiveRun.begin(other)]).toEqual(['paused', true])
     },
   )
 
@@ -1249,9 +1251,9 @@ describe('after a death', () => {
     ['it is not known whether it is on trial', 0],
     ['the answer to what was tried is lost', 1],
   ] as const)('lets others have their turn when %s, though its source is away', async ([, commits]) => {
-    const solitude = new Solitude(stoppedClock)
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
     const other = { wake: () => undefined }
-    await using setup = await looping({ isInherited: true, solitude })
+    await using setup = await looping({ isInherited: true, exclusiveRun })
     await setup.log.append('a', many(3))
     const loop = await died(setup, 0)
     const lost = () => {
@@ -1260,13 +1262,13 @@ describe('after a death', () => {
     if (commits === 0) setup.next.commit = lost
     else trialAnd(setup, lost)
     await expect(loop.step()).rejects.toThrow('took the store away')
-    expect(solitude.begin(other)).toBe(false)
+    expect(exclusiveRun.begin(other)).toBe(false)
     const { load } = setup
     setup.load.isAway = true
     await expect(loop.step()).rejects.toThrow('took the store away')
-    expect([solitude.begin(other), (await setup.stored()).trials]).toEqual([true, [dead]])
-    solitude.end()
-    solitude.leave(other)
+    expect([exclusiveRun.begin(other), (await setup.stored()).trials]).toEqual([true, [dead]])
+    exclusiveRun.end()
+    exclusiveRun.leave(other)
     load.isAway = false
     await setup.settle(loop)
     expect((await setup.stored()).checkpoint).toMatchObject({ position: 3, counts: { applied: 3 } })
@@ -1274,14 +1276,14 @@ describe('after a death', () => {
 
   it('holds one whose row the database refuses for that, though others have their turn before it is held', async () => {
     const begun: unknown[] = []
-    const solitude = new Solitude(stoppedClock)
-    const other = { wake: () => void begun.push(solitude.begin(other)) }
-    await using setup = await looping({ consumer: sums, isInherited: true, solitude })
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
+    const other = { wake: () => void begun.push(exclusiveRun.begin(other)) }
+    await using setup = await looping({ consumer: sums, isInherited: true, exclusiveRun })
     limitSums(setup.world.store.file, 'sums')
     await setup.log.append('a', [credited(1), credited(60), credited(1)])
     await setup.log.append('b', [credited(1)])
     const loop = await died(setup, 0)
-    expect([await loop.step(), solitude.begin(other)]).toEqual(['worked', false])
+    expect([await loop.step(), exclusiveRun.begin(other)]).toEqual(['worked', false])
     expect([await loop.step(), begun]).toEqual(['refused', []])
     // It has taken its trial back before it asks for anything else.
     setup.load.isAway = true
@@ -1289,8 +1291,8 @@ describe('after a death', () => {
     expect([begun, (await setup.stored()).trials]).toEqual([[true], [dead]])
     setup.load.isAway = false
     expect(await loop.step()).toBe('idle')
-    solitude.end()
-    solitude.leave(other)
+    exclusiveRun.end()
+    exclusiveRun.leave(other)
     await setup.settle(loop)
     expect(await setup.held()).toEqual(['a parked 2', 'a queued 3'])
     const [parked] = await setup.world.store.letters.list({ subscription: 'sums' })
@@ -1336,10 +1338,10 @@ describe('after a death', () => {
   })
 
   it('lets others have their turn when what is on trial is there no more', async () => {
-    const solitude = new Solitude(stoppedClock)
+    const exclusiveRun = new ExclusiveRun(stoppedClock)
     const other = { wake: () => undefined }
     const hidden = { isHidden: false }
-    await using setup = await looping({ isInherited: true, solitude })
+    await using setup = await looping({ isInherited: true, exclusiveRun })
     await setup.log.append('a', many(3))
     const { source } = setup.parts
     const read: Source['read'] = (after, ...rest) =>
@@ -1350,7 +1352,7 @@ describe('after a death', () => {
     await expect(loop.step()).rejects.toThrow('took the store away')
     hidden.isHidden = true
     const acquittals = countCalls(setup, 'acquit')
-    expect([solitude.begin(other), await loop.step(), solitude.begin(other)]).toEqual([false, 'idle', true])
+    expect([exclusiveRun.begin(other), await loop.step(), exclusiveRun.begin(other)]).toEqual([false, 'idle', true])
     expect((await setup.stored()).trials).toEqual([dead])
     // The store knows, and is not told again.
     await loop.step()
@@ -1363,13 +1365,13 @@ describe('a source that does not answer, after a death', () => {
   async function between(answer: () => Promise<never>) {
     const setup = await looping({ isInherited: true })
     await setup.log.append('a', many(3))
-    const { source, solitude } = setup.parts
+    const { source, exclusiveRun } = setup.parts
     const read: Source['read'] = (after, ...rest) => (after === 0 ? source.read(after, ...rest) : answer())
     Object.assign(setup.parts, { source: { ...source, read } })
     const loop = await died(setup, 0)
     const other = { wake: () => undefined }
-    expect([await loop.step(), solitude.begin(other)]).toEqual(['worked', false])
-    return { setup, loop, asks: () => solitude.begin(other), [Symbol.asyncDispose]: setup[Symbol.asyncDispose] }
+    expect([await loop.step(), exclusiveRun.begin(other)]).toEqual(['worked', false])
+    return { setup, loop, asks: () => exclusiveRun.begin(other), [Symbol.asyncDispose]: setup[Symbol.asyncDispose] }
   }
 
   it('is not waited for when it says so', async () => {

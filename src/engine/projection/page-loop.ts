@@ -8,24 +8,24 @@ import type { Decision } from '../../rebuild/rebuild-store.ts'
 import type { SourcePage } from '../../source/source.ts'
 import { type Checkpoint, totalOf } from '../../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../../subscription/subscription-store.ts'
-import { Caution } from '../crash/page-trials.ts'
+import { PageTrials } from '../crash/page-trials.ts'
 import { heldUpBy, heldUpState } from '../held/blocking-lane.ts'
 import { readEvent } from '../../subscription/interpret.ts'
 import { beginLane, type LaneBatch, loadLanes, processLanes } from './held-lanes.ts'
 import { performPage, processPage } from './page.ts'
 import { emptyOutcome, type Outcome } from '../outcome/ledger.ts'
 import type { Partition } from '../ownership/partition.ts'
-import { Reading } from './page-reader.ts'
+import { PageReader } from './page-reader.ts'
 import { endsHead } from '../held/redrive-tasks.ts'
-import { Releases } from './held-lane-batches.ts'
+import { HeldLaneBatches } from './held-lane-batches.ts'
 import type { NextState } from '../ownership/subscription-state.ts'
-import { destination, type Loop, type Step, type Tenure } from '../ownership/ownership.ts'
+import { destination, type Loop, type Step, type Ownership } from '../ownership/ownership.ts'
 import type { Performing } from './work.ts'
 import type { WorkerParts } from '../ownership/worker-parts.ts'
 import { unlessAborted } from '../../runtime/unless-aborted.ts'
 
 export interface PageLoopParts extends WorkerParts {
-  readonly tenure: Tenure
+  readonly ownership: Ownership
   readonly stopping: AbortSignal
   readonly forced: AbortSignal
   /** Undefined if the partition is lost. */
@@ -56,11 +56,11 @@ const mostInTurn = 1_000
  */
 export class PageLoop implements Loop {
   readonly #parts: PageLoopParts
-  readonly #tenure: Tenure
-  readonly #reading: Reading
-  readonly #caution: Caution
+  readonly #ownership: Ownership
+  readonly #reading: PageReader
+  readonly #trials: PageTrials
   #partition: Partition | undefined
-  readonly #releases: Releases
+  readonly #batches: HeldLaneBatches
   #turn: 'lanes' | 'page' = 'lanes'
   #busy = false
   /** The position of the first event or letter in the next commit. */
@@ -76,16 +76,16 @@ export class PageLoop implements Loop {
 
   constructor(parts: PageLoopParts, { maxDeaths }: Projection | SqlProjection, loaded: Partition) {
     this.#parts = parts
-    this.#tenure = parts.tenure
+    this.#ownership = parts.ownership
     const { source, share, subscription, stopping } = parts
-    this.#reading = new Reading(source, share, subscription.source !== undefined, stopping)
-    this.#caution = new Caution(parts, maxDeaths, suspectsOf(parts.settings.pageEvents, loaded.held.size))
-    this.#releases = new Releases(parts)
+    this.#reading = new PageReader(source, share, subscription.source !== undefined, stopping)
+    this.#trials = new PageTrials(parts, maxDeaths, suspectsOf(parts.settings.pageEvents, loaded.held.size))
+    this.#batches = new HeldLaneBatches(parts)
     this.#adopt(loaded)
   }
 
   get isDue(): boolean {
-    return this.#releases.isDue
+    return this.#batches.isDue
   }
 
   get isHeldUp(): boolean {
@@ -93,11 +93,11 @@ export class PageLoop implements Loop {
   }
 
   get mayHaveTrials(): boolean {
-    return this.#caution.mayHaveTrials
+    return this.#trials.mayHaveTrials
   }
 
   get isSuspect(): boolean {
-    return !this.#caution.isOver
+    return !this.#trials.isOver
   }
 
   /** Whether a step is in progress. It owns the state in memory. */
@@ -114,7 +114,7 @@ export class PageLoop implements Loop {
   }
 
   redriven(): void {
-    this.#releases.redriving.hear()
+    this.#batches.redriving.hear()
   }
 
   lookAtBreakers(): void {
@@ -135,12 +135,12 @@ export class PageLoop implements Loop {
     const { settings, subscription } = this.#parts
     this.#busy = false
     // A loop that may not start is woken later; without this check a due lane would make it spin until then.
-    const canBegin = !this.#tenure.pause && !this.#isWaiting
-    const nextAt = canBegin && this.#partition ? this.#releases.nextAt(this.#partition.held) : undefined
+    const canBegin = !this.#ownership.pause && !this.#isWaiting
+    const nextAt = canBegin && this.#partition ? this.#batches.nextAt(this.#partition.held) : undefined
     const untilLanesMs = nextAt === undefined ? settings.leaseMs : nextAt - this.#parts.runtime.clock.mono()
-    // `Lookout` polls the log; but the lease must be renewed, and a quiet checkpoint committed.
+    // `LogPoller` polls the log; but the lease must be renewed, and a quiet checkpoint committed.
     if (subscription.source !== undefined) return Math.max(0, Math.min(settings.pollMs, untilLanesMs))
-    const isBehind = this.#tenure.seen !== this.#tenure.checkpoint?.position
+    const isBehind = this.#ownership.seen !== this.#ownership.checkpoint?.position
     return Math.max(0, Math.min(settings.leaseMs / 3, isBehind ? quietCommitMs : settings.leaseMs, untilLanesMs))
   }
 
@@ -155,11 +155,11 @@ export class PageLoop implements Loop {
 
   async #step(): Promise<Step> {
     // This comes first: the whole process waits for the end of a trial.
-    if (this.#caution.isOnTrial) await this.#standDown()
+    if (this.#trials.isOnTrial) await this.#standDown()
     // After a step threw, the state in memory is unknown: it may have been committed or not.
     const known = this.#partition ?? (await this.#reload())
     this.#partition = undefined
-    if (!known || !this.#tenure.lease) return 'lost'
+    if (!known || !this.#ownership.lease) return 'lost'
     const done = await this.#take(known)
     // A refused page has changed the state in memory, so that is dropped.
     if (done !== 'refused') this.#partition = known
@@ -167,13 +167,13 @@ export class PageLoop implements Loop {
   }
 
   async finish(): Promise<void> {
-    if (!this.#partition || !this.#tenure.lease) return
+    if (!this.#partition || !this.#ownership.lease) return
     await this.#commitQuietly(this.#partition)
   }
 
   abandon(): void {
     this.#partition = undefined
-    this.#caution.release()
+    this.#trials.release()
   }
 
   async #reload(): Promise<Partition | undefined> {
@@ -187,7 +187,7 @@ export class PageLoop implements Loop {
     this.#partition = loaded
     if (this.#isInDoubt) this.#forgetHeld()
     this.#reading.forget()
-    this.#releases.adopt(loaded.held)
+    this.#batches.adopt(loaded.held)
   }
 
   /**
@@ -195,18 +195,18 @@ export class PageLoop implements Loop {
    * the store fails now and then, starting over each time would never end.
    */
   #forgetHeld(): void {
-    const { position } = this.#tenure.checkpoint as Checkpoint
+    const { position } = this.#ownership.checkpoint as Checkpoint
     for (const refused of this.#refusals.keys()) if (refused <= position) this.#refusals.delete(refused)
     this.#isInDoubt = false
   }
 
   async #take(partition: Partition): Promise<Step> {
-    await this.#tenure.keep()
-    if (!this.#tenure.lease) return 'lost'
-    if (this.#tenure.pause) {
+    await this.#ownership.keep()
+    if (!this.#ownership.lease) return 'lost'
+    if (this.#ownership.pause) {
       // The operator who paused it may fix what was refused.
       this.#trust()
-      this.#caution.release()
+      this.#trials.release()
       return 'paused'
     }
     this.#isWaiting = false
@@ -217,12 +217,12 @@ export class PageLoop implements Loop {
       if (this.#isWaiting) return done
       // A refused step is repeated first, so that the knowledge about its refusal is used.
       if (done !== 'refused') this.#turn = batch ? 'page' : 'lanes'
-      isNext = done === 'worked' || (done === 'idle' && this.#releases.isDueNow(partition.held))
+      isNext = done === 'worked' || (done === 'idle' && this.#batches.isDueNow(partition.held))
       return isNext ? 'worked' : done
     } finally {
       this.#trying = undefined
       // A loop that was turned away keeps its place.
-      if (!this.#isWaiting) this.#caution.dismiss(isNext)
+      if (!this.#isWaiting) this.#trials.dismiss(isNext)
     }
   }
 
@@ -233,25 +233,25 @@ export class PageLoop implements Loop {
   async #standDown(): Promise<void> {
     const { store, subscription, share, settings } = this.#parts
     await store.subscriptions.acquit(subscription.name, share.partition, settings.instance)
-    this.#caution.acquitted()
-    this.#caution.release()
+    this.#trials.acquitted()
+    this.#trials.release()
   }
 
   /** Called when the next page is loaded: the rest of the process must not wait for a slow source. */
   #isAdmitted(): boolean {
-    this.#isWaiting = !this.#caution.admit()
+    this.#isWaiting = !this.#trials.admit()
     return !this.#isWaiting
   }
 
   #nextLanes(partition: Partition): Promise<LaneBatch | undefined> {
     const { settings, fit } = this.#parts
-    const isAlone = this.#caution.isAlone
+    const isAlone = this.#trials.isAlone
     const events = isAlone ? 1 : Math.min(lettersPerCommit, fit.events)
-    return this.#releases.next(partition, { lanes: isAlone ? 1 : events, events, bytes: settings.pageBytes })
+    return this.#batches.next(partition, { lanes: isAlone ? 1 : events, events, bytes: settings.pageBytes })
   }
 
   async #takeLanes(partition: Partition, batch: LaneBatch): Promise<Step> {
-    const letGo = this.#caution.isAlone ? await this.#letGo(partition, batch) : undefined
+    const letGo = this.#trials.isAlone ? await this.#letGo(partition, batch) : undefined
     if (letGo) return letGo
     if (!this.#isAdmitted()) return 'idle'
     const { clock } = this.#parts.runtime
@@ -263,7 +263,7 @@ export class PageLoop implements Loop {
     this.#announce(`${batch.lanes.length} held lanes from position ${first} on`)
     const [outcome, result] = await this.#release(partition, batch)
     if (result.outcome === 'rejected') {
-      const lane = this.#releases.reject(batch, result.key)
+      const lane = this.#batches.reject(batch, result.key)
       const position = lane === undefined ? undefined : heads.get(lane)
       if (position !== undefined) this.#refusals.set(position, describeFailure(result.error, 'permanent', 'row'))
       return 'refused'
@@ -284,7 +284,7 @@ export class PageLoop implements Loop {
     const { redriven } = outcome
     const refused = await this.#write({ endedTrials: [task.position], redriven }, outcome)
     if (refused) return refused
-    this.#releases.accept(outcome, false)
+    this.#batches.accept(outcome, false)
     return 'worked'
   }
 
@@ -296,7 +296,7 @@ export class PageLoop implements Loop {
       return this.#perform(partition, take)
     }
     const outcome = await processLanes(partition, batch, loaded, undefined, this.#refusals)
-    return [outcome, await this.#tenure.commit(this.#commitOf(outcome))]
+    return [outcome, await this.#ownership.commit(this.#commitOf(outcome))]
   }
 
   async #takePage(partition: Partition): Promise<Step> {
@@ -304,7 +304,7 @@ export class PageLoop implements Loop {
     const { settings, subscription } = this.#parts
     if (settings.only === 'letters' || heldUpBy(subscription, partition.held)) return 'idle'
     const begun = clock.mono()
-    const after = this.#tenure.seen as number
+    const after = this.#ownership.seen as number
     const page = await this.#reading.read(after, this.#limits())
     const { events: records } = page
     const [first] = records
@@ -343,21 +343,21 @@ export class PageLoop implements Loop {
    */
   async #tryFrom(position: number): Promise<Step | undefined> {
     this.#trying = position
-    if (this.#caution.isOver) return undefined
-    const refusal = this.#caution.isAlone ? await this.#refusalOf(position) : undefined
+    if (this.#trials.isOver) return undefined
+    const refusal = this.#trials.isAlone ? await this.#refusalOf(position) : undefined
     if (refusal) this.#refusals.set(position, refusal)
     else if (this.#refusals.get(position)?.rule === 'crash') this.#refusals.delete(position)
-    const trial = refusal ? undefined : this.#caution.trialOf(position)
+    const trial = refusal ? undefined : this.#trials.trialOf(position)
     return trial && this.#write({ trial })
   }
 
   /** Reads the trials again before it blames an event: a process that is alive may have withdrawn its trials. */
   async #refusalOf(position: number): Promise<Failure | undefined> {
-    if (!this.#caution.refusalOf(position)) return undefined
+    if (!this.#trials.refusalOf(position)) return undefined
     const { store, subscription, share } = this.#parts
     const state = await store.subscriptions.load(subscription.name, share.partition)
-    if (state) this.#caution.recall(position, state.trials)
-    return this.#caution.refusalOf(position)
+    if (state) this.#trials.recall(position, state.trials)
+    return this.#trials.refusalOf(position)
   }
 
   /** A commit without tried events. Returns how the step ends if the commit fails. */
@@ -365,18 +365,18 @@ export class PageLoop implements Loop {
     aside: Pick<Commit, 'trial' | 'endedTrials' | 'redriven'>,
     outcome = emptyOutcome,
   ): Promise<Step | undefined> {
-    const commit = this.#tenure.commitOf(outcome, this.#destination(undefined), aside)
-    const result = await this.#tenure.commit(commit)
+    const commit = this.#ownership.commitOf(outcome, this.#destination(undefined), aside)
+    const result = await this.#ownership.commit(commit)
     if (result.outcome !== 'committed') return this.#refuse(result)
-    this.#tenure.accept(commit)
-    this.#caution.committed(aside, 0)
+    this.#ownership.accept(commit)
+    this.#trials.committed(aside, 0)
     return undefined
   }
 
   /** The commit was refused: the subscription was paused, or a letter was changed. */
   #refuse(result: Exclude<CommitOutcome, { outcome: 'committed' }>): Step {
     this.#isInDoubt = true
-    return this.#tenure.refuse(result)
+    return this.#ownership.refuse(result)
   }
 
   /**
@@ -390,15 +390,15 @@ export class PageLoop implements Loop {
   /** The number of events or letters with an outcome in a commit. After the last one there is no suspect left. */
   #triedIn({ letters }: Outcome, page: SourcePage | undefined): number {
     const isLast = page && (page.isEnd || this.#parts.subscription.source === undefined) && this.#isRead(page.through)
-    if (isLast && !this.#releases.isDue) return Number.POSITIVE_INFINITY
+    if (isLast && !this.#batches.isDue) return Number.POSITIVE_INFINITY
     return page?.events.length ?? Math.max(1, letters.filter(({ change }) => change !== 'status').length)
   }
 
   /** Ends the suspicion: there is nothing left that a process could have died over. */
   async #relax(): Promise<Step | undefined> {
-    const { leftOver } = this.#caution
+    const { leftOver } = this.#trials
     const ended = leftOver.length > 0 ? await this.#write({ endedTrials: leftOver }) : undefined
-    if (ended === undefined) this.#caution.end()
+    if (ended === undefined) this.#trials.end()
     return ended
   }
 
@@ -409,7 +409,7 @@ export class PageLoop implements Loop {
 
   #limits() {
     const { fit, settings } = this.#parts
-    return { events: this.#caution.isAlone ? 1 : fit.events, bytes: settings.pageBytes }
+    return { events: this.#trials.isAlone ? 1 : fit.events, bytes: settings.pageBytes }
   }
 
   /**
@@ -427,7 +427,7 @@ export class PageLoop implements Loop {
     const taken = heldUpBy(partition.subscription, partition.held) ? cut(page, totalOf(outcome.counts)) : page
     checked(outcome, taken)
     if (taken === page) this.#reading.readAhead(page, this.#limits())
-    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, taken)), taken]
+    return [outcome, await this.#ownership.commit(this.#commitOf(outcome, taken)), taken]
   }
 
   async #perform(
@@ -439,7 +439,7 @@ export class PageLoop implements Loop {
     const before = new Map(partition.held)
     let outcome = emptyOutcome
     const perform = (way: Performing['way']) =>
-      store.subscriptions.perform(this.#tenure.lease as Lease, async (tx) => {
+      store.subscriptions.perform(this.#ownership.lease as Lease, async (tx) => {
         // The transaction may be retried; lanes held by an earlier try were rolled back.
         partition.held.clear()
         for (const [lane, hold] of before) partition.held.set(lane, hold)
@@ -456,17 +456,17 @@ export class PageLoop implements Loop {
 
   /** A page without events for this partition. */
   async #pass(partition: Partition, { through, isEnd = false }: SourcePage): Promise<Step> {
-    const tenure = this.#tenure
-    const isFurther = through > (tenure.seen as number)
-    tenure.seen = Math.max(through, tenure.seen as number)
+    const ownership = this.#ownership
+    const isFurther = through > (ownership.seen as number)
+    ownership.seen = Math.max(through, ownership.seen as number)
     if (isFurther) this.#parts.changed()
     if (!isFurther || isEnd) {
-      const isToStay = this.#caution.isOver || this.#releases.isDue || !this.#isRead(tenure.seen)
+      const isToStay = this.#trials.isOver || this.#batches.isDue || !this.#isRead(ownership.seen)
       const ended = isToStay ? undefined : await this.#relax()
       if (ended) return ended
     }
     const now = this.#parts.runtime.clock.mono()
-    if (now - tenure.committedAt >= quietCommitMs) {
+    if (now - ownership.committedAt >= quietCommitMs) {
       const done = await this.#commitQuietly(partition)
       if (done !== 'worked') return done
     }
@@ -477,13 +477,13 @@ export class PageLoop implements Loop {
 
   /** Moves the checkpoint over events of other partitions. */
   async #commitQuietly(partition: Partition): Promise<Step> {
-    const tenure = this.#tenure
-    const before = tenure.checkpoint as Checkpoint
-    tenure.committedAt = this.#parts.runtime.clock.mono()
-    const seen = tenure.seen as number
-    if (!tenure.lease || seen === before.position || tenure.pause) return 'worked'
+    const ownership = this.#ownership
+    const before = ownership.checkpoint as Checkpoint
+    ownership.committedAt = this.#parts.runtime.clock.mono()
+    const seen = ownership.seen as number
+    if (!ownership.lease || seen === before.position || ownership.pause) return 'worked'
     const nothing = { events: [], through: seen }
-    const result = await tenure.commit(this.#commitOf(emptyOutcome, nothing))
+    const result = await ownership.commit(this.#commitOf(emptyOutcome, nothing))
     if (result.outcome !== 'committed') return this.#refuse(result)
     this.#accept(partition, emptyOutcome, nothing)
     return 'worked'
@@ -502,13 +502,13 @@ export class PageLoop implements Loop {
 
   #commitOf(outcome: Outcome, page?: SourcePage) {
     const endedTrials =
-      this.#trying === undefined ? undefined : this.#caution.endedWith(this.#trying, this.#triedIn(outcome, page))
+      this.#trying === undefined ? undefined : this.#trials.endedWith(this.#trying, this.#triedIn(outcome, page))
     const redriven = outcome.redriven.length > 0 ? outcome.redriven : undefined
-    return this.#tenure.commitOf(outcome, this.#destination(page), { endedTrials, redriven })
+    return this.#ownership.commitOf(outcome, this.#destination(page), { endedTrials, redriven })
   }
 
   #destination(page: SourcePage | undefined) {
-    const before = this.#tenure.checkpoint as Checkpoint
+    const before = this.#ownership.checkpoint as Checkpoint
     return destination(before, page?.through ?? before.position, page?.events.at(-1))
   }
 
@@ -519,7 +519,7 @@ export class PageLoop implements Loop {
     begun: number,
     page?: SourcePage,
   ): Promise<Step> {
-    const { subscription, runtime, emitter, rate, teller, changed, working, share } = this.#parts
+    const { subscription, runtime, emitter, rate, outcomeReporter, changed, working, share } = this.#parts
     if (result.outcome !== 'committed') return this.#refuse(result)
     const { counts } = outcome
     this.#accept(partition, outcome, page)
@@ -529,12 +529,12 @@ export class PageLoop implements Loop {
     emitter.emit('page.committed', {
       subscription: subscription.name,
       partition: share.partition,
-      position: (this.#tenure.checkpoint as Checkpoint).position,
+      position: (this.#ownership.checkpoint as Checkpoint).position,
       events,
       counts,
       durationMs: ended - begun,
     })
-    teller.tell(outcome, share.partition)
+    outcomeReporter.tell(outcome, share.partition)
     working(false)
     changed()
     await runtime.timers.yield()
@@ -542,15 +542,15 @@ export class PageLoop implements Loop {
   }
 
   #accept(partition: Partition, outcome: Outcome, page: SourcePage | undefined): void {
-    this.#tenure.accept({ to: this.#destination(page), counts: outcome.counts })
+    this.#ownership.accept({ to: this.#destination(page), counts: outcome.counts })
     if (this.#trying !== undefined) {
       const tried = this.#triedIn(outcome, page)
-      this.#caution.committed({ endedTrials: this.#caution.endedWith(this.#trying, tried) }, tried)
+      this.#trials.committed({ endedTrials: this.#trials.endedWith(this.#trying, tried) }, tried)
     }
     this.#trying = undefined
-    for (const position of this.#refusals.keys()) this.#caution.blame(position)
+    for (const position of this.#refusals.keys()) this.#trials.blame(position)
     if (this.#refusals.size > 0 || this.#isCareful) this.#trust()
-    this.#releases.accept(outcome, page === undefined)
+    this.#batches.accept(outcome, page === undefined)
     partition.rows.trim()
   }
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { RecordedEvent } from '../../event/event.ts'
 import { whole } from '../../source/share.ts'
 import type { Source, SourcePage } from '../../source/source.ts'
-import { Reading } from './page-reader.ts'
+import { PageReader } from './page-reader.ts'
 
 const limits = { events: 2, bytes: 1_000 }
 
@@ -22,7 +22,7 @@ function growing() {
 describe('reading ahead', () => {
   it('has the page that follows a full one', async () => {
     const { source, grow } = growing()
-    const reading = new Reading(source, whole, false, new AbortController().signal)
+    const reading = new PageReader(source, whole, false, new AbortController().signal)
     grow(3)
     const page = await reading.read(0, limits)
     reading.readAhead(page, limits)
@@ -34,7 +34,7 @@ describe('reading ahead', () => {
   // Whoever was woken for what had come since found a page from before, and slept until somebody looked at the log by chance.
   it('does not look for more behind the end, so that a wake finds what it is for', async () => {
     const { source, grow } = growing()
-    const reading = new Reading(source, whole, false, new AbortController().signal)
+    const reading = new PageReader(source, whole, false, new AbortController().signal)
     grow(2)
     const page = await reading.read(0, limits)
     reading.readAhead(page, limits)
@@ -64,7 +64,7 @@ describe('reading', () => {
 
   it('asks ahead after a page that is at least half full, and not after less', async () => {
     const { source, asked } = countedPages([page(1, 2), page(3)])
-    const reading = new Reading(source, whole, false, signal)
+    const reading = new PageReader(source, whole, false, signal)
     reading.readAhead(await reading.read(0, limits), { events: 5, bytes: 1_000 })
     expect(asked).toEqual([0])
     reading.readAhead(page(1, 2), { events: 4, bytes: 1_000 })
@@ -80,7 +80,7 @@ describe('reading', () => {
 
   it('forgets what it has read ahead when that may be wrong', async () => {
     const { source, asked } = countedPages([page(1, 2), page(3)])
-    const reading = new Reading(source, whole, false, signal)
+    const reading = new PageReader(source, whole, false, signal)
     reading.readAhead(page(1, 2), limits)
     reading.forget()
     await reading.read(2, limits)
@@ -92,7 +92,7 @@ describe('reading', () => {
 
   it('has a page that was put back, and does not take it for the end any more', async () => {
     const { source, asked } = countedPages([page(1, 2), page(3)])
-    const reading = new Reading(source, whole, false, signal)
+    const reading = new PageReader(source, whole, false, signal)
     const first = await reading.read(0, limits)
     for (let i = 0; i < 2; i++) {
       reading.putBack(0, { ...first, isEnd: true })
@@ -116,14 +116,14 @@ describe('reading', () => {
       if (++calls === 1) throw new Error('away')
       return page(3)
     }
-    const reading = new Reading({ read, name: 'once' } as unknown as Source, whole, false, signal)
+    const reading = new PageReader({ read, name: 'once' } as unknown as Source, whole, false, signal)
     reading.readAhead(page(1, 2), limits)
     expect(positionsOf(await reading.read(2, limits))).toEqual([3])
   })
 
   it('ends before a place, and reads nothing ahead until it may go on', async () => {
     const { source, asked } = countedPages([page(1, 2, 4, 5), page(6)])
-    const reading = new Reading(source, whole, false, signal)
+    const reading = new PageReader(source, whole, false, signal)
     const read = async (end: number) => {
       reading.endBefore(end)
       const { events, through } = await reading.read(0, limits)
@@ -146,9 +146,9 @@ describe('reading', () => {
 
   it('checks the pages of anybody else’s source', async () => {
     const back = { source: countedPages([{ events: page(2, 1).events, through: 2 }]).source }
-    await expect(new Reading(back.source, whole, true, signal).read(0, limits)).rejects.toMatchObject({
+    await expect(new PageReader(back.source, whole, true, signal).read(0, limits)).rejects.toMatchObject({
       code: 'SOURCE_INVALID',
     })
-    await expect(new Reading(back.source, whole, false, signal).read(0, limits)).resolves.toBeDefined()
+    await expect(new PageReader(back.source, whole, false, signal).read(0, limits)).resolves.toBeDefined()
   })
 })

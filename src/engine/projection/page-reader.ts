@@ -3,7 +3,7 @@ import type { Share } from '../../source/share.ts'
 import { checkPage, type Source, type SourcePage } from '../../source/source.ts'
 
 /** Reads the pages of one partition of a source, and prefetches one. */
-export class Reading {
+export class PageReader {
   readonly #source: Source
   readonly #share: Share
   readonly #signal: AbortSignal

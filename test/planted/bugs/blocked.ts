@@ -18,7 +18,7 @@ export const blockedBugs: readonly Bug[] = [
     name: 'drained-by-a-lost-owner',
     tells: 'A worker whose partition was taken from it by a reset still says that everything is processed.',
     file: 'src/engine/process/worker.ts',
-    find: `    return isRead && this.#loop?.isDue === false && this.#tenure.isCurrent()`,
+    find: `    return isRead && this.#loop?.isDue === false && this.#ownership.isCurrent()`,
     replace: `    return isRead && this.#loop?.isDue === false`,
     suite: drains,
   },
@@ -67,8 +67,8 @@ export const blockedBugs: readonly Bug[] = [
     name: 'checkpoint-behind-what-was-not-taken',
     tells: 'The checkpoint passes events that wait behind one that can not be read, and they are never applied.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, taken)), taken]`,
-    replace: `    return [outcome, await this.#tenure.commit(this.#commitOf(outcome, page)), page]`,
+    find: `    return [outcome, await this.#ownership.commit(this.#commitOf(outcome, taken)), taken]`,
+    replace: `    return [outcome, await this.#ownership.commit(this.#commitOf(outcome, page)), page]`,
     suite: ownKey,
   },
   {
@@ -133,7 +133,7 @@ export const blockedBugs: readonly Bug[] = [
     name: 'lanes-on-their-way-are-not-due',
     tells: 'drain() returns while the letters of a lane whose time has come are being loaded.',
     file: 'src/engine/handler/handler-loop.ts',
-    find: `    if (draining.size > 0 || this.#drains.isLoading || redriving.isTold) return true`,
+    find: `    if (draining.size > 0 || this.#drain.isLoading || redriving.isTold) return true`,
     replace: `    if (draining.size > 0 || redriving.isTold) return true`,
     suite: ['src/engine/handler/handler-loop.test.ts'],
   },
@@ -157,7 +157,7 @@ export const blockedBugs: readonly Bug[] = [
     name: 'drained-before-it-is-written',
     tells: 'drain() returns when the letters of a redrive were tried, and the store does not have that yet.',
     file: 'src/engine/handler/handler-loop.ts',
-    find: `    if (ledger.hasLanes || this.#commits.isPending || this.#drains.isFinishing) return true`,
+    find: `    if (ledger.hasLanes || this.#commits.isPending || this.#drain.isFinishing) return true`,
     replace: ``,
     suite: ['src/engine/handler/handler-loop.test.ts'],
   },
@@ -174,7 +174,7 @@ export const blockedBugs: readonly Bug[] = [
     tells:
       'A redrive of a handler that stands still for its breaker stays running, and its lanes can not be discarded.',
     file: 'src/engine/handler/handler-loop.ts',
-    find: `    this.#drains.deferAll()
+    find: `    this.#drain.deferAll()
 `,
     replace: ``,
     suite: ['test/regressions/lanes-that-wait-for-a-breaker-have-a-way-out.test.ts'],

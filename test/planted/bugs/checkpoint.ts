@@ -131,8 +131,8 @@ export const checkpointBugs: readonly Bug[] = [
     tells: 'Rows are folded on top of a page that was never written, so amounts are booked twice.',
     file: 'src/engine/projection/page-loop.ts',
     find: `    this.#partition = undefined
-    if (!known || !this.#tenure.lease) return 'lost'`,
-    replace: `    if (!known || !this.#tenure.lease) return 'lost'`,
+    if (!known || !this.#ownership.lease) return 'lost'`,
+    replace: `    if (!known || !this.#ownership.lease) return 'lost'`,
     suite: ['test/engine/faults.test.ts'],
   },
   {

@@ -14,7 +14,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'one-trial-after-the-other',
     tells: 'As long as one partition has events to try alone after a death, nothing else in the process goes on.',
     file: 'src/engine/handler/attempts.ts',
-    find: `    this.#isTurnedAway = isAnother && !parts.solitude.hasTime(this.#asking)
+    find: `    this.#isTurnedAway = isAnother && !parts.exclusiveRun.hasTime(this.#asking)
 `,
     replace: `    this.#isTurnedAway = false && isAnother
 `,
@@ -69,12 +69,12 @@ export const deathBugs: readonly Bug[] = [
     name: 'token-before-its-turn',
     tells: 'A retry that may begin only now and then spends that on asking for its turn, and never begins.',
     file: 'src/engine/handler/attempts.ts',
-    find: `      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
+    find: `      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.exclusiveRun.begin(this.#asking))
       if (this.#isTurnedAway) break
       const waitMs = this.#waitMs(entry)
 `,
     replace: `      const waitMs = this.#waitMs(entry)
-      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.solitude.begin(this.#asking))
+      this.#isTurnedAway = isBeside && (suspicion.trying !== undefined || !parts.exclusiveRun.begin(this.#asking))
       if (this.#isTurnedAway) break
 `,
     suite: ['src/engine/handler/attempts.test.ts', 'test/engine/turns.test.ts'],
@@ -114,8 +114,8 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'The answer of the store got lost and the source is away: everything else in the process waits until that comes back.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `    if (this.#caution.isOnTrial) await`,
-    replace: `    if (this.#caution.isOnTrial && this.#partition) await`,
+    find: `    if (this.#trials.isOnTrial) await`,
+    replace: `    if (this.#trials.isOnTrial && this.#partition) await`,
     suite: ['src/engine/projection/page-loop.test.ts', 'test/engine/turns.test.ts'],
   },
   {
@@ -123,7 +123,7 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'A source that does not answer keeps the end of a trial from the store, and everything else in the process waits for it.',
     file: 'src/engine/handler/handler-loop.ts',
-    find: `!this.#isLettingFlow && this.#desk.suspicion.trying === undefined && this.#attempts.wanted === undefined`,
+    find: `!this.#isLettingFlow && this.#state.suspicion.trying === undefined && this.#attempts.wanted === undefined`,
     replace: `!this.#isLettingFlow`,
     suite: ['test/engine/turns.test.ts'],
   },
@@ -131,7 +131,7 @@ export const deathBugs: readonly Bug[] = [
     name: 'on-trial-though-nothing-is-left',
     tells: 'Somebody discards an event that is on trial, and everything else in the process waits for it for ever.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `    if (this.#caution.isOnTrial) await this.#standDown()
+    find: `    if (this.#trials.isOnTrial) await this.#standDown()
 `,
     replace: ``,
     suite: ['src/engine/projection/page-loop.test.ts'],
@@ -141,7 +141,7 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'A projection whose source never answers counts as running, and nothing in its process can be tried alone after a death.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `    const after = this.#tenure.seen as number
+    find: `    const after = this.#ownership.seen as number
     const page = await this.#reading.read(after, this.#limits())
     const { events: records } = page
     const [first] = records
@@ -152,7 +152,7 @@ export const deathBugs: readonly Bug[] = [
     }
 `,
     replace: `    if (!this.#isAdmitted()) return 'idle'
-    const page = await this.#reading.read(this.#tenure.seen as number, this.#limits())
+    const page = await this.#reading.read(this.#ownership.seen as number, this.#limits())
     const { events: records } = page
     const [first] = records
     if (!first) return this.#pass(partition, page)
@@ -173,8 +173,8 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'A healthy projection is not told when it may begin, and is behind all others that are tried alone by turns.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `      if (!this.#isWaiting) this.#caution.dismiss(isNext)`,
-    replace: `      this.#caution.dismiss(isNext)`,
+    find: `      if (!this.#isWaiting) this.#trials.dismiss(isNext)`,
+    replace: `      this.#trials.dismiss(isNext)`,
     suite: ['src/engine/projection/page-loop.test.ts'],
   },
   {
@@ -214,7 +214,7 @@ export const deathBugs: readonly Bug[] = [
     tells:
       'A projection that somebody pauses while it waits to be alone after a death keeps everything else in its process from going on.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `      this.#caution.release()
+    find: `      this.#trials.release()
       return 'paused'`,
     replace: `      return 'paused'`,
     suite: ['src/engine/projection/page-loop.test.ts', 'test/engine/page-deaths.test.ts'],
@@ -225,7 +225,7 @@ export const deathBugs: readonly Bug[] = [
       'A process that loses a partition while it tries an event alone lets nothing else in it go on until it begins anew.',
     file: 'src/engine/handler/attempts.ts',
     find: `    for (const entry of this.#beside) this.#free(entry)
-    this.#desk.parts.solitude.leave(this.#asking)`,
+    this.#state.parts.exclusiveRun.leave(this.#asking)`,
     replace: `    for (const entry of this.#beside) this.#free(entry)`,
     suite: ['src/engine/handler/attempts.test.ts', 'test/engine/deaths.test.ts'],
   },
@@ -406,8 +406,8 @@ export const deathBugs: readonly Bug[] = [
     tells: 'An event that was mended while it was about to be parked is parked for what it was before.',
     file: 'src/engine/projection/page-loop.ts',
     find: `    this.#isInDoubt = true
-    return this.#tenure.refuse(result)`,
-    replace: `    return this.#tenure.refuse(result)`,
+    return this.#ownership.refuse(result)`,
+    replace: `    return this.#ownership.refuse(result)`,
     suite: ['src/engine/projection/page-loop.test.ts'],
   },
   {
@@ -424,7 +424,7 @@ export const deathBugs: readonly Bug[] = [
     file: 'src/engine/projection/page-loop.ts',
     find: `    const refused = await this.#write({ endedTrials: [task.position], redriven }, outcome)
     if (refused) return refused
-    this.#releases.accept(outcome, false)
+    this.#batches.accept(outcome, false)
     return 'worked'`,
     replace: `    return this.#write({ endedTrials: [task.position] })`,
     suite: ['test/engine/page-deaths.test.ts'],

@@ -32,8 +32,8 @@ export const foundBugs: readonly Bug[] = [
     name: 'projection-spins-until-it-may-begin',
     tells: 'A projection that waits for another subscription to be alone takes a whole core meanwhile.',
     file: 'src/engine/projection/page-loop.ts',
-    find: `    const canBegin = !this.#tenure.pause && !this.#isWaiting`,
-    replace: `    const canBegin = !this.#tenure.pause`,
+    find: `    const canBegin = !this.#ownership.pause && !this.#isWaiting`,
+    replace: `    const canBegin = !this.#ownership.pause`,
     suite: ['test/sim/sim.test.ts'],
   },
   {
@@ -87,8 +87,8 @@ export const foundBugs: readonly Bug[] = [
     tells:
       'What comes after a discarded event has its effect while the store still holds that one: who takes the discard back gets the two in the wrong order.',
     file: 'src/engine/handler/handler-loop.ts',
-    find: `    return !this.#isLettingFlow && this.#desk`,
-    replace: `    return this.#desk`,
+    find: `    return !this.#isLettingFlow && this.#state`,
+    replace: `    return this.#state`,
     suite: ['test/engine/handler-redrive.test.ts'],
   },
   {
@@ -113,7 +113,7 @@ export const foundBugs: readonly Bug[] = [
     name: 'page-forgotten-behind-a-gap',
     tells: 'The same of a projection: whoever can not see the page that killed the others forgets that they died.',
     file: 'src/engine/projection/page-loop.ts',
-    find: ` || !this.#isRead(tenure.seen)`,
+    find: ` || !this.#isRead(ownership.seen)`,
     replace: ``,
     suite: ['src/engine/projection/page-loop.test.ts'],
   },

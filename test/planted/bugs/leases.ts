@@ -86,8 +86,8 @@ export const leaseBugs: readonly Bug[] = [
     name: 'handler-goes-on-when-its-lease-ran-out',
     tells: 'While the store is away, a process goes on with calls that its successor makes as well.',
     file: 'src/engine/handler/attempts.ts',
-    find: `tenure.pause !== undefined || !tenure.isCurrent()`,
-    replace: `tenure.pause !== undefined`,
+    find: `ownership.pause !== undefined || !ownership.isCurrent()`,
+    replace: `ownership.pause !== undefined`,
     suite: ['test/engine/handler-faults.test.ts'],
   },
   {
@@ -95,8 +95,8 @@ export const leaseBugs: readonly Bug[] = [
     tells:
       'A call that is under way goes on, though the process lost its partition and its successor makes the call again.',
     file: 'src/engine/handler/attempts.ts',
-    find: `    for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)`,
-    replace: `    if (this.#isBarred) for (const attempt of this.#desk.running.values()) attempt.giveUp(reason)`,
+    find: `    for (const attempt of this.#state.running.values()) attempt.giveUp(reason)`,
+    replace: `    if (this.#isBarred) for (const attempt of this.#state.running.values()) attempt.giveUp(reason)`,
     suite: ['test/engine/handler-faults.test.ts'],
   },
   {

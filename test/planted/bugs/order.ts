@@ -25,7 +25,7 @@ export const orderBugs: readonly Bug[] = [
     find: `        ledger.discarded(entry, failure, { by: 'policy', reason })
         ledger.passOver(track)`,
     replace: `        ledger.discarded(entry, failure, { by: 'policy', reason })
-        this.#desk.tracks.end(track)`,
+        this.#state.tracks.end(track)`,
     suite: ['test/engine/handler-faults.test.ts'],
   },
   {
@@ -33,8 +33,8 @@ export const orderBugs: readonly Bug[] = [
     tells:
       'Where a partition is kept in order, what comes in while a letter of its key is passed over is begun before the store has that.',
     file: 'src/engine/handler/handler-loop.ts',
-    find: `    return this.#beginnings.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)`,
-    replace: `    return this.#beginnings.isLettingFlow || (handler.order === 'none' && ledger.passing.length > 0)`,
+    find: `    return this.#redriveStart.isLettingFlow || (handler.order === 'partition' && ledger.passing.length > 0)`,
+    replace: `    return this.#redriveStart.isLettingFlow || (handler.order === 'none' && ledger.passing.length > 0)`,
     suite: ['test/engine/handler-faults.test.ts'],
   },
   {
@@ -45,7 +45,7 @@ export const orderBugs: readonly Bug[] = [
     find: `        ledger.skipped(entry, failure, { by: 'policy', reason })
         ledger.passOver(track)`,
     replace: `        ledger.skipped(entry, failure, { by: 'policy', reason })
-        this.#desk.tracks.end(track)`,
+        this.#state.tracks.end(track)`,
     suite: ['test/engine/handler-faults.test.ts'],
   },
   {

@@ -2,11 +2,11 @@ import { createMemoryBreakerStore, createVirtualRuntime } from 'holdfast/testing
 import { createBreakers } from '../src/breaker/breakers.ts'
 import type { DeadLetter, HeldLane } from '../src/dead-letter/letter.ts'
 import type { LetterQueue, QueueLimits } from '../src/dead-letter/letter-store.ts'
-import { createDesk, type HandlerLoopParts } from '../src/engine/handler/handler-state.ts'
+import { createHandlerState, type HandlerLoopParts } from '../src/engine/handler/handler-state.ts'
 import { type Entry, entryOf } from '../src/engine/handler/entry.ts'
 import { EngineEmitter } from '../src/engine/events.ts'
 import type { Partition } from '../src/engine/ownership/partition.ts'
-import { Solitude } from '../src/engine/crash/exclusive-run.ts'
+import { ExclusiveRun } from '../src/engine/crash/exclusive-run.ts'
 import { defineHandler, defineSubscription, type HandlerDefinition } from '../src/index.ts'
 import type { RedriveTask } from '../src/redrive/redrive.ts'
 import type { Trial } from '../src/subscription/subscription-store.ts'
@@ -14,7 +14,7 @@ import { systemChannel } from '../src/runtime/system.ts'
 import { createScriptedSource } from '../src/testing/source.ts'
 import { bank } from './fixtures.ts'
 
-// The desk of a handler with nobody at it, for the tests of those who work there.
+// The state of a handler's loop without the loop, for the tests of its parts.
 
 export interface DeskSetup {
   readonly held?: readonly HeldLane[]
@@ -152,23 +152,35 @@ export function createDeskOf(setup: DeskSetup = {}) {
     wake: () => told.wake++,
     logger,
     emitter,
-    solitude: new Solitude(runtime.clock),
+    exclusiveRun: new ExclusiveRun(runtime.clock),
     watchdog: undefined,
     // As long as nobody says otherwise, the partition is ours.
-    tenure: { pause: undefined, lease: {}, isCurrent: () => script.isOwner },
+    ownership: { pause: undefined, lease: {}, isCurrent: () => script.isOwner },
   } as unknown as HandlerLoopParts
   const partition = {
     held: new Map(held.map((lane) => [lane.lane, lane])),
     logged: true,
     now: () => runtime.clock.now(),
   } as unknown as Partition
-  const desk = createDesk(parts, handler, partition)
+  const handlerState = createHandlerState(parts, handler, partition)
   /** One that runs, so that it takes a place. */
   const occupy = (count: number) => {
     for (let i = 0; i < count; i++) {
-      const entry: Entry = entryOf(desk, letterOf(`busy-${i}`, 1_000 + i).event)
-      desk.running.set(entry, {} as never)
+      const entry: Entry = entryOf(handlerState, letterOf(`busy-${i}`, 1_000 + i).event)
+      handlerState.running.set(entry, {} as never)
     }
   }
-  return { desk, runtime, source, asked, reads, told, logged, events, script, occupy, now: () => runtime.clock.mono() }
+  return {
+    handlerState,
+    runtime,
+    source,
+    asked,
+    reads,
+    told,
+    logged,
+    events,
+    script,
+    occupy,
+    now: () => runtime.clock.mono(),
+  }
 }
