@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { errorCodes } from 'holdfast'
 import { describe, expect, it } from 'vitest'
@@ -35,6 +35,19 @@ describe('the reference', () => {
     expect(events.length).toBeGreaterThan(5)
     expect(firstCells(reference.split('## Events')[1] ?? '')).toEqual(events)
     expect(firstCells(reference.split('## States')[1]?.split('## Events')[0] ?? '')).toEqual(states)
+  })
+})
+
+describe('the page of the architecture', () => {
+  it('names every folder of src, and every room of the engine and of the stores', async () => {
+    const page = await text('docs/architecture.md')
+    const foldersOf = async (path: string) =>
+      (await readdir(join(root, path), { withFileTypes: true })).flatMap((one) => (one.isDirectory() ? one.name : []))
+    for (const path of ['src', 'src/engine', 'src/sqlite', 'src/postgres'])
+      for (const folder of await foldersOf(path)) expect(page).toContain(`\`${folder}\``)
+    const paths = Array.from(page.matchAll(/`((?:src|test|scripts)\/[\w./-]+)`/g), ([, path = '']) => path)
+    expect(paths.length).toBeGreaterThan(8)
+    for (const path of paths) await expect(stat(join(root, path))).resolves.toBeDefined()
   })
 })
 
