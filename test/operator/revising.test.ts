@@ -14,7 +14,7 @@ describe('a revision', () => {
       changes: [{ change: 'changed', path: 'amount', before: 2, after: 1 }],
     })
     expect(await operator.revisions(second)).toEqual([])
-    const revised = await operator.revise(second, { data: { amount: 1 } }, 'a typo of the outcomeReporter')
+    const revised = await operator.revise(second, { data: { amount: 1 } }, 'a typo of the teller')
 
     expect(revised).toEqual({ number: 1, changes: [{ change: 'changed', path: 'amount', before: 2, after: 1 }] })
     const view = await operator.letter(second)
@@ -23,7 +23,7 @@ describe('a revision', () => {
       original: { data: { amount: 2 } },
       letter: {
         event: { body: '{"amount":2}' },
-        revision: { number: 1, by: 'ada', reason: 'a typo of the outcomeReporter' },
+        revision: { number: 1, by: 'ada', reason: 'a typo of the teller' },
       },
     })
     expect(await operator.audit()).toMatchObject([
@@ -31,7 +31,7 @@ describe('a revision', () => {
         act: 'letter.revise',
         target: 'balances/2',
         by: 'ada',
-        reason: 'a typo of the outcomeReporter',
+        reason: 'a typo of the teller',
         details: { changes: 1 },
       },
     ])

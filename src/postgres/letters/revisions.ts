@@ -1,6 +1,7 @@
 import type { Deed } from '../../audit/audit.ts'
 import type { Revision } from '../../dead-letter/letter.ts'
 import type { LetterName, LetterStore, ReviseOutcome } from '../../dead-letter/letter-store.ts'
+import { checkRevision } from '../../dead-letter/revision.ts'
 import { writeDeed } from '../audit/audit.ts'
 import { type Database, queryOf, rowsOf } from '../connection/database.ts'
 import { redriveLock, schemaNumber } from '../connection/locks.ts'
@@ -46,6 +47,7 @@ export function postgresRevisions(db: Database, query: Query): Pick<LetterStore,
 
   return {
     revise: async (letter, body, deed) => {
+      checkRevision(body)
       return change(letter, deed, async (run, values) => {
         const [row] = await run<{ number: number }>(sql.insert, [...values, body, deed.by, deed.reason, deed.at])
         return { outcome: 'revised', number: row?.number ?? 0 }

@@ -43,7 +43,7 @@ describeServers('redrives of several processes', (server) => {
     await one.redrives.ask(requestOf('r', {}, { stages: [1, 3, 5] }))
     for (const [lane, admitted] of [['a', 3] as const, ['b', 3] as const, ['c', 5] as const]) {
       await report(one, lease, { redrive: 'r', lane, state: 'done', letters: 1 })
-      await Promise.all([one, two, one, two].map((store) => store.redrives.due('s', 0, 10)))
+      await Promise.all([one, two, one, two].map((store) => store.redrives.advance('s')))
       expect((await one.redrives.find('r'))?.admitted).toBe(admitted)
     }
   })

@@ -1,6 +1,7 @@
 import type { Deed } from '../../audit/audit.ts'
 import type { Revision } from '../../dead-letter/letter.ts'
 import type { LetterName, LetterStore, ReviseOutcome } from '../../dead-letter/letter-store.ts'
+import { checkRevision } from '../../dead-letter/revision.ts'
 import { writeDeed } from '../audit/audit.ts'
 import type { Database } from '../connection/database.ts'
 import type { WriteGate } from '../connection/gate.ts'
@@ -69,12 +70,14 @@ export function sqliteRevisions(db: Database, gate: WriteGate): Pick<LetterStore
     )
 
   return {
-    revise: async (letter, body, deed) =>
-      change(letter, deed, (partition, last) => {
+    revise: async (letter, body, deed) => {
+      checkRevision(body)
+      return change(letter, deed, (partition, last) => {
         const { subscription, position } = letter
         db.run(insertSql, subscription, partition, position, last + 1, body, deed.by, deed.reason, deed.at)
         return { outcome: 'revised', number: last + 1 }
-      }),
+      })
+    },
     unrevise: async (letter, deed) =>
       change(letter, deed, (partition) => {
         const { subscription, position } = letter

@@ -12,6 +12,9 @@ export const revisionCases: Record<string, Case> = {
     const letterNow = async () => (await queueOf(store, 's', 0, 'a', limits)).letters[0]
     assert.equal((await letterNow())?.revision, undefined)
     assert.deepEqual(await store.letters.unrevise(name, deedOf('unrevise')), { outcome: 'unrevised' })
+    // Not every store could keep these as they are, so each refuses them.
+    for (const body of ['"\0"', '"\ud800"'])
+      await assert.rejects(store.letters.revise(name, body, deedOf('revise')), { code: 'OPTION_INVALID' })
     assert.deepEqual(await store.letters.revise(name, '{"a":"\\u0000 é"}', deedOf('revise')), {
       outcome: 'revised',
       number: 1,

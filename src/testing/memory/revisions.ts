@@ -1,5 +1,6 @@
 import type { Deed } from '../../audit/audit.ts'
 import type { LetterName, LetterStore, ReviseOutcome } from '../../dead-letter/letter-store.ts'
+import { checkRevision } from '../../dead-letter/revision.ts'
 import { writeDeed } from './audit.ts'
 import { partitionLock } from './commit.ts'
 import type { Connection } from './connection.ts'
@@ -12,6 +13,7 @@ export function memoryRevisions(connection: Connection): Pick<LetterStore, 'revi
   const { server } = connection
   return {
     revise: async (letter, body, deed) => {
+      checkRevision(body)
       const { by, reason, at } = deed
       return change('letters.revise', [letter, body], deed, (known) => {
         const number = (known.at(-1)?.number ?? 0) + 1

@@ -19,12 +19,12 @@ export const postings: Readonly<Record<string, readonly number[]>> = {
 
 export const ledger = ledgerProjection('ledger')
 
-export function outcomeReporter(evidence: string) {
-  return defineHandler('outcomeReporter', {
+export function teller(evidence: string) {
+  return defineHandler('teller', {
     events: ledgerEvents,
     on: {
       Posted: ({ key, data: { n } }, { idempotencyKey }) =>
-        appendFileSync(evidence, `${JSON.stringify({ handler: 'outcomeReporter', key, n, idempotencyKey })}\n`),
+        appendFileSync(evidence, `${JSON.stringify({ handler: 'teller', key, n, idempotencyKey })}\n`),
     },
   })
 }
@@ -43,7 +43,7 @@ if (import.meta.main) {
     }))
     await log.append(key, drafts)
   }
-  const subscriptions = [ledger, outcomeReporter(evidence)]
+  const subscriptions = [ledger, teller(evidence)]
   await using engine = createEngine({ store, subscriptions, lease: '500ms', poll: '20ms', logger: silent })
   await engine.start()
   await engine.drain()

@@ -11,7 +11,7 @@ import { openStore, type Place } from '../../handlers/place.ts'
 import { judgeEffects } from '../judge.ts'
 import type { Effect } from '../scene.ts'
 import { differenceOf, stateOf } from '../state.ts'
-import { type ChildSettings, ledger, postings, outcomeReporter } from './child.ts'
+import { type ChildSettings, ledger, postings, teller } from './child.ts'
 
 export interface RealOptions {
   readonly store: 'sqlite' | 'postgres'
@@ -171,7 +171,7 @@ async function endingOf({ place }: ChildSettings): Promise<string[]> {
 }
 
 async function problemsOf({ place, evidence }: ChildSettings): Promise<string[]> {
-  const subscriptions = [ledger, outcomeReporter(evidence)].map((consumer) => defineSubscription(consumer))
+  const subscriptions = [ledger, teller(evidence)].map((consumer) => defineSubscription(consumer))
   const lines = existsSync(evidence) ? (await readFile(evidence, 'utf8')).split('\n').filter(Boolean) : []
   const effects = lines.map((text) => JSON.parse(text) as Effect)
   const problems = judgeEffects({ effects }, subscriptions)
