@@ -5,6 +5,7 @@ import { describeFailure, type Failure } from '../failure/failure.ts'
 import type { Projection } from '../projection/projection.ts'
 import type { SqlProjection } from '../projection/sql-projection.ts'
 import type { Decision } from '../rebuild/rebuild-store.ts'
+import { unlessAborted } from '../runtime/unless-aborted.ts'
 import type { SourcePage } from '../source/source.ts'
 import { type Checkpoint, totalOf } from '../subscription/checkpoint.ts'
 import type { Commit, CommitOutcome, Lease, PartitionState } from '../subscription/subscription-store.ts'
@@ -22,7 +23,6 @@ import type { NextState } from './state.ts'
 import { destination, type Loop, type Step, type Tenure } from './tenure.ts'
 import type { Performing } from './work.ts'
 import type { WorkerParts } from './worker.ts'
-import { unlessAborted } from './unless-aborted.ts'
 
 export interface PageLoopParts extends WorkerParts {
   readonly tenure: Tenure
