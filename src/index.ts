@@ -130,6 +130,12 @@ export {
   differentiatedBreaker,
   recovering,
 } from './failure/presets.ts'
+export {
+  type FailedAttempt,
+  type RetryContext,
+  retryWithBackoff,
+  type RetryWithBackoffOptions,
+} from './failure/retry.ts'
 export type { Rule } from './failure/rules.ts'
 export { FailureError, failure, type SaidOptions } from './failure/said.ts'
 export { customPolicy, noRetry, only } from './failure/special.ts'

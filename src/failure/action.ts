@@ -44,7 +44,7 @@ export interface PauseOptions {
   readonly before?: Action
 }
 
-const mostAttempts = 1_000_000
+export const mostAttempts = 1_000_000
 const deepest = 16
 
 /** From 1 s to 30 s, with jitter. For work that is retried until it succeeds. */

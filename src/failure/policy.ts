@@ -73,7 +73,7 @@ export interface PolicyOptions extends Partial<Readonly<Record<FailureClass, Act
 export const policyOptions = ['name', ...failureClasses, 'types', 'rules', 'budget', 'outage', 'maxDeaths'] as const
 
 /** Three retries cover a short interruption; after that an operator is needed. */
-const hiccup = retry({ attempts: 4, backoff: exponential('1s', { jitter: 0.5 }) }).then(park)
+export const hiccup = retry({ attempts: 4, backoff: exponential('1s', { jitter: 0.5 }) }).then(park)
 
 export function definePolicy(options: PolicyOptions = {}): Policy {
   checkOptions(options, 'A policy', policyOptions)

@@ -12,12 +12,15 @@ import {
   type Policy,
   recovering,
 } from 'holdfast'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, vi } from 'vitest'
 import { charge, payments } from '../../examples/policy.ts'
+import { RatesError, rateOf, UnknownCurrency } from '../../examples/retry.ts'
 import { codeRules } from '../../src/failure/codes.ts'
 import { sqliteCodes, sqlStateClasses, sqlStates } from '../../src/failure/databases.ts'
 import { httpStatuses } from '../../src/failure/http.ts'
 import { bugs, ownErrors } from '../../src/failure/recognise.ts'
+import { retryOptions } from '../../src/failure/retry.ts'
+import { createVirtualRuntime } from '../../src/testing/virtual.ts'
 import { timetable } from '../policy/timetable.ts'
 
 const root = new URL('../../', import.meta.url)
@@ -104,7 +107,7 @@ describe('the reference of failure policies', () => {
     expect(page.split(`<!-- ${name} -->\n`)[1]?.split('\n\n')[0]?.trimEnd()).toBe(tables[name].trimEnd())
   })
 
-  it('has an entry for every class and every action', async () => {
+  it('has an entry for every class, every action and every option of retryWithBackoff', async () => {
     const page = await text('docs/reference/failure-policy.md')
     const firstCells = (heading: string) =>
       Array.from(
@@ -113,18 +116,19 @@ describe('the reference of failure policies', () => {
       )
     expect(firstCells('Classes')).toEqual([...failureClasses])
     expect(firstCells('Actions')).toEqual(['retry', 'park', 'skip', 'block', 'pause'])
+    expect(firstCells('Outside the engine')).toEqual([...retryOptions])
   })
 
   it('shows code that runs, to the letter', async () => {
     const page = await text('docs/reference/failure-policy.md')
     const blocks = [...page.matchAll(/<!-- (\S+) -->\n```ts\n([\s\S]*?)```/g)]
-    expect(blocks.map(([, path]) => path)).toEqual(['examples/policy.ts'])
+    expect(blocks.map(([, path]) => path)).toEqual(['examples/policy.ts', 'examples/retry.ts'])
     expect(page.match(/```ts/g)?.length).toBe(blocks.length)
     for (const [, path = '', code] of blocks) expect(code).toBe(await text(path))
   })
 })
 
-describe('its example', () => {
+describe('its example of a policy', () => {
   const charged = async (status: number, headers = {}) => {
     const error: unknown = await charge({
       isTest: false,
@@ -144,5 +148,34 @@ describe('its example', () => {
     )
     expect(classify(skipped, [], 0).skip).toBe('a test account')
     expect(timetable(payments, 'transient').tries.length).toBe(6)
+  })
+})
+
+describe('its example of retryWithBackoff', () => {
+  /** Virtual time, and a service that gives these answers. */
+  const asking = async (...answers: readonly Response[]) => {
+    const warn = vi.spyOn(console, 'warn').mockReturnValue()
+    const left = [...answers]
+    const ask = () => Promise.resolve(left.shift() ?? Response.error())
+    const runtime = createVirtualRuntime()
+    const rate = rateOf('eur', ask, runtime).catch((error: unknown) => error)
+    await runtime.advance(60_000)
+    const warned = warn.mock.calls.map(([line]) => String(line))
+    warn.mockRestore()
+    return { rate: await rate, left: left.length, warned }
+  }
+  const answer = (status: number, headers = {}) => new Response(null, { status, headers })
+
+  it('does what it says', async () => {
+    const busy = answer(503, { 'retry-after': '3' })
+    const twice = await asking(busy, answer(500), new Response('1.17'))
+    expect(twice).toMatchObject({ rate: 1.17, left: 0 })
+    expect(twice.warned).toEqual([
+      'Attempt 1: transient, again in 3000 ms',
+      expect.stringMatching(/^Attempt 2: transient, again in [234]\d\d ms$/),
+    ])
+    expect(await asking(answer(404), busy)).toMatchObject({ rate: expect.any(RatesError), left: 1, warned: [] })
+    expect(await asking(answer(204), busy)).toMatchObject({ rate: expect.any(UnknownCurrency), left: 1 })
+    expect(await asking(busy, busy, busy, busy, busy, busy)).toMatchObject({ rate: { response: busy }, left: 1 })
   })
 })

@@ -12,8 +12,10 @@ import {
   defineSubscription,
   differentiatedBreaker,
   type Duration,
+  exponential,
   type Projection,
   read,
+  retryWithBackoff,
   type Store,
   type Subscription,
 } from 'holdfast'
@@ -194,6 +196,23 @@ export async function run(any: Store, wait: Duration) {
   same<typeof row, { readonly key: string; readonly version: number; readonly data: Order } | undefined>(true)
   await createLog({ store: file, events }).append('a', [{ type: 'OrderPlaced', data: { total: 1 } }])
   createBreaker({ store: file, name: 'mail', ...categorisedBreaker })
+}
+
+// ---- retries outside the engine
+
+export async function retried(ask: typeof fetch, signal: AbortSignal | undefined) {
+  const text = await retryWithBackoff(async (context) => (await ask('a', { signal: context.signal })).text(), {
+    backoff: exponential('50ms'),
+    attempts: 5,
+    classify: (error) => (error instanceof RangeError ? 'permanent' : undefined),
+    ...(signal && { signal }),
+    onRetry: ({ attempt, error, class: kind, waitMs }) => console.warn(attempt, error, kind, waitMs),
+  })
+  same<typeof text, string>(true)
+  const either = await retryWithBackoff(({ attempt }) => (attempt > 1 ? Promise.resolve('a') : null))
+  same<typeof either, string | null>(true)
+  const nothing = await retryWithBackoff(() => undefined, { classify: [() => 'transient'], attempts: 2 })
+  same<typeof nothing, undefined>(true)
 }
 
 const mails = defineHandler('mails', {

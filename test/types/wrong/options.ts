@@ -1,5 +1,13 @@
-// Durations, filters and the options of an engine in a configuration.
-import { createEngine, defineConfig, defineEvents, defineHandler, defineProjection, defineSubscription } from 'holdfast'
+// Durations, filters, the options of an engine in a configuration, and those of retryWithBackoff.
+import {
+  createEngine,
+  defineConfig,
+  defineEvents,
+  defineHandler,
+  defineProjection,
+  defineSubscription,
+  retryWithBackoff,
+} from 'holdfast'
 import { createSqliteStore } from 'holdfast/sqlite'
 import { z } from 'zod'
 
@@ -23,3 +31,12 @@ defineSubscription(mails, { filter: { types: ['LineAdded', 'OrderPlcd'] } })
 defineConfig({ engine: { store: await store } })
 // error: Did you mean to write 'retention'?
 defineConfig({ engine: { retentoin: '7d' } })
+
+// error: Did you mean to write 'attempts'?
+retryWithBackoff(() => 1, { atempts: 3 })
+// error: Type 'string' is not assignable to type 'Backoff'.
+retryWithBackoff(() => 1, { backoff: '1s' })
+// error, 3 lines: Type '"fatal"' is not assignable to type '"
+retryWithBackoff(() => 1, { classify: () => 'fatal' })
+// error: Type 'string' is not assignable to type 'number'.
+export const rate: Promise<number> = retryWithBackoff(() => 'a text')
