@@ -133,46 +133,4 @@ export const leaseBugs: readonly Bug[] = [
     replace: `      if (head === undefined) for (const runner of this.#runners) runner.wake()`,
     suite: ['test/engine/lifecycle.test.ts'],
   },
-  {
-    name: 'leases-renewed-one-by-one',
-    tells: 'A process with a thousand idle partitions sends three hundred statements a second.',
-    file: 'src/postgres/subscription/renewals.ts',
-    find: `leases.length === 1 || asked.some(`,
-    replace: `leases.length > 0 || asked.some(`,
-    suite: ['src/postgres/subscription/renewals.test.ts'],
-  },
-  {
-    name: 'lost-lease-renewed-with-the-others',
-    tells:
-      'A process renews the lease of its successor together with its own, and believes that it still has the partition.',
-    file: 'src/postgres/subscription/renewals.ts',
-    find: `            AND p.epoch = asked.epoch AND p.owner = asked.owner
-`,
-    replace: ``,
-    suite: ['src/postgres/subscription/renewals.test.ts'],
-  },
-  {
-    name: 'answers-to-renewals-mixed-up',
-    tells: 'A process is told that it has a partition because another one was renewed.',
-    file: 'src/postgres/subscription/renewals.ts',
-    find: `answer(renewed.has(i + 1) || renewOne(lease, ownMs))`,
-    replace: `answer(renewed.has(i) || renewOne(lease, ownMs))`,
-    suite: ['src/postgres/subscription/renewals.test.ts'],
-  },
-  {
-    name: 'renewals-wait-for-a-lock',
-    tells: 'One long transaction of an operator lets all leases of a process run out.',
-    file: 'src/postgres/subscription/renewals.ts',
-    find: `        FOR NO KEY UPDATE OF p SKIP LOCKED`,
-    replace: `        FOR NO KEY UPDATE OF p`,
-    suite: ['src/postgres/subscription/renewals.test.ts'],
-  },
-  {
-    name: 'lease-renewed-too-late',
-    tells: 'A lease that was claimed shortly before the common moment of all leases runs out before it is renewed.',
-    file: 'src/engine/ownership/ownership.ts',
-    find: `(this.renewedAt + everyMs / 4)`,
-    replace: `(this.renewedAt + everyMs * 3)`,
-    suite: ['src/engine/ownership/ownership.test.ts'],
-  },
 ]
