@@ -93,7 +93,7 @@ export class HandlerLoop implements Loop {
   restMs(): number {
     const { parts, flow, tracks, running, due, waits, ledger, redriving } = this.#state
     const { runtime, settings, subscription, ownership } = parts
-    const waitsMs = [subscription.source ? settings.pollMs : ownership.renewsInMs]
+    const waitsMs = [subscription.source ? settings.pollMs : settings.leaseMs / 3]
     // While paused, due lanes wait.
     if (ownership.pause) return Math.min(...waitsMs)
     if (ownership.seen !== ownership.checkpoint?.position) waitsMs.push(quietCommitMs)

@@ -221,28 +221,6 @@ describe('the lease', () => {
     expect(ownership.isCurrent()).toBe(false)
   })
 
-  it.for([
-    // claimed at, renewed at: thirds of the lease, but not before it is a quarter of that old
-    [0, 3_000],
-    [1, 3_000],
-    [2_250, 3_000],
-    [2_251, 6_000],
-    [3_000, 6_000],
-    [8_999, 12_000],
-  ] as const)('of %i is renewed at %i, together with all others', async ([claimedAt, renewedAt]) => {
-    const { ownership, runtime, calls } = holding()
-    await runtime.advance(claimedAt)
-    ownership.renewedAt = claimedAt
-    expect(ownership.renewsInMs).toBe(renewedAt - claimedAt)
-    await runtime.advance(renewedAt - claimedAt - 1)
-    await ownership.keep()
-    expect(calls).toEqual([])
-    await runtime.advance(1)
-    await ownership.keep()
-    expect(calls).toEqual([['renew', lease, leaseMs]])
-    expect(ownership.renewsInMs).toBe(leaseMs / 3)
-  })
-
   it('is not set back by an answer that comes late', async () => {
     const { ownership, runtime } = holding()
     await runtime.advance(100)

@@ -161,23 +161,11 @@ export class Ownership {
     return this.lease !== undefined && runtime.clock.mono() - this.renewedAt < settings.leaseMs
   }
 
-  /**
-   * The time until the lease should be renewed. All leases of a process are renewed at the same moments, three in the time of a lease, so that
-   * the store gets them together: an idle process costs as many statements with a thousand partitions as with one. A lease that is younger
-   * than a quarter of such an interval waits for the next moment, so none grows older than 1.25 intervals.
-   */
-  get renewsInMs(): number {
-    const { settings, runtime } = this.#parts
-    const everyMs = settings.leaseMs / 3
-    const at = Math.ceil((this.renewedAt + everyMs / 4) / everyMs) * everyMs
-    return Math.max(0, Math.ceil(at - runtime.clock.mono()))
-  }
-
   /** Renews the lease when there are no commits, which also renew it. */
   async keep(): Promise<void> {
     const { store, subscription, settings, runtime } = this.#parts
     const { leaseMs } = settings
-    if (!this.lease || this.renewsInMs > 0) return
+    if (!this.lease || runtime.clock.mono() - this.renewedAt < leaseMs / 3) return
     const askedAt = runtime.clock.mono()
     if (await store.subscriptions.renew(this.lease, leaseMs)) this.#renewed(askedAt)
     else this.lost(await store.subscriptions.load(subscription.name, this.share.partition))

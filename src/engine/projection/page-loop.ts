@@ -141,7 +141,7 @@ export class PageLoop implements Loop {
     // `LogPoller` polls the log; but the lease must be renewed, and a quiet checkpoint committed.
     if (subscription.source !== undefined) return Math.max(0, Math.min(settings.pollMs, untilLanesMs))
     const isBehind = this.#ownership.seen !== this.#ownership.checkpoint?.position
-    return Math.max(0, Math.min(this.#ownership.renewsInMs, isBehind ? quietCommitMs : settings.leaseMs, untilLanesMs))
+    return Math.max(0, Math.min(settings.leaseMs / 3, isBehind ? quietCommitMs : settings.leaseMs, untilLanesMs))
   }
 
   async step(): Promise<Step> {

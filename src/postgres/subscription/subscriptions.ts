@@ -19,7 +19,6 @@ import { type PartitionRow, partitionColumns, partitionReader } from './partitio
 import { performIn, rehearseIn } from './perform.ts'
 import { isGoneSql, type Presence, presenceOnce } from './presence.ts'
 import { register } from './registration.ts'
-import { createRenewals } from './renewals.ts'
 import { reset } from './reset.ts'
 import { type Query, prepared } from '../connection/statement.ts'
 import { acquitStatement, announceStopStatement, isStoppingSql, trialReader } from './trials.ts'
@@ -51,7 +50,8 @@ export function postgresSubscriptions(db: Database, listener: Presence): Subscri
       return registered
     },
     claim: (request) => claim(request),
-    renew: createRenewals(db, () => listener.presence),
+    renew: async ({ subscription, partition, epoch, owner }, leaseMs) =>
+      (await db.query(sql.renew, [subscription, partition, epoch, owner, leaseMs, listener.presence])).length === 1,
     release: async (lease, isSuspect = false) => {
       if ((await db.query(sql.release, [...leaseValues(lease), isSuspect])).length === 1) listener.notify('release')
     },
@@ -166,6 +166,9 @@ function statements(db: Database) {
       UNION ALL
       SELECT false, false, (SELECT version FROM live), ${serverTime}, ${partitionColumns} FROM ${partitions}
       WHERE subscription = $1 AND partition = $2 AND NOT EXISTS (SELECT FROM taken)`),
+    renew: prepared(`
+      UPDATE ${partitions} SET lease_until = clock_timestamp() + $5::double precision * interval '1 millisecond', presence = $6
+      WHERE ${ofLease} RETURNING 1`),
     // An empty name is not the name of a process, and differs from NULL: the next owner inherits the suspects.
     release: prepared(`
       UPDATE ${partitions} SET owner = CASE WHEN $5 THEN '' END, tried = CASE WHEN $5 THEN tried END,
