@@ -137,7 +137,8 @@ function hideFragments(haystack: Haystack, text: string, isSeveral: boolean): vo
   for (const { 0: run, index } of text.matchAll(anyRun)) {
     if (run.length < fragment || /^\d+$/.test(run)) continue
     const isAddress = text[index - 1] === '@' || text[index + run.length] === '@'
-    haystack.hideFragment(lower(run), isSeveral)
+    // A part of an address is never a name of the schema.
+    haystack.hideFragment(lower(run), isSeveral && !isAddress)
     for (const [word] of /\d/.test(run) ? run.matchAll(/[\p{L}\p{M}]+/gu) : [[run]]) {
       if (word === undefined || word.length < fragment) continue
       if (word !== run) haystack.hideFragment(lower(word))
@@ -160,8 +161,8 @@ function hidePartOfText(haystack: Haystack, word: string, isLong: boolean): void
   if (common.has(lower(word)) || (isLong && !/^\p{Lu}|[\d@]/u.test(word))) return
   const isPlain = /^[\p{L}\p{M}]+$/u.test(word)
   if (isPlain || word.length < anywhere) haystack.hideWord(word, { asWritten: isLong && isPlain, isWord: true })
-  else if (word.length < part) haystack.hideAnywhere(lower(word), true)
-  else haystack.hideParts(lower(word), part, true)
+  else if (word.length < part) haystack.hideAnywhere(lower(word), !word.includes('@'))
+  else haystack.hideParts(lower(word), part, !word.includes('@'))
 }
 
 /** A loop, because a regular expression for the end takes quadratic time. */

@@ -135,12 +135,18 @@ describe('a redrive', () => {
     ])
   })
 
-  it('loses no lane in a switch to another version and back', () => {
+  it('ends in a switch to another version: what was under way goes on without it', () => {
     const frozen = judged('redrive', begins)
     frozen.moved({ move: 'switch', subscription: 'calls', from: 1, to: 2 })
     frozen.moved({ move: 'switch', subscription: 'calls', from: 2, to: 1 })
-    frozen.committed({ ...commitOf(lease), ...begins })
+    frozen.committed({ ...commitOf(lease), letters: [resolved(1)], lanes: lane('a', 2, undefined) })
     expect(frozen.problems).toEqual([])
+    frozen.committed({ ...commitOf(lease), ...begins })
+    expect(frozen.problems).toEqual(['P7 calls: the redrive r began a a second time'])
+  })
+
+  it('is forgotten by a reset', () => {
+    const frozen = judged('redrive', begins)
     frozen.moved({ move: 'reset', subscription: 'calls' })
     frozen.committed({ ...commitOf(lease), ...begins })
     expect(frozen.problems).toEqual(['P7 calls: the redrive r began a a second time'])

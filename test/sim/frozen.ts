@@ -65,8 +65,8 @@ export class Frozen implements CommitWatcher {
     function movedTo(of: string): string | undefined {
       if (move.move === 'reset') return of === subscription || of.startsWith(`${subscription}~`) ? undefined : of
       if (move.move === 'drop') return of === generationName(subscription, move.version) ? undefined : of
-      if (of === subscription) return generationName(subscription, move.from)
-      return of === generationName(subscription, move.to) ? subscription : of
+      // A switch ends the redrives of both versions.
+      return of === subscription || of === generationName(subscription, move.to) ? undefined : of
     }
   }
 

@@ -33,7 +33,7 @@ export class HeldReport {
 
   add(stopped: readonly StoppedLane[]): void {
     for (const one of stopped) this.#collect(one)
-    this.#log((kind) => kind.nextAt <= this.#clock.mono())
+    this.#log((kind) => this.#stopping.signal.aborted || kind.nextAt <= this.#clock.mono())
     this.#wait()
   }
 
@@ -80,18 +80,22 @@ export class HeldReport {
     if (kind.collected === undefined) return
     const { lanes, fields } = kind.collected
     kind.collected = undefined
-    kind.nextAt = this.#stopping.signal.aborted ? this.#clock.mono() : this.#clock.mono() + intervalMs
-    this.#logger.warn(
-      { subscription: this.#subscription, lanes: lanes.size, ...fields },
-      'lanes are held; other keys are not affected',
-    )
+    kind.nextAt = this.#clock.mono() + intervalMs
+    try {
+      this.#logger.warn(
+        { subscription: this.#subscription, lanes: lanes.size, ...fields },
+        'lanes are held; other keys are not affected',
+      )
+    } catch {
+      // The lanes are held and in the status. A logger that throws must not end the process, nor a stop before its leases are released.
+    }
   }
 
   /** Waits only while there is something to log, so that it adds no timer to an engine without failures. */
   #wait(): void {
     if (this.#isWaiting || this.#stopping.signal.aborted || this.#nextAt() === undefined) return
     this.#isWaiting = true
-    // A logger that throws must not end the process.
+    // It can only reject when it is stopped.
     void this.#logLater().catch(() => undefined)
   }
 

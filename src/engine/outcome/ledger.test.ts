@@ -340,6 +340,17 @@ describe('a redrive', () => {
     expect(book.take().redriven).toEqual([])
   })
 
+  it('passes a lane that another redrive has not finished, and keeps what became of that', () => {
+    const { ledger: book } = ledger(hold('a', { status: 'retrying', redrive: 'earlier' }))
+    book.notStarted(task('a'))
+    book.resolved(entry('a', 1), 'applied')
+    book.advance('a', undefined)
+    expect(book.take().redriven).toEqual([
+      { redrive: 'r', lane: 'a', letters: 0, state: 'passed' },
+      { redrive: 'earlier', lane: 'a', letters: 1, state: 'done' },
+    ])
+  })
+
   it('passes a lane that is not as it was', () => {
     const { ledger: book } = ledger(hold('a'))
     book.notStarted(task('a'))

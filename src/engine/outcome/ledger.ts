@@ -66,7 +66,7 @@ export class Ledger<Passing = never> {
   #stopped: StoppedLane[] = []
   #released: string[] = []
   #unknown: RecordedEvent[] = []
-  /** By lane: a lane is in one redrive at a time. */
+  /** By redrive and lane: a redrive may pass over a lane that an earlier one has not finished. */
   #redriven = new Map<string, RedriveProgress>()
   #passing: Passing[] = []
   /** Lanes that a redrive is trying. Collected at first use: a page has a ledger of its own, and may have many held lanes. */
@@ -296,7 +296,7 @@ export class Ledger<Passing = never> {
 
   /** The lane has changed since the redrive was requested. */
   notStarted({ redrive, lane }: RedriveTask): void {
-    this.#redriven.set(lane, { redrive, lane, letters: 0, state: 'passed' })
+    this.#redriven.set(progressName(redrive, lane), { redrive, lane, letters: 0, state: 'passed' })
   }
 
   /** The next letter becomes the head of a lane; undefined: the lane is released. */
@@ -385,8 +385,9 @@ export class Ledger<Passing = never> {
   #progress(lane: string, letters: number, state: RedriveProgress['state']): void {
     const redrive = this.#held.get(lane)?.redrive
     if (redrive === undefined) return
-    const before = this.#redriven.get(lane)?.letters ?? 0
-    this.#redriven.set(lane, { redrive, lane, letters: before + letters, state })
+    const name = progressName(redrive, lane)
+    const before = this.#redriven.get(name)?.letters ?? 0
+    this.#redriven.set(name, { redrive, lane, letters: before + letters, state })
   }
 
   /** A letter of a held lane has its outcome, and may be one of a redrive. */
@@ -414,6 +415,10 @@ export class Ledger<Passing = never> {
     )
     return this.#underWay
   }
+}
+
+function progressName(redrive: string, lane: string): string {
+  return `${redrive} ${lane}`
 }
 
 export const emptyOutcome: Outcome = new Ledger(new Map(), () => 0).outcome()
