@@ -397,12 +397,15 @@ describe('when the outcome of an append is unknown', () => {
       await store.log.append(...args)
       throw lost()
     })
-    const done = await accounts({ store: cut }).execute('bob', decide, options)
+    // One for both, with numbers that differ: otherwise both draw the same ids in one millisecond.
+    let drawn = 0
+    const { runtime } = impatient(() => drawn++)
+    const done = await accounts({ store: cut, ...runtime }).execute('bob', decide, options)
     expect(done).toMatchObject({ outcome: 'executed', version: 2, position: 2, state: { balance: 3 } })
     expect(decide).toHaveBeenCalledOnce()
     expect(await eventsOf('bob')).toMatchObject(done.events)
     // Also without a second time.
-    const hasty = accounts({ store: cut, retry: false })
+    const hasty = accounts({ store: cut, retry: false, ...runtime })
     expect(await hasty.execute('bob', decide)).toMatchObject({ outcome: 'executed', version: 4 })
   })
 

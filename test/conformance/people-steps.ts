@@ -194,7 +194,7 @@ export function rows(knowledge: Knowledge): Step {
   const wheres = [
     { column: 'balance', is: knowledge.pick(['eq', 'gt', 'lte'] as const), value: knowledge.pick([0, 1.5, null]) },
     { column: 'owner', is: 'in', values: ['x', null] },
-    { column: 'open', is: 'eq', value: knowledge.pick([true, 'x']) },
+    { column: 'open', is: 'eq', value: knowledge.pick([true, false]) },
   ] as const
   const where = knowledge.oneIn(2) ? [knowledge.pick(wheres)] : []
   const of = { ...table, name }
