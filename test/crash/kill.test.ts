@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { runKills } from './kills.ts'
 
 // `test/crash/main.ts --kills 2000` is the long form. HOLDFAST_KILLS for another number here, HOLDFAST_SEED to see the same moments again (as far as the machine repeats itself).
-const kills = Number(process.env.HOLDFAST_KILLS ?? 30)
+const kills = Number(process.env.HOLDFAST_KILLS ?? 60)
 const seed = Number(process.env.HOLDFAST_SEED ?? Date.now() % 2 ** 32)
 
 test(`${kills} kills with -9 lose nothing and repeat nothing`, { timeout: 120_000 + kills * 1_000 }, async () => {
